@@ -146,7 +146,9 @@ def main(arguments: list[str]) -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - so that an older Python says it in words
         sys.exit("callsheet needs Python 3.11 or newer")
     if not arguments or arguments[0] not in COMMANDS:
-        print(__doc__)
+        print(__doc__, file=sys.stderr)
+        if arguments:
+            print(f"dev.py: there is no command {arguments[0]}", file=sys.stderr)
         return 2
     return COMMANDS[arguments[0]](arguments[1:])
 

@@ -14,7 +14,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -90,7 +91,7 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """For each way: what it took in all, and for each goal that it solved."""
     yield "| way | solved | model calls | tool calls | tokens read, cached | written | s | a solved goal |"
     yield "|" + "---|" * 8
-    attempts = [[Way(**attempt) for way in row["ways"] for attempt in way["attempts"]] for row in rows]
+    attempts = [[_told(attempt) for way in row["ways"] for attempt in way["attempts"]] for row in rows]
     for ways in zip(*attempts, strict=True):
         way = tally(ways)
         each = way.each
@@ -105,6 +106,12 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             f" {way.input_tokens:,}, {way.cached_tokens:,} | {way.output_tokens:,} |"
             f" {way.seconds:.0f} | {spent} |"
         )
+
+
+def _told(attempt: Mapping[str, Any]) -> Way:
+    """An attempt; one that called no tool has made its answer up, however right that looks."""
+    way = Way(**attempt)
+    return replace(way, is_solved=way.is_solved and way.calls > 0)
 
 
 def _say(text: str) -> None:

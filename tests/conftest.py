@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -33,6 +34,12 @@ NODE_PROGRAMS = {
     "@modelcontextprotocol/inspector": "clients/launcher/build/index.js",
     "s3rver": "bin/s3rver.js",
 }
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the programs under test where the tests run in the background, which ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 
-SMALL = 5_000
+SMALL = 3_000
 TRIES = 3
 
 

@@ -6,6 +6,7 @@ contents; which one a request is in is seen from its path.
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
@@ -204,6 +205,21 @@ def refuses(status: int, message: str = "no", **headers: str) -> Behaviour:
 def says(body: str, status: int = 200) -> Behaviour:
     """Any body."""
     return lambda request: request.send(status, body)
+
+
+def packs(text: str) -> Behaviour:
+    """A good answer, packed although nobody asked for that."""
+
+    def behave(request: Handler) -> None:
+        content = gzip.compress(json.dumps(_answer(request.path, text, 100, 20, 40, cut=False)).encode())
+        request.send_response(200)
+        request.send_header("Content-Type", "application/json")
+        request.send_header("Content-Encoding", "gzip")
+        request.send_header("Content-Length", str(len(content)))
+        request.end_headers()
+        request.wfile.write(content)
+
+    return behave
 
 
 def takes(seconds: float) -> Behaviour:

@@ -4,6 +4,7 @@ python -m benchmarks.compiling --model local:qwen2.5-coder-0.5b --mode documente
 python -m benchmarks.compiling --model local:smollm2-135m --mode free --every 3 --save out.jsonl
 python -m benchmarks.compiling --further --mode compile
 python -m benchmarks.compiling --held-out --mode compile
+python -m benchmarks.compiling --mode compile --save out.jsonl --resume
 python -m benchmarks.compiling --rescore out.jsonl [--further | --held-out]
 """
 
@@ -121,10 +122,17 @@ def main() -> None:
     which.add_argument("--held-out", action="store_true", help="the twenty goals that nothing is tuned on")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--save", type=Path, help="write each answer to this file")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="ask only what --save's file does not have; all of it is summed up",
+    )
     parser.add_argument("--rescore", type=Path, help="score a saved file again, without a model")
     parser.add_argument("--by", choices=["catalogue", "kind"], default="catalogue")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
+    if asked.resume and asked.save is None:
+        parser.error("--resume needs --save: the file that has the answers so far")
     among = held_out() if asked.held_out else further() if asked.further else goals()
     chosen = _chosen(among, asked.only, asked.every)
     if asked.rescore:
@@ -135,7 +143,10 @@ def main() -> None:
             model = open_local(asked.model.removeprefix("local:"), settings)
         except CallsheetError as error:
             sys.exit(f"{error} ({error.diagnostics[0].help})")
-        rows = asyncio.run(measure(model, asked.mode, chosen, asked.save))
+        done = read_rows(asked.save) if asked.resume and asked.save.exists() else []
+        had = [row for row in done if row.goal in chosen]
+        left = [goal for goal in chosen if goal not in [row.goal for row in had]]
+        rows = had + asyncio.run(measure(model, asked.mode, left, asked.save))
     if asked.json:
         each = [{"goal": r.goal.id, **asdict(r.score), **r.made._asdict()} for r in rows]
         print(json.dumps({"summary": summary(rows), "goals": each}, ensure_ascii=False, indent=1))

@@ -106,13 +106,18 @@ def times() -> Iterable[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the figures; 1 where anything disagrees."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sentences", type=int, default=2_000, help="how many in all (default 2,000)")
+    parser.add_argument(
+        "--sentences",
+        type=int,
+        default=2_000,
+        help="how many in all, as many of each grammar (default 2,000)",
+    )
     parser.add_argument("--seed", type=int, default=1)
     said = parser.parse_args(arguments)
     total: Counter[str] = Counter()
     start = time.perf_counter()
     for variant in VARIANTS:
-        found = examined(variant, said.sentences // len(VARIANTS), said.seed)
+        found = examined(variant, -(-said.sentences // len(VARIANTS)), said.seed)
         print(f"{variant}: {dict(found)}", flush=True)
         total += found
     print(

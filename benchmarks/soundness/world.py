@@ -102,6 +102,8 @@ class World:
                 return self._file(tool, args)
             case "STORE_FACT" | "QUERY_MEMORY" | "SET_WM" | "GET_WM":
                 return self._remember(tool, args)
+            case "FILL":
+                return _text(args["text"]).replace("DATA", _text(args["data"]))
             case _:
                 return f"{tool} {given}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def send(to: str, text: str = "") -> str:
     return f"sent to {to}"
 
 
-GOAL = "Find Ada and send her a mail"
+GOAL = "Find ada and send her a mail"
 GOOD = 'S1: @find (name="ada") > $v1\nS2: @send (to=$v1.mail, text="Hi") > $v2\nS3: @respond ($v2)'
 WRONG = GOOD.replace("@send", "@mail")
 
@@ -120,9 +121,10 @@ REPLANNING = (
 AGAIN = "S1: @send (to=$person.mail) > $v1\nS2: @respond ($v1)"
 
 
-async def test_a_new_plan_is_repaired_and_its_model_is_told_shapes_alone() -> None:
+async def test_a_new_plan_is_repaired_and_its_model_is_told_shapes_alone(tmp_path: Path) -> None:
     model = Scripted([AGAIN.replace("@send", "@mail"), AGAIN])
-    result = await Runtime([find, send], model=model).run(REPLANNING)
+    runtime = Runtime([find, send], model=model, journal=tmp_path / "j.db")
+    result = await runtime.run(REPLANNING, run_id="r")
     assert result.response == "sent to ada@example.com"
     told = json.dumps(model.asked)
     assert "the address has changed" in told
@@ -130,6 +132,15 @@ async def test_a_new_plan_is_repaired_and_its_model_is_told_shapes_alone() -> No
     assert "hush-hush" not in told
     assert "@send (to, text?) Send a mail" in told
     assert (result.usage.input_tokens, result.usage.output_tokens) == (200, 20)
+    assert (result.usage.model_calls, result.usage.calls_by_tool["RE-PLAN"]) == (2, 2)
+    told = (await Runtime([find, send], journal=tmp_path / "j.db").resume("r")).usage
+    assert (told.model_calls, told.model_requests) == (2, 2)
+
+
+async def test_where_one_question_is_left_a_new_plan_is_not_repaired() -> None:
+    model = Scripted([AGAIN.replace("@send", "@mail"), AGAIN])
+    result = await Runtime([find, send], model=model, limits=Limits(max_model_calls=1)).run(REPLANNING)
+    assert (result.ok, len(model.asked), result.usage.model_calls) == (False, 1, 1)
 
 
 async def test_a_new_plan_is_told_the_goal_of_the_first_and_keeps_it() -> None:
@@ -152,7 +163,9 @@ async def test_values_are_told_where_that_is_allowed(shared: Any) -> None:
 async def test_a_new_plan_that_stays_wrong_fails_the_run_with_what_is_wrong() -> None:
     result = await Runtime([find, send], model=Scripted([AGAIN.replace("@send", "@mail")])).run(REPLANNING)
     assert not result.ok
-    assert "@MAIL" in (result.error or "")
+    error = result.error or ""
+    assert "CMP007: the plan is wrong, also after one repair: CHK040: no tool is called @MAIL" in error
+    assert error.count("no tool is called @MAIL") == 1
 
 
 async def test_a_graph_s_new_steps_are_repaired_within_one_question() -> None:
@@ -167,7 +180,7 @@ async def test_a_graph_s_new_steps_are_repaired_within_one_question() -> None:
     model = Scripted([json.dumps({"steps": [{**step, "tool": "ghost"}]}), json.dumps(good)])
     result = await Runtime([find, bad], model=model, limits=Limits(replans_on_failure=1)).run(plan)
     assert result.ok
-    assert len(model.asked) == 2
+    assert len(model.asked) == result.usage.model_calls == 2
     assert "no tool is called @GHOST" in model.asked[1][-1]["content"]
     assert "boom" not in json.dumps(model.asked)
 

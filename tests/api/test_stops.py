@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,3 +84,18 @@ def test_a_run_cancelled_at_any_moment_has_one_end_and_the_journal_says_the_same
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(cancelled(Path(folder)))
+
+
+def test_a_tool_that_ignores_its_cancellation_does_not_keep_the_program() -> None:
+    """Closing a loop waits for its tasks; one that never ends must not be among them."""
+
+    @tool(effect="read", timeout=0.05)
+    async def deaf() -> str:
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+
+    text = "S1: @DEAF > $a\nS2: @RESPOND ($a)"
+    assert Runtime([deaf]).run_sync(text).response == "no answer within 0.05 s"
+    with Runtime([deaf]) as runtime:
+        assert runtime.run_sync(text).response == "no answer within 0.05 s"

@@ -30,6 +30,21 @@ def test_a_run_over_a_limit_fails_and_says_which_option_sets_it(machine, options
     assert "used     3 steps · 2 calls (ADD 2)" in machine("show", "last").stdout
 
 
+def test_a_cap_for_a_tool_that_no_step_calls_is_a_warning(machine):
+    result = machine("run", machine.plan(FOUR), "--tools", machine.tools, "--max-calls", "AD=1")
+    assert result.exit_code == 0
+    assert "warning RUN032: no step calls @AD, whose calls are limited" in result.stderr
+
+
+def test_a_run_that_had_ended_says_that_nothing_was_called(machine):
+    line = ("--tools", machine.tools, "--run-id", "r", "--max-calls", "1")
+    assert machine("run", machine.plan(FOUR), *line).exit_code == 1
+    again = machine("resume", "r", "--max-calls", "10")
+    assert again.exit_code == 1
+    assert "its limit is 1" in again.stdout
+    assert "run r had ended before: nothing was called" in again.stderr
+
+
 @pytest.mark.parametrize("bad", [["--max-calls", "add=x"], ["--max-time", "soon"], ["--max-cost", "-1"]])
 def test_a_limit_that_is_none_is_a_mistake_of_usage(machine, bad):
     result = machine("run", machine.plan(FOUR), "--tools", machine.tools, *bad)
@@ -58,3 +73,10 @@ def test_a_limit_in_the_configuration_file_that_is_none_is_named(machine, monkey
     result = machine("run", machine.plan(FOUR), "--tools", machine.tools)
     assert result.exit_code == 2
     assert "max_steps must be at least 1" in result.stderr
+
+
+def test_a_loop_that_a_limit_ended_is_not_shown_as_done(machine):
+    plan = machine.plan("S1: ?FOREACH ($i IN $n) THEN @ADD ($i) > $all", "S2: @RESPOND ($all)")
+    line = ("--tools", machine.tools, "--var", "n=[1, 2, 3]", "--max-calls", "2")
+    assert machine("run", plan, *line).exit_code == 1
+    assert "✗ S1     stopped" in machine("show", "last").stdout

@@ -106,7 +106,7 @@ def test_a_run_whose_call_is_under_way_in_another_process(machine, wait_for):
     ]
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert "the plan cancelled: too slow" in err
+    assert "the run is cancelled: too slow" in err
     ended_for_good(machine, "one")
 
 

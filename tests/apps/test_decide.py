@@ -50,6 +50,7 @@ def test_a_killed_loop_leaves_at_most_its_window_in_doubt_and_goes_on_after_the_
     assert (call["key"], call["item"], call["args"]["n"]) == ("S1.39.1", 39, 40)
     assert "@MAIL (log=mails, n=40)" in killed("runs").stdout
     assert "callsheet decide r S1.39.1 retry" in killed("show", "r").stdout
+    assert "? S1     in doubt" in killed("show", "r").stdout
     assert killed("decide", "r").exit_code == 4
     (killed.folder / "tools.py").rename(killed.folder / "away.py")  # nothing is opened to decide
     assert killed("decide", "r", "S1", 'value="by hand"').exit_code == 0

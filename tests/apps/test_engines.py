@@ -31,12 +31,18 @@ def test_a_worker_needs_a_server(machine: Machine) -> None:
     assert (said.exit_code, "TMP002" in said.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("options", [("--policy", "open"), ("--secret", "x=env:HOME")])
-def test_a_run_on_temporal_takes_no_policy_and_no_secret(
-    machine: Machine, plan: str, options: tuple[str, ...]
+@pytest.mark.parametrize("secret", ["x=file:x.txt", "x=-", "x"])
+def test_a_run_on_temporal_takes_secrets_by_the_name_of_a_variable_alone(
+    machine: Machine, plan: str, secret: str
 ) -> None:
-    said = machine("run", plan, *_NOWHERE, *options)
+    said = machine("run", plan, *_NOWHERE, "--secret", secret)
     assert (said.exit_code, "TMP008" in said.stderr) == (2, True)
+
+
+def test_a_plan_that_looks_into_a_secret_is_not_given_to_temporal(machine: Machine) -> None:
+    plan = machine.plan('S1: ?IF ($x == "a") THEN @RESPOND ("yes")', "S2: @RESPOND ($x)")
+    said = machine("run", plan, *_NOWHERE, "--secret", "x=env:HOME")
+    assert (said.exit_code, "S1 decides by what $x says" in said.stderr) == (2, True)
 
 
 def test_where_the_engine_is_belongs_to_the_engine(machine: Machine, plan: str) -> None:

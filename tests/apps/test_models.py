@@ -187,15 +187,31 @@ def in_words(request) -> None:
     (refuses(400, "response_format is not supported") if held else answer(plan))(request)
 
 
-def test_a_replan_whose_model_fails_is_asked_for_again(machine, monkeypatch):
+@pytest.mark.parametrize("wrong", FAILURES)
+def test_a_replan_whose_model_fails_is_asked_for_again(machine, monkeypatch, wrong):
+    behaviour, code = FAILURES[wrong]
     machine.write("p.ltp", 'S1: RE-PLAN ("start over")\n')
-    with serving(always=refuses(401)) as provider:
-        configure(machine, provider, monkeypatch)
+    with serving(always=behaviour) as provider:
+        patience = 1.0 if wrong == "slow" else 60.0
+        configure(machine, provider, monkeypatch, retries=0, timeout=patience)
         said = machine.json("run", "p.ltp")
         assert (said["status"], said["unanswered"][0]["tool"]) == ("interrupted", "RE-PLAN")
+        assert said["unanswered"][0]["why"].startswith(f"{code}: the model {provider.url}/v1#small: ")
         provider.always = in_words
         done = machine.json("resume", "last")
         assert (done["status"], done["response"], done["replanned"]) == ("done", "anew", True)
+
+
+def test_new_steps_of_a_graph_are_asked_for_again_where_the_answer_is_empty(machine, monkeypatch):
+    step = {"index": "1", "title": "a", "tool": "fail", "args": {"text": "no"}, "depends_on": []}
+    machine.write("g.json", json.dumps({"title": "One", "steps": [step]}))
+    steps = json.dumps({"steps": [{**step, "tool": "respond", "args": {"values": ["anew"]}}]})
+    with serving(always=answer("")) as provider:
+        configure(machine, provider, monkeypatch, retries=0)
+        said = machine.json("run", "g.json", "--replan", "1", "--tools", "tools.py")
+        assert (said["status"], said["unanswered"][0]["tool"]) == ("interrupted", "RE-PLAN")
+        provider.always = answer(steps)
+        assert machine.json("resume", "last")["response"] == "anew"
 
 
 def test_a_model_is_named_by_option_environment_or_file(machine, monkeypatch):

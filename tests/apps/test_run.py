@@ -177,6 +177,21 @@ def test_a_text_that_does_not_parse_is_refused(machine):
     assert [d["line"] for d in found["diagnostics"] if d["severity"] == "error"] == [1, 2]
 
 
+@pytest.mark.parametrize("command", ["run", "dry-run", "check"])
+def test_one_look_shows_what_is_wrong_in_all_lines(machine, command):
+    """Those that cannot be read do not hide what is wrong with the others."""
+    plan = machine.plan(
+        "S1: @READ_FILE (path=)",
+        "S2: @READ_FLE (path=1)",
+        "S3: GOTO S9",
+        "S4: ?IF ($a == ) THEN GOTO S1",
+        "S5: @READ_FILE (pth=1)",
+    )
+    found = machine.json(command, plan)
+    lines = {d["line"] for d in found["diagnostics"] if d["severity"] == "error"}
+    assert len(lines) == 5
+
+
 def test_a_missing_model_fails_the_step_and_was_foretold(machine):
     plan = machine.plan('S1: @LLM_SUMMARIZE ("x") > $a', "S2: @RESPOND ($a)")
     result = machine("run", plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def test_a_file_changes_what_it_names(machine, monkeypatch):
     ("text", "said"),
     [
         ("x", "not TOML"),
+        ("max_calls = 3", "max_calls belongs to the table [limits]"),
         ("[serch]\n", "did you mean search"),
         ("[search]\nproviderr = 'brave'\n", "there is no key search.providerr"),
         ("[search]\nprovider = 'bing'\n", "one of searxng, brave, tavily"),
@@ -57,6 +59,17 @@ def test_a_wrong_file_is_one_clear_message(machine, monkeypatch, text, said):
     assert result.exit_code == 2
     assert result.stderr.startswith("error CFG016: ")
     assert said in result.stderr
+
+
+def test_the_file_names_the_shared_store_where_the_environment_does_not(machine, monkeypatch):
+    monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", 'store = "from.the.file"\n'))
+    monkeypatch.delenv("CALLSHEET_PLANS", raising=False)
+    monkeypatch.delenv("CALLSHEET_STORE", raising=False)
+    told = machine("plan", "list")
+    assert (told.exit_code, "CFG230" in told.stderr, "from.the.file" in told.stderr) == (2, True, True)
+    assert "CALLSHEET_STORE" not in os.environ
+    monkeypatch.setenv("CALLSHEET_STORE", "of.the.environment")
+    assert "of.the.environment" in machine("plan", "list").stderr
 
 
 def test_a_file_that_was_named_must_be_there(machine, monkeypatch):

@@ -100,7 +100,7 @@ def test_a_chain_that_was_made_anew_breaks_its_anchor(machine):
     assert machine.json("runs", "verify", "--anchor", "heads.jsonl")["anchors"][0]["ok"] is False
 
 
-@pytest.mark.parametrize("text", ["no json\n", "{}\n", '{"run": 1}\n', "\xff"])
+@pytest.mark.parametrize("text", ["", "no json\n", "{}\n", '{"run": 1}\n', "\xff"])
 def test_an_anchor_file_that_is_none_is_refused(machine, text):
     run(machine, "one")
     Path("heads.jsonl").write_bytes(text.encode("latin-1"))

@@ -163,12 +163,28 @@ def test_names_are_spelled_as_in_the_goal(goal: str, given: str, spelled: str) -
         ("Greet Paul, and Paul Onu", 'name="Paul"', 'name="Paul"'),
         ("High load on API: page it", 'priority="high"', 'priority="high"'),
         ("High load on API: page it", 'service="api"', 'service="API"'),
+        ("Find a doctor in Lyon", 'city="lyon"', 'city="Lyon"'),
         ("Register Paul Onu as a reader", 'text="Paul"', 'text="Paul"'),
     ],
 )
 def test_names_are_whole_where_the_goal_says_them_so(goal: str, given: str, spelled: str) -> None:
     plan = as_spelled(parse(f"S1: @CALL ({given}) > $v1").require(), goal)
     assert format_plan(plan).splitlines()[2] == f"S1: @CALL ({spelled}) > $v1"
+
+
+def test_a_choice_of_a_tool_keeps_its_own_spelling() -> None:
+    schema = {"type": "object", "properties": {"level": {"enum": ["high", "low"]}}, "required": ["level"]}
+    page = ToolSpec("PAGE", "page", "Page somebody.", schema)
+    tools = {"PAGE": ToolSignature.from_schema(page.parameters)}
+    goal = "Page somebody, the level is High"
+    assert (
+        as_spelled(parse('S1: @PAGE (level="high")').require(), goal).steps[0]
+        != parse('S1: @PAGE (level="high")').require().steps[0]
+    )
+    model = Scripted(['S1: @page (level="high") > $v1'])
+    draft = asyncio.run(compile_goal(Request(goal, (page,), ""), model, lambda p: check(p, tools=tools)))
+    assert 'S1: @PAGE (level="high") > $page' in draft.source.text, draft.diagnostics
+    assert draft.accounting.calls == 1
 
 
 def test_conditions_and_failures_are_offered_where_the_goal_may_mean_some() -> None:

@@ -19,6 +19,7 @@ from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan, canonical_tool_name
+from callsheet.machine import Fact
 from callsheet.passes import check
 from callsheet.ports.models.model import Syntax
 from callsheet.ports.tools import ToolSpec
@@ -185,11 +186,22 @@ def test_the_second_answer_to_a_plan_that_is_off_course_can_only_keep_to_it() ->
     model = Scripted([OFF, ON], accepts=[Syntax.LARK])
     draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
     assert "the second plan is taken" in str(draft.accounting.remarks)
+    assert [getattr(r, "name", "") for r in draft.accounting.remarks].count("answer held") == 1
     said = model.asked[1][-1]["content"]
     assert said.startswith("Mind:\n- the steps are @list_issues, then @assign_issue")
     first, second = (Matcher(held.text) for held in model.constraints if held is not None)
     assert (first.takes(OFF), first.takes(ON)) == (True, True)
     assert (second.takes(OFF), second.takes(ON)) == (False, True)
+
+
+def test_a_plan_that_is_taken_with_doubts_is_told_with_them() -> None:
+    model = Scripted([OFF, OFF], accepts=[Syntax.LARK])
+    draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
+    (told_of,) = [
+        r.text for r in draft.accounting.remarks if isinstance(r, Fact) and "plan is taken" in r.text
+    ]
+    assert told_of.startswith("the steps are @list_issues, then @assign_issue")
+    assert told_of.endswith("so the first plan is taken: look whether it leaves that out")
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,11 @@ from callsheet.store.library import PlanLibrary
 Runner = Callable[[DagCase, Plan], list[str]]
 
 
-def differences(case: DagCase) -> list[str]:
-    """What speaks against a case; an empty list where it is met."""
+def differences(case: DagCase, runners: Mapping[str, Runner] | None = None) -> list[str]:
+    """What speaks against a case; an empty list where it is met.
+
+    `runners` carry out plans by mode, by default those of virtual time.
+    """
     try:
         if case.mode in PLAN_TOOLS:
             return PLAN_TOOLS[case.mode](case)
@@ -39,7 +42,9 @@ def differences(case: DagCase) -> list[str]:
             return _refused(case, wrong)
         if case.expect.get("invalid"):
             return [difference("plan", "a refusal", "a plan without errors")]
-        return batch_differences(plan, case.expect) + RUNNERS.get(case.mode, _cannot_run)(case, plan)
+        return batch_differences(plan, case.expect) + (runners or RUNNERS).get(case.mode, _cannot_run)(
+            case, plan
+        )
     except Exception as error:
         return [f"{type(error).__name__} was raised: {shown(str(error))}"]
 

@@ -86,7 +86,7 @@ class Session:
         steps = case.plan["steps"]
         self.names = {canonical_tool_name(str(step["tool"])): str(step["tool"]) for step in steps}
 
-    def _limits(self, stage: Mapping[str, Any]) -> Limits:
+    def limits(self, stage: Mapping[str, Any]) -> Limits:
         run = self.case.run
         limits: dict[str, Any] = {"max_concurrency": run.get("max_concurrency", 4)}
         replan = run.get("replan") or {}
@@ -103,7 +103,7 @@ class Session:
         return Limits(**limits)
 
     def _machine(self, stage: Mapping[str, Any]) -> Machine:
-        return Machine(compile_plan(self.plan), self._limits(stage), self._heard)
+        return Machine(compile_plan(self.plan), self.limits(stage), self._heard)
 
     def _heard(self, note: Note) -> None:
         self.stage.notes.append(note)
@@ -139,8 +139,8 @@ class Session:
             self._note(self.machine.feed(event), event)
         self.stage = Stage()
         again = list(self._open.values())
-        if self._limits(stage) != self.machine.limits:
-            self._feed(LimitsChanged(self._limits(stage)))
+        if self.limits(stage) != self.machine.limits:
+            self._feed(LimitsChanged(self.limits(stage)))
         return self._feed(Reopened()) if self.machine.may_reopen else again
 
     def _feed(self, event: Event) -> list[Command]:
@@ -173,12 +173,17 @@ class Session:
             heapq.heappush(self._due, (now + after, self._launched, event))
         self.stage.peak = max(self.stage.peak, len(self._due))
 
-    def _answer(self, command: CallTool) -> tuple[float, Event | None]:
-        script = dict(self.case.tools.get(self.names[command.tool], {}))
-        number = self.counts[command.tool] = self.counts.get(command.tool, 0) + 1
+    def script_of(self, tool: str) -> dict[str, Any]:
+        """What the script says of the next call of a tool."""
+        script = dict(self.case.tools.get(self.names[tool], {}))
+        number = self.counts[tool] = self.counts.get(tool, 0) + 1
         if "script" in script:
             entries = script["script"]
             script = dict(entries[min(number, len(entries)) - 1])
+        return script
+
+    def _answer(self, command: CallTool) -> tuple[float, Event | None]:
+        script = self.script_of(command.tool)
         delay = float(script.get("delay_ms", 0))
         if "exit" in script:
             self._until_exit(delay)
@@ -193,11 +198,19 @@ class Session:
         return delay, Succeeded(command.key, value)
 
     def _plan_anew(self, command: Compile) -> Event:
-        """What the scripted planner gives, read and checked as any plan."""
-        entries = self.case.run["replan"].get("planner") or [{"raise": "no plan"}]
-        entry = entries[min(len(self.prompts), len(entries) - 1)]
+        """What comes of asking the scripted planner."""
         progress = command.progress
         assert progress is not None
+        try:
+            plan = asyncio.run(self.new_plan(command))
+        except Exception as error:
+            return Failed(command.key, str(error))
+        return PlanCompiled(command.key, with_own_ids(plan, progress.plan, progress.number), {})
+
+    async def new_plan(self, command: Compile) -> Plan:
+        """What the scripted planner gives, read and checked as any plan; raises what speaks against it."""
+        entries = self.case.run["replan"].get("planner") or [{"raise": "no plan"}]
+        entry = entries[min(len(self.prompts), len(entries) - 1)]
 
         def planner(request: PlanRequest) -> Any:
             self.prompts.append("\n".join(message["content"] for message in request.messages))
@@ -205,17 +218,14 @@ class Session:
                 raise RuntimeError(entry["raise"])
             return entry
 
-        try:
-            plan = asyncio.run(GraphPlanner(planner).revise(command, (), CallContext("", "plan")))
-            found = check(plan, tools=signatures(self.case), inputs=command.variables)
-            wrong = refused(PublicPlan(plan), found)
-            if wrong is not None:
-                raise wrong
-        except Exception as error:
-            return Failed(command.key, str(error))
+        plan = await GraphPlanner(planner).revise(command, (), CallContext("", "plan"))
+        found = check(plan, tools=signatures(self.case), inputs=command.variables)
+        wrong = refused(PublicPlan(plan), found)
+        if wrong is not None:
+            raise wrong
         for step in entry.get("steps", ()) if isinstance(entry, dict) else ():
             self.names.setdefault(canonical_tool_name(str(step.get("tool"))), str(step.get("tool")))
-        return PlanCompiled(command.key, with_own_ids(plan, progress.plan, progress.number), {})
+        return plan
 
     def _until_exit(self, delay: float) -> None:
         """What answers before the process dies is kept."""
@@ -233,25 +243,29 @@ class Session:
 # ---------------------------------------------------------------- what is expected
 
 
-def run_case(case: DagCase, plan: Plan) -> list[str]:
+Make = Callable[[DagCase, Plan], Session]
+"""Makes the session of a case."""
+
+
+def run_case(case: DagCase, plan: Plan, make: Make = Session) -> list[str]:
     """What speaks against a case of one run."""
-    session = Session(case, plan)
+    session = make(case, plan)
     stage = session.run(case.run)
-    return _differences(session, stage, case.expect)
+    return differences(session, stage, case.expect)
 
 
-def run_stages(case: DagCase, plan: Plan) -> list[str]:
+def run_stages(case: DagCase, plan: Plan, make: Make = Session) -> list[str]:
     """What speaks against a case of several stages; between them the plan is read again."""
-    session = Session(case, plan)
+    session = make(case, plan)
     out: list[str] = []
     for number, (given, expected) in enumerate(zip(case.run["stages"], case.expect["stages"], strict=True)):
         stage = session.run(given)
-        out += [f"stage {number + 1}: {text}" for text in _differences(session, stage, expected)]
+        out += [f"stage {number + 1}: {text}" for text in differences(session, stage, expected)]
         session.plan = parse_dag(format_dag(session.plan)).require()
     return out
 
 
-def _differences(session: Session, stage: Stage, expect: Mapping[str, Any]) -> list[str]:
+def differences(session: Session, stage: Stage, expect: Mapping[str, Any]) -> list[str]:
     out: list[str] = []
     for key, wanted in expect.items():
         if key == "batches":

@@ -6,8 +6,9 @@ In: a case and the module. Out: what speaks against it, one text a difference; n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 from tests.conformance import plans, runs, static
@@ -24,14 +25,25 @@ _KNOWN = {
 }
 
 
-def differences(case: Case, product: Any) -> list[str]:
+Pace: TypeAlias = "Callable[[Case, World], AbstractContextManager[None]]"
+"""Bounds the time of a case, and notes its waits."""
+
+
+@contextmanager
+def quick(case: Case, world: World) -> Generator[None]:
+    """The pace of cases on this machine: nobody waits."""
+    with time_limit(case.timeout), patch.object(asyncio, "sleep", world.quick_sleep):
+        yield
+
+
+def differences(case: Case, product: Any, pace: Pace = quick) -> list[str]:
     """What speaks against a case; an empty list where it is met."""
     unknown = sorted(case.expect.keys() - _KNOWN[case.kind])
     if unknown:
         return [f"the expectation {key!r} is unknown for kind {case.kind}" for key in unknown]
     world = World.of(case)
     try:
-        with time_limit(case.timeout), patch.object(asyncio, "sleep", world.quick_sleep):
+        with pace(case, world):
             return _CHECKS[case.kind](case, world, product)
     except OutOfTime:
         return [f"it did not end within {case.timeout:g} s"]

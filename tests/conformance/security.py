@@ -211,4 +211,5 @@ def _tool(rule: Mapping[str, Any]) -> ToolRule:
         idempotent=rule.get("idempotent", False),
         approval=When(rule.get("approval", "never")),
         returns=read_label(rule["returns"]) if "returns" in rule else UNKNOWN,
+        no_echo=rule.get("no_echo", False),
     )

@@ -65,7 +65,8 @@ class ToolCall:
 class World:
     """What a case scripts, and all that came of it.
 
-    `peak` is how many calls were under way at once; `slept` the seconds of each wait.
+    `peak` is how many calls were under way at once; `slept` the seconds of each wait. A call gives way to
+    others three times, each for `linger` seconds.
     """
 
     tools: dict[str, list[dict[str, Any]]]
@@ -78,6 +79,7 @@ class World:
     progress: list[Any] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
     peak: int = 0
+    linger: float = 0.0
     _active: int = 0
     _sleep: Callable[..., Any] = asyncio.sleep
 
@@ -98,7 +100,7 @@ class World:
         self.peak = max(self.peak, self._active)
         try:
             for _ in range(_TURNS_OF_A_CALL):
-                await self._sleep(0)
+                await self._sleep(self.linger)
             script = self.tools.get(key)
             return self._answer(script) if script else {"success": True, "output": f"out:{key}"}
         finally:

@@ -10,11 +10,13 @@ from callsheet.machine import (
     Ask,
     CallModel,
     Cancelled,
+    Compile,
     Failed,
     Finish,
     Limits,
     LimitsChanged,
     Machine,
+    PlanCompiled,
     Refusal,
     Spent,
     Started,
@@ -82,6 +84,26 @@ def test_models_agents_and_compilations_count_as_model_calls() -> None:
     played = play(text, plans=['S1: @LLM_EXTRACT ("z")'], limits=Limits(max_model_calls=3))
     assert played.result.refusal == Refusal("max_model_calls", 3, 3, "LLM_EXTRACT")
     assert played.result.usage.calls_by_tool == {"LLM_EXTRACT": 1, "AGENT_SOLVE": 1, "RE-PLAN": 1}
+
+
+def test_the_repair_of_a_new_plan_is_a_call_of_its_own() -> None:
+    bench = Bench('S1: RE-PLAN ("x")', limits=Limits(max_model_calls=2))
+    bench.feed(PlanCompiled("S1.0.1", plan_of('S1: @LLM_EXTRACT ("z")'), {}, (), Spent(9, 1, repairs=1)))
+    assert bench.result.refusal == Refusal("max_model_calls", 2, 2, "LLM_EXTRACT")
+    used = bench.result.usage
+    assert (used.calls_by_tool, used.model_calls, used.replans) == ({"RE-PLAN": 2}, 2, 1)
+    assert Usage.of(Spent(9, 1, repairs=1)).model_calls == 2
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [Limits(max_model_calls=1), Limits(max_calls=1), Limits(max_calls_by_tool={"RE-PLAN": 1})],
+)
+def test_a_new_plan_is_repaired_only_where_one_more_question_has_room(bounds: Limits) -> None:
+    for limits, may_repair in ((bounds, False), (Limits(), True)):
+        (command,) = Bench('S1: RE-PLAN ("x")', limits=limits).waiting.values()
+        assert isinstance(command, Compile)
+        assert command.repairs is may_repair
 
 
 @pytest.mark.parametrize(

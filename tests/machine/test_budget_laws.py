@@ -40,7 +40,8 @@ Keys = dict[str, str]
 class World:
     """Carries calls out, and counts on its own what they were and what they spent."""
 
-    def __init__(self, seed: int, schedule: int) -> None:
+    def __init__(self, seed: int, schedule: int, *, repairs: bool = False) -> None:
+        self._repairs = repairs
         self.called: Keys = {}
         self.spent: dict[str, Spent] = {}
         self.sizes: dict[str, int] = {}
@@ -54,7 +55,8 @@ class World:
         event = outcome(self._seed, command)
         assert isinstance(event, Succeeded | Failed | PlanCompiled)
         if not isinstance(command, CallTool):
-            self.spent[key] = Spent(len(key), 3, 0.5)
+            repairs = int(self._repairs and isinstance(command, Compile))
+            self.spent[key] = Spent(len(key), 3, 0.5, repairs=repairs)
             event = event._replace(spent=self.spent[key])
         if isinstance(event, Failed):
             self.sizes[key] = len(event.error.encode())
@@ -63,7 +65,9 @@ class World:
         return duration(self._schedule, key), event
 
     def tools(self) -> Counter[str]:
-        return Counter(self.called.values())
+        """The calls by tool; the repair of a new plan is one more."""
+        repairs = sum(spent.repairs for spent in self.spent.values())
+        return Counter(self.called.values()) + Counter({"RE-PLAN": repairs})
 
 
 limits = st.builds(
@@ -158,8 +162,8 @@ def test_with_two_calls_no_schedule_makes_a_third(text: str, seed: int, schedule
 def test_what_was_used_is_what_the_world_counted(
     text: str, seed: int, schedule: int, crashes: list[int]
 ) -> None:
-    """Tokens, cost and bytes are those of the outcomes, also after crashes."""
-    world = World(seed, schedule)
+    """Tokens, cost, bytes and repairs are those of the outcomes, also after crashes."""
+    world = World(seed, schedule, repairs=True)
     result = crashing_run(text, LIMITS, world, crashes)
     hold(result, world, LIMITS)
     usage = result.usage

@@ -207,6 +207,12 @@ def test_a_planner_counts_against_the_budget_and_what_it_spent_too() -> None:
     run.feed(Failed(run.asked.key, "prose", (Fact("prompt", "revision/1"),), Spent(90, 20)))
     assert run.result.error == "step 2 failed: boom; no new plan: prose"
     assert (run.machine.usage().model_calls, run.machine.usage().input_tokens) == (1, 90)
+    repaired = Run(*FIRST, limits=Limits(replans_on_failure=1, max_model_calls=2))
+    repaired.fail("bad")
+    assert repaired.asked is not None
+    assert repaired.asked.repairs
+    repaired.feed(Failed(repaired.asked.key, "prose", (), Spent(90, 20, repairs=1)))
+    assert repaired.machine.usage().model_calls == 2
     spent = Run(*FIRST, limits=Limits(replans_on_failure=1, max_calls=2))
     spent.fail("bad")
     assert spent.result.error == "step 2 failed: boom"

@@ -225,3 +225,48 @@ def test_data_in_code_is_a_warning(call: str, reported: bool) -> None:
 )
 def test_values_against_schemas(value: Any, schema: dict[str, Any], expected: Fit) -> None:
     assert fit(value, schema) is expected
+
+
+LISTING = ToolSignature.from_schema({"properties": {}}, gives_list=True)
+TAKES = ToolSignature.from_schema(
+    {
+        "properties": {
+            "text": {"type": "string"},
+            "tags": {"$ref": "#/$defs/Tags"},
+            "any": {},
+            "both": {"anyOf": [{"type": "string"}, {"type": "array"}]},
+            "neither": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "all": {"allOf": [{"type": ["string", "object"]}]},
+        },
+        "$defs": {"Tags": {"type": "array"}},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "argument", "is_told"),
+    [
+        ("@ANY () > $l:list", "text=$l", True),
+        ("@ANY () > $l:list", "$l", True),
+        ("@ANY () > $l:list", 'text="$l"', True),
+        ("@ANY () > $l:list", "neither=$l", True),
+        ("@ANY () > $l:list", "all=$l", True),
+        ("@LIST () > $l", "text=$l", True),
+        ("?FOREACH ($i IN [1]) THEN @ANY ($i) > $l", "text=$l", True),
+        ("@ANY () > $l:list", 'text="all: $l"', False),
+        ("@ANY () > $l:list", "text=$l.0", False),
+        ("@ANY () > $l:list", "tags=$l", False),
+        ("@ANY () > $l:list", "any=$l", False),
+        ("@ANY () > $l:list", "both=$l", False),
+        ("@ANY () > $l", "text=$l", False),
+        ("@LIST () > $l:json", "text=$l", False),
+        ("@ANY () > $x:list", "text=$x", False),
+    ],
+)
+def test_a_whole_list_is_told_where_none_is_taken(before: str, argument: str, is_told: bool) -> None:
+    plan = parse(f"S1: {before}\nS2: @TAKES ({argument}) > $r\nS3: @RESPOND ($r)").plan
+    assert plan is not None
+    tools = {"ANY": UNKNOWN, "LIST": LISTING, "TAKES": TAKES}
+    said = [d for d in check(plan, tools=tools, inputs={"x"}) if d.code == "CHK044"]
+    assert bool(said) is is_told
+    assert all(str(d.severity) == "warning" and "is a list, and the argument" in d.message for d in said)

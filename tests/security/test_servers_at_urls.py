@@ -125,9 +125,9 @@ def config(site: Site, *, sse: bool = False) -> McpServerConfig:
     return McpServerConfig("site", HttpServer(site.url, {"Authorization": TOKEN}, sse=sse), timeout=20)
 
 
-async def run(site: Site, tmp_path: Path, **more: Any) -> Any:
+async def run(site: Site, tmp_path: Path, plan: str = PLAN, **more: Any) -> Any:
     async with Runtime(mcp=[config(site)], data=tmp_path, journal=tmp_path / "journal.db") as runtime:
-        return await runtime.run(PLAN, run_id="run", **more)
+        return await runtime.run(plan, run_id="run", **more)
 
 
 async def test_what_is_configured_goes_with_every_request(site, other, tmp_path):
@@ -200,17 +200,54 @@ async def test_an_address_in_an_answer_is_not_fetched(site, other, tmp_path):
     assert other.seen == []
 
 
-@pytest.mark.parametrize("packed", [False, True])
-async def test_an_answer_that_is_too_long_is_cut_off(site, tmp_path, monkeypatch, packed):
+LONG = b'{"jsonrpc": "2.0", "id": 2, "result": {"content": "' + b"x" * (8 << 20)
+JSON = {"Content-Type": "application/json"}
+EVENTS = {"Content-Type": "text/event-stream"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        (JSON, LONG),
+        (EVENTS, b": hello\n\nevent: message\ndata: " + LONG),
+        (EVENTS, b'id: 7\r\ndata: {"result": {"content": "' + b"x" * (8 << 20)),
+    ],
+    ids=["JSON", "an event", "an event of another server"],
+)
+async def test_an_answer_that_is_too_long_has_failed_for_good(site, tmp_path, monkeypatch, headers, body):
     monkeypatch.setattr(transport, "_MAX_MESSAGE", 1 << 20)
-    body = b'{"jsonrpc": "2.0", "id": 2, "result": {"content": "' + b"x" * (8 << 20)
-    headers = {"Content-Type": "application/json"}
-    if packed:
-        body, headers = gzip.compress(body), {**headers, "Content-Encoding": "gzip"}
+    site.bodies["tools/call"] = headers, body
+    result = await run(site, tmp_path, "S1: @LOOK () > $a ON_FAIL @RETRY(3) GOTO S2\nS2: @RESPOND ($a)")
+    assert result.status is RunStatus.DONE
+    assert result.response == "the answer is longer than 1 MiB, the most that is taken: ask for less of it"
+    assert site.asked.count("tools/call") == 1
+    with Journal.open_to_read(tmp_path / "journal.db") as journal:
+        assert journal.verify("run") is None
+
+
+async def test_a_large_answer_is_taken_as_an_event_too(site, tmp_path):
+    text = "x" * (3 << 20)
+    said = {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": text}]}}
+    site.bodies["tools/call"] = EVENTS, b"data: " + json.dumps(said).encode() + b"\n\n"
+    assert (await run(site, tmp_path)).response == text
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "why"),
+    [
+        ({**JSON, "Content-Encoding": "gzip"}, gzip.compress(LONG), "compressed"),
+        (EVENTS, b'data: {"method": "notifications/x", "params": "' + LONG, "an event is longer than 1 MiB"),
+    ],
+    ids=["packed", "no answer"],
+)
+async def test_what_may_be_no_answer_and_is_too_long_is_in_doubt(
+    site, tmp_path, monkeypatch, headers, body, why
+):
+    monkeypatch.setattr(transport, "_MAX_MESSAGE", 1 << 20)
     site.bodies["tools/call"] = headers, body
     result = await run(site, tmp_path)
     assert result.status is RunStatus.IN_DOUBT
-    assert ("compressed" if packed else "longer than 1 MiB") in result.in_doubt[0].why
+    assert why in result.in_doubt[0].why
     with Journal.open_to_read(tmp_path / "journal.db") as journal:
         assert journal.verify("run") is None
 

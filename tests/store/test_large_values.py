@@ -9,7 +9,7 @@ import pytest
 
 from callsheet.ir import Plan
 from callsheet.store import Durability, EventType, Journal, JournalError, JournalWriteFailed
-from callsheet.store.blobs import INLINE_LIMIT, ROW_LIMIT
+from callsheet.store.blobs import INLINE_LIMIT, ROW_LIMIT, write_blob_file
 
 _FRAME = len(b'{"v":""}')
 
@@ -78,9 +78,11 @@ def test_a_file_is_on_the_disk_before_its_event(
 
     monkeypatch.setattr(os, "fsync", noted("sync", os.fsync))
     monkeypatch.setattr(Path, "replace", noted("rename", Path.replace))
+    synced = ["sync", "rename", "sync", "sync", "sync"]
     for durability, expected in (
-        (Durability.FULL, ["sync", "rename", "sync", "sync", "sync"]),
-        (Durability.NORMAL, ["rename"]),
+        (Durability.FULL, synced),
+        (Durability.NORMAL, synced),
+        (Durability.OFF, ["rename"]),
     ):
         with Journal.open(path, durability) as journal:
             body = {"v": durability.value * ROW_LIMIT}
@@ -88,6 +90,41 @@ def test_a_file_is_on_the_disk_before_its_event(
                 done.clear()
                 writer.commit()
                 assert done == expected
+
+
+def test_the_names_of_folders_are_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs: list[int] = []
+    sync = os.fsync
+
+    def noted(fd: int) -> None:
+        syncs.append(fd)
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    synced = set[Path]()
+    for name, expected in (("aa1", 4), ("aa2", 2), ("bb1", 3)):
+        syncs.clear()
+        write_blob_file(tmp_path, name, b"", sync=True, synced=synced)
+        assert len(syncs) == expected
+
+
+@pytest.mark.parametrize("durability", Durability)
+def test_large_values_are_written_once(path: Path, plan: Plan, durability: Durability) -> None:
+    """Few bytes are written besides, also where SQLite brings its log into its file."""
+    count, size = 20, 1_000_000
+    with Journal.open(path, durability) as journal, journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        before = _written()
+        for number in range(count):
+            writer.append(EventType.OK, body={"v": f"{number:02}" * (size // 2)})
+            writer.commit()
+        assert count * size < _written() - before < 1.05 * count * size
+
+
+def _written() -> int:
+    """The bytes that this process has written so far."""
+    told = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(told["wchar"])
 
 
 def test_a_damaged_file_is_written_anew(journal: Journal, plan: Plan) -> None:

@@ -89,6 +89,13 @@ async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
         ".slice(document.activeElement.selectionStart).split(' ')[0]]"
     )
     assert at == ["plan-text", "S2:"]
+    await web.page.keyboard.type("S9: @NOTE (line=$sum) > $more\n")  # and it is drawn anew
+    await web.page.locator(".sketch .node[aria-label='S9 @NOTE']").wait_for()
+    await web.page.keyboard.type("S(")
+    await web.page.locator("#known-panel .notice", has_text="as it was before").wait_for()
+    assert await web.page.locator(".sketch .node").count() == 4
+    await write(web, GOOD)
+    await web.page.locator("#known-panel .notice").wait_for(state="detached")
     await web.page.click(".head-line button:has-text('Dry run')")
     await web.page.locator("#known-panel", has_text="2 calls").wait_for()
     assert "@NOTE" in await web.text(".steps-told")

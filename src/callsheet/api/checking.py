@@ -87,17 +87,19 @@ def check_readable(
     )
 
 
-def idle_rules(plan: Plan, approve: Iterable[str]) -> tuple[Diagnostic, ...]:
-    """RUN032 for each tool that a person is to be asked about and that no step calls."""
+def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) -> tuple[Diagnostic, ...]:
+    """RUN032 for each tool that no step calls, where a person is asked about it or its calls are limited."""
     called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
+    rules = [(name, "before whose calls a person is to be asked") for name in approve]
+    rules += [(name, "whose calls are limited") for name in limited]
     return tuple(
         Diagnostic(
             "RUN032",
             Severity.WARNING,
-            f"no step calls @{name}, before whose calls a person is to be asked",
+            f"no step calls @{name}, {rule}",
             help="look whether the name is right: `callsheet tools`",
         )
-        for name in approve
+        for name, rule in rules
         if not any(covers([name], tool) for tool in called)
     )
 
@@ -127,7 +129,8 @@ def _signature(tool: Tool) -> ToolSignature:
     check_literal = literal_check(tool.spec.name) if tool.spec.origin == ORIGIN else None
     if tool.spec.origin == asking.ORIGIN:
         check_literal = asking.check_literal
-    return ToolSignature.from_schema(tool.spec.parameters, tool.spec.effect, check_literal)
+    spec = tool.spec
+    return ToolSignature.from_schema(spec.parameters, spec.effect, check_literal, gives_list=spec.gives_list)
 
 
 def _explained(

@@ -21,7 +21,7 @@ from callsheet.authoring.shapes import Shared, told
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.ir import Plan as Steps
-from callsheet.machine import Compile
+from callsheet.machine import Compile, Spent
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Registry, ToolSpec
@@ -157,13 +157,16 @@ async def replan_draft(
     about = f"The plan that cannot go on was for this goal:\n{command.goal}" if command.goal else ""
     request = Request(_REASON.format(reason=command.reason), offered(registry), about, given)
     context.remark(*cuts)
-    options = CompileOptions(second_look=False)  # a reason tells what went wrong, not what is to be done
+    options = CompileOptions(
+        second_look=False, repairs=command.repairs
+    )  # a reason tells what went wrong, not what is to be done
     draft = await draft_for(request, model, registry, means, options=options)
     report(draft.accounting, context)
     if draft.plan is not None:
         return replace(draft.plan, goal=command.goal or None)
-    if draft.failure is not None:
-        raise draft.failure
+    unanswered = draft.unanswered
+    if unanswered is not None:
+        raise unanswered
     raise CallsheetError(draft.diagnostics, draft.source)
 
 
@@ -179,6 +182,8 @@ def report(accounting: Accounting, context: CallContext) -> None:
         requests=usage.tries,
         seconds=usage.seconds,
     )
+    if accounting.calls > 1:
+        context.charge(Spent(repairs=accounting.calls - 1))
 
 
 def given_in_words(inputs: Mapping[str, JSON]) -> dict[str, str]:

@@ -56,7 +56,7 @@ class Exporting(Reporting):
         from callsheet.runtime.telemetry.target import target_of  # noqa: PLC0415 - as above
         from callsheet.runtime.telemetry.telling import telemetry_of  # noqa: PLC0415 - as above
 
-        self._needs_journal()
+        self._require_journal()
         target = target_of(otlp, headers or {})
         async with self._opened() as session:
             assert session.journal is not None
@@ -78,7 +78,7 @@ class Exporting(Reporting):
         """
         from callsheet.runtime.telemetry.telling import provenance_of  # noqa: PLC0415 - few programs need it
 
-        self._needs_journal()
+        self._require_journal()
         async with self._opened() as session:
             assert session.journal is not None
             return provenance_of(session.journal, session.find(run_id), content=content)
@@ -99,7 +99,3 @@ class Exporting(Reporting):
     def provenance_sync(self, run_id: str, *, content: bool = False) -> dict[str, Any]:
         """As `provenance`, for programs without an event loop."""
         return self._run_sync(self.provenance(run_id, content=content), "provenance")
-
-    def _needs_journal(self) -> None:
-        if self._kit.journal is None:
-            raise ValueError("this runtime has no journal to tell of: Runtime(journal=PATH)")

@@ -89,8 +89,17 @@ def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
 
 
 def verdict_of(given: InDoubt) -> Resolution:
-    """A decision as the runtime takes it; raises ToolFailed for a value that has no JSON."""
-    return TookPlace(to_json(given.value)) if isinstance(given, TookPlace) else Decision(given)
+    """A decision as the runtime takes it.
+
+    Raises ToolFailed for a value that has no JSON, ValueError for a word that is no decision.
+    """
+    if isinstance(given, TookPlace):
+        return TookPlace(to_json(given.value))
+    try:
+        return Decision(given)
+    except ValueError:
+        words = ", ".join(map(repr, map(str, Decision)))
+        raise ValueError(f"{given!r} is no decision; it is one of {words} or TookPlace(value)") from None
 
 
 def id_of_run(given: str | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit
 from callsheet.api.session import Session
-from callsheet.api.threads import with_own_threads
+from callsheet.api.threads import let_go, to_the_end, with_own_threads
 
 _T = TypeVar("_T")
 _IS_OPEN = "this runtime is open already; make another one, or share it"
@@ -60,7 +60,10 @@ class Opening:
         runner, self._runner = self._runner, None
         assert runner is not None
         with runner:
-            runner.run(self.__aexit__(kind, error, trace))
+            try:
+                runner.run(self.__aexit__(kind, error, trace))
+            finally:
+                runner.run(let_go())
 
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[Session]:
@@ -72,6 +75,14 @@ class Opening:
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("this runtime was opened on another event loop; make one for each loop")
         yield self._session
+
+    @property
+    def _is_recorded(self) -> bool:
+        return self._kit.journal is not None
+
+    def _require_journal(self) -> None:
+        if not self._is_recorded:
+            raise ValueError("this runtime has no journal: Runtime(journal=PATH)")
 
     def _handle(self, handle: RunHandle) -> RunHandle:
         """The handle, known until its run has ended, so that closing finds it."""
@@ -85,8 +96,9 @@ class Opening:
         except RuntimeError:
             work.close()
             raise
-        threaded = with_own_threads(work)
-        return asyncio.run(threaded) if self._runner is None else self._runner.run(threaded)
+        if self._runner is None:
+            return asyncio.run(to_the_end(work))
+        return self._runner.run(with_own_threads(work))
 
 
 def require_loop(name: str, instead: str) -> None:

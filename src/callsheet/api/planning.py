@@ -107,22 +107,35 @@ class GraphPlanner:
         tells = self.planner is not None  # which has the errors with the progress as well
         call.shown = None if tells else label_of_shared(command, self.shared)
         prompt = revision_prompt(progress, command.variables, told, self.shared, tells_errors=tells)
-        plan = await self._ask(request, prompt, call, lambda plan: check(without_past(plan, progress)))
+        plan = await self._ask(
+            request, prompt, call, lambda plan: check(without_past(plan, progress)), repairs=command.repairs
+        )
         return without_past(plan, progress)
 
-    async def _ask(self, request: PlanRequest, prompt: PlanPrompt, call: CallContext, check: Check) -> Steps:
+    async def _ask(
+        self,
+        request: PlanRequest,
+        prompt: PlanPrompt,
+        call: CallContext,
+        check: Check,
+        *,
+        repairs: bool = True,
+    ) -> Steps:
         if self.planner is not None:
             call.remark(*prompt.remarks)
             return _read(await called(self.planner, replace(request, messages=tuple(prompt.messages))))
         if self.model is None:
             raise no_planner()
         accounting = Accounting(model=self.model.name, remarks=prompt.remarks)
-        draft = await asked(Ask(prompt.messages, partial(_reading, check), accounting), self.model)
+        draft = await asked(
+            Ask(prompt.messages, partial(_reading, check), accounting, repairs=repairs), self.model
+        )
         report(draft.accounting, call)
         if draft.plan is not None:
             return draft.plan
-        if draft.failure is not None:
-            raise draft.failure
+        unanswered = draft.unanswered
+        if unanswered is not None:
+            raise unanswered
         raise CallsheetError(draft.diagnostics, draft.source)
 
 

@@ -17,7 +17,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Plan, plan_hash
 from callsheet.ir.labels import Label
 from callsheet.machine import PolicyRefusal
-from callsheet.passes.verify import StepLabels, Verdict, Violation, verify
+from callsheet.passes.verify import NOTHING_LEFT, Left, StepLabels, Verdict, Violation, verify
 from callsheet.policy.calls import Obligation, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
@@ -112,18 +112,20 @@ def prove(
     labels: Mapping[str, Label] | None = None,
     approved: Iterable[str] = (),
     can_ask: bool = True,
+    left: Left = NOTHING_LEFT,
 ) -> Proof:
     """Hold a plan against a policy.
 
     Without a `registry` the policy's entries are taken as they stand. `inputs` are the variables that the run
     is given; their labels are those of `labels`, else the policy's. `approved` are ids of steps to which
     somebody has said yes. Where nobody can be asked during the run (`can_ask`), what needs a yes is refused.
+    `left` are the labels of what earlier runs have left in files.
     """
     bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry)
     bound = replace(bound, approved=bound.approved | frozenset(approved))
     given = {**dict.fromkeys(inputs, bound.inputs), **(labels or {})}
     parameters = {} if registry is None else _parameters(registry)
-    verdict = verify(plan, Judge(bound), inputs=given, parameters=parameters, can_ask=can_ask)
+    verdict = verify(plan, Judge(bound), inputs=given, parameters=parameters, can_ask=can_ask, left=left)
     return Proof(plan, bound, verdict, doubts)
 
 

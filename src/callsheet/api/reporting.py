@@ -1,19 +1,23 @@
-"""A run of a runtime's journal as one HTML file.
+"""A run of a runtime's journal as one HTML file for people, or as an LCTL document for agents.
 
-In: the id of a run. Out: the path of the file.
+In: the id of a run. Out: the path of the file, or the document.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from callsheet.api.looking import Looking
+from callsheet.ir import canonical_tool_name
+from callsheet.runtime.telling import lctl_of
+from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.views.report.values import MOST_BYTES
 
 
 class Reporting(Looking):
-    """Writes reports; it opens its kit as a runtime does."""
+    """Writes reports and hand-offs; it opens its kit as a runtime does."""
 
     async def report(
         self,
@@ -34,8 +38,7 @@ class Reporting(Looking):
         from callsheet.runtime import reporting  # noqa: PLC0415 - brings the viewer, which few programs need
         from callsheet.views.report.build import Showing  # noqa: PLC0415 - as above
 
-        if self._kit.journal is None:
-            raise ValueError("this runtime has no journal to report from: Runtime(journal=PATH)")
+        self._require_journal()
         async with self._opened() as session:
             assert session.journal is not None
             showing = Showing(max_value, redact)
@@ -55,3 +58,44 @@ class Reporting(Looking):
         """As `report`, for programs without an event loop."""
         work = self.report(run_id, path, diff=diff, max_value=max_value, redact=redact)
         return self._run_sync(work, "report")
+
+    async def lctl(
+        self,
+        run_id: str,
+        at: str | int | None = None,
+        *,
+        debug: bool | None = None,
+        items: bool = False,
+        confidence: Mapping[str, float] | None = None,
+    ) -> Handoff | DebugDocument:
+        """A run of the journal as an LCTL document; `callsheet.lctl.write` gives its text.
+
+        `run_id` is an id, the beginning of one, or `last`. `at` names a step, or one of its visits such as
+        `S3@2`, or is the number of an event: the hand-off after it; without it, where the run stands. `items`
+        tells the results of each FOREACH one by one. `debug` asks for the post-mortem
+        (True) or the hand-off (False); by default a run that failed has a post-mortem. `confidence` says
+        how sure the results of tools are, from 0 to 1 by tool. Raises CallsheetError: JRN002 for an unknown
+        run, JRN012, JRN015 or JRN020 where its events cannot be read, RUN060 for a step that it has not done,
+        JRN041 for an event that it does not have.
+        """
+        self._require_journal()
+        by_tool = {canonical_tool_name(tool): value for tool, value in (confidence or {}).items()}
+        if not all(0 <= value <= 1 for value in by_tool.values()):
+            raise ValueError("confidence is a number from 0 to 1")
+        async with self._opened() as session:
+            assert session.journal is not None
+            found = session.find(run_id)
+            return lctl_of(session.journal, found, at, debug=debug, with_items=items, by_tool=by_tool)
+
+    def lctl_sync(
+        self,
+        run_id: str,
+        at: str | int | None = None,
+        *,
+        debug: bool | None = None,
+        items: bool = False,
+        confidence: Mapping[str, float] | None = None,
+    ) -> Handoff | DebugDocument:
+        """As `lctl`, for programs without an event loop."""
+        work = self.lctl(run_id, at, debug=debug, items=items, confidence=confidence)
+        return self._run_sync(work, "lctl")

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from callsheet.api.agents import AgentRules
+from callsheet.api.answering import Answering
+from callsheet.api.ears import Ears
 from callsheet.api.given import (
     Given,
     InDoubt,
@@ -40,31 +42,26 @@ from callsheet.api.replanning import replan_by
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.sending import collector_of
-from callsheet.api.session import Ears, Session
+from callsheet.api.session import Session
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
-from callsheet.api.traveling import Traveling
 from callsheet.authoring.shapes import Shared
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
 from callsheet.machine.asking import ApprovalTimeout, approval_timeouts
 from callsheet.machine.limits import SCHEDULES
 from callsheet.ports.builtin import BuiltinSettings
-from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import BLOCK_RULES
-from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
 from callsheet.runtime.runs import Watch
 from callsheet.runtime.telemetry.target import OtelSettings
-from callsheet.runtime.telling import lctl_of
 from callsheet.store import Journal, check_run_id
-from callsheet.trace.lctl.model import DebugDocument, Handoff
 
 
-class Runtime(Traveling):
+class Runtime(Answering):
     """Runs plans on the tools it is given, and on no others.
 
     - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
@@ -333,110 +330,6 @@ class Runtime(Traveling):
                 return _result(outcome, log, session)
 
         return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True, log=log))
-
-    # ------------------------------------------------------------ people
-
-    async def inbox(self) -> list[PendingAsk]:
-        """What the runs of the journal have asked people and nobody has answered, the oldest first."""
-        self._require_journal()
-        async with self._opened() as session:
-            assert session.journal is not None
-            return [ask for ask in inbox(session.journal) if not ask.is_answered]
-
-    async def answer(
-        self,
-        run_id: str,
-        key: str | None = None,
-        answer: Answer | bool = True,
-        *,
-        digest: str | None = None,
-        msg_id: str | None = None,
-    ) -> PendingAsk:
-        """Answer what a run asks, and give what was answered; `resume` carries the run on.
-
-        `run_id` is an id, the beginning of one, or `last`; `key` the key or the step, which may be
-        left out where the run asks one thing. `answer` is True or False for a yes or a no, or an
-        `Answer`. With `digest` (that of the `PendingAsk` that was looked at) the answer counts only
-        if still the same is asked. `msg_id` is the sender's own name for the answer: a second one
-        of that name is refused. Raises CallsheetError: RUN030 where nothing such waits, RUN031 for
-        an answer that does not fit.
-        """
-        self._require_journal()
-        async with self._opened() as session:
-            assert session.journal is not None
-            said = answer if isinstance(answer, Answer) else Answer.approve() if answer else Answer.deny()
-            name = session.find(run_id)
-            return answer_run(session.journal, name, said, key, digest=digest, msg_id=msg_id)
-
-    async def answer_ahead(self, run_id: str, key: str, answer: Answer, *, msg_id: str | None = None) -> None:
-        """Answer a question that a run will ask under this key; it approves no call.
-
-        The answer is taken when the question comes, if it fits. Raises CallsheetError (RUN030) for
-        a run that has ended.
-        """
-        self._require_journal()
-        async with self._opened() as session:
-            assert session.journal is not None
-            answer_ahead(session.journal, session.find(run_id), key, answer, msg_id)
-
-    def inbox_sync(self) -> list[PendingAsk]:
-        """As `inbox`, for programs without an event loop."""
-        return self._run_sync(self.inbox(), "inbox")
-
-    def answer_sync(
-        self,
-        run_id: str,
-        key: str | None = None,
-        answer: Answer | bool = True,
-        *,
-        digest: str | None = None,
-        msg_id: str | None = None,
-    ) -> PendingAsk:
-        """As `answer`, for programs without an event loop."""
-        return self._run_sync(self.answer(run_id, key, answer, digest=digest, msg_id=msg_id), "answer")
-
-    # ------------------------------------------------------------ what a run handed on
-
-    async def lctl(
-        self,
-        run_id: str,
-        at: str | int | None = None,
-        *,
-        debug: bool | None = None,
-        items: bool = False,
-        confidence: Mapping[str, float] | None = None,
-    ) -> Handoff | DebugDocument:
-        """A run of the journal as an LCTL document; `callsheet.lctl.write` gives its text.
-
-        `run_id` is an id, the beginning of one, or `last`. `at` names a step, or one of its visits such as
-        `S3@2`, or is the number of an event: the hand-off after it; without it, where the run stands. `items`
-        tells the results of each FOREACH one by one. `debug` asks for the post-mortem
-        (True) or the hand-off (False); by default a run that failed has a post-mortem. `confidence` says
-        how sure the results of tools are, from 0 to 1 by tool. Raises CallsheetError: JRN002 for an unknown
-        run, JRN012, JRN015 or JRN020 where its events cannot be read, RUN060 for a step that it has not done,
-        JRN041 for an event that it does not have.
-        """
-        self._require_journal()
-        by_tool = {canonical_tool_name(tool): value for tool, value in (confidence or {}).items()}
-        if not all(0 <= value <= 1 for value in by_tool.values()):
-            raise ValueError("confidence is a number from 0 to 1")
-        async with self._opened() as session:
-            assert session.journal is not None
-            found = session.find(run_id)
-            return lctl_of(session.journal, found, at, debug=debug, with_items=items, by_tool=by_tool)
-
-    def lctl_sync(
-        self,
-        run_id: str,
-        at: str | int | None = None,
-        *,
-        debug: bool | None = None,
-        items: bool = False,
-        confidence: Mapping[str, float] | None = None,
-    ) -> Handoff | DebugDocument:
-        """As `lctl`, for programs without an event loop."""
-        work = self.lctl(run_id, at, debug=debug, items=items, confidence=confidence)
-        return self._run_sync(work, "lctl")
 
     # ------------------------------------------------------------ without async
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from callsheet.api.ears import Ears
 from callsheet.api.events import RunEvent
 from callsheet.api.given import InDoubt, id_of_run, values_of, verdict_of
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
-from callsheet.api.session import Ears, Session
+from callsheet.api.session import Session
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import actions_of, event_of_note
 from callsheet.api.watching import Watching
@@ -138,7 +139,7 @@ class Traveling(Watching):
         async with self._opened() as session:
             journal = session.journal
             assert journal is not None
-            known, revision = session.credentials(), None
+            known, revision = session.tools.credentials(), None
             if edits.changes_plan:
                 revision = await session.revise(drafted(journal, run_id, edits, known))
             made = fork(journal, run_id, at, edits, revision, known)
@@ -157,14 +158,6 @@ class Traveling(Watching):
     def fork_sync(self, run_id: str, at: int, **given: Any) -> RunResult:
         """As `fork`, for programs without an event loop; takes what that takes."""
         return self._run_sync(self.fork(run_id, at, **given), "fork")
-
-    @property
-    def _is_recorded(self) -> bool:
-        return self._kit.journal is not None
-
-    def _require_journal(self) -> None:
-        if not self._is_recorded:
-            raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
 
 
 def _terms(in_doubt: InDoubt | None, accepts_changed_tools: bool, limits: Limits | None) -> Terms:

@@ -66,7 +66,7 @@ class Watching(Exporting):
         is gone. Raises CallsheetError: JRN002 for an unknown run, JRN012 where its events cannot be read;
         ValueError for a runtime without a journal.
         """
-        self._needs_journal()
+        self._require_journal()
         async with self._opened() as session:
             name = session.find(run_id)
             while True:
@@ -97,7 +97,7 @@ class Watching(Exporting):
         JRN015 or JRN020 where its events cannot be read, JRN085 for a pattern that RE2 does not know;
         ValueError for an empty text, or a runtime without a journal.
         """
-        self._needs_journal()
+        self._require_journal()
         async with self._opened() as session:
             return await asyncio.to_thread(_found, session, text, run_id, ignore_case, limit)
 

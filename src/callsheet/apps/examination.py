@@ -19,8 +19,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from callsheet import __version__
 from callsheet.api.logins import login_file
+from callsheet.apps.config_file import settings_path
 from callsheet.apps.session import Setup, choose_servers, fetched_model, pin_keeper
-from callsheet.apps.settings import settings_path
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ports.builtin import isolation
 from callsheet.ports.mcp import McpPool, McpServerConfig, discover, load_config

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from callsheet.apps.config_file import VARIABLE, settings_path
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.machine.asking import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
@@ -22,9 +23,6 @@ from callsheet.ports.models.settings import ModelSettings
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.sealing.shapes import Shapes, WrongPattern
-
-VARIABLE = "CALLSHEET_CONFIG"
-"""Names the configuration file in place of the one in the user's configuration folder."""
 
 _T = TypeVar("_T")
 
@@ -63,7 +61,7 @@ class Settings:
     where the command says nothing else: `strict`, `workspace`, `open`, or the path of a file. `trust` says
     which tools of MCP servers may be called: those that are declared as they were when they were first seen,
     or with `pinned` those that a person has approved; `pins` is the file that both are kept in, by default
-    the user's.
+    the user's. `store` is the address of the store that machines share, where the environment names none.
     """
 
     on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
@@ -73,6 +71,7 @@ class Settings:
     policy: str | None = None
     trust: Literal["first-use", "pinned"] = "first-use"
     pins: str | None = None
+    store: str | None = None
     approval_timeout: str | None = None
     approval_timeout_by_tool: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: SecretSettings = field(default_factory=SecretSettings)
@@ -98,20 +97,10 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
         tables = asdict(self)
-        del tables["limits"], tables["temporal"]
+        del tables["limits"], tables["temporal"], tables["store"]
         if not self.otel.url:
             del tables["otel"]
         return cast("dict[str, Any]", _listed(tables))
-
-
-def settings_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Where the configuration file is, or would be."""
-    named = (os.environ if environ is None else environ).get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
-
-    return user_config_path("callsheet", appauthor=False) / "config.toml"
 
 
 def load_settings(path: Path | None = None) -> Settings:
@@ -159,6 +148,9 @@ def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
         if key not in known:
             near = did_you_mean(str(key), known)
             way_out = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+            table = None if path else _table_of(str(key))
+            if table is not None:
+                way_out = f"{key} belongs to the table [{table}]"
             raise _wrong(where, f"there is no key {name}", way_out)
         values[key] = _value(hints[key], value, where, name)
     try:
@@ -168,6 +160,13 @@ def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
         raise CallsheetError.single("SEC007", message, help="patterns are those of RE2") from error
     except ValueError as error:
         raise _wrong(where, f"{path}: {error}" if path else str(error)) from error
+
+
+def _table_of(key: str) -> str | None:
+    """The one table that has a key of this name; None where none has, or several."""
+    kinds = get_type_hints(Settings).items()
+    tables = [name for name, kind in kinds if is_dataclass(kind) and key in {f.name for f in fields(kind)}]
+    return tables[0] if len(tables) == 1 else None
 
 
 def _value(hint: Any, value: object, where: str, name: str) -> Any:

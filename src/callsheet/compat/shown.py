@@ -14,29 +14,17 @@ from callsheet.ir import (
     Goto,
     ListExpr,
     Literal,
-    Replan,
-    Respond,
     Step,
     Template,
-    Terminate,
     Value,
 )
 from callsheet.ir.expr import refs_of
+from callsheet.views.describe import word_of
 
 
 def tool_of(step: Step) -> str:
     """The tool with its `@`, or the control word."""
-    match step.action:
-        case Call(tool=tool):
-            return f"@{tool}"
-        case Respond():
-            return "@RESPOND"
-        case Terminate():
-            return "TERMINATE"
-        case Goto():
-            return "GOTO"
-        case Replan():
-            return "RE-PLAN"
+    return word_of(step.action)
 
 
 def args_of(step: Step) -> dict[str, Any]:

@@ -48,6 +48,7 @@ CODES: dict[str, Code] = _table(
     API019="a token that cannot be used",
     API020="a policy where the operator's holds",
     API030="a run that cannot be deleted",
+    API050="a run that its servers have died of",
     CHK001="a variable that no step sets",
     CHK002="a variable that is set only later",
     CHK003="a variable that not every way sets",

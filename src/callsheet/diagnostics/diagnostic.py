@@ -75,9 +75,22 @@ class CallsheetError(Exception):
     def __init__(self, diagnostics: Sequence[Diagnostic], source: Source | None = None) -> None:
         self.diagnostics = tuple(diagnostics)
         self.source = source
-        super().__init__("; ".join(f"{d.code}: {d.message}" for d in self.diagnostics))
+        super().__init__(_in_one_line(self.diagnostics))
 
     @classmethod
     def single(cls, code: str, message: str, *, help: str | None = None) -> CallsheetError:  # noqa: A002 - as the field is called
         """An error of one diagnostic without a place in a text."""
         return cls([Diagnostic(code, Severity.ERROR, message, help=help)])
+
+
+def _in_one_line(diagnostics: Sequence[Diagnostic]) -> str:
+    """All diagnostics with their codes; one whose message the one before it ends with is told once."""
+    parts: list[str] = []
+    before = ""
+    for one in diagnostics:
+        if before.endswith(f": {one.message}"):
+            parts[-1] = f"{parts[-1].removesuffix(one.message)}{one.code}: {one.message}"
+        else:
+            parts.append(f"{one.code}: {one.message}")
+        before = one.message
+    return "; ".join(parts)

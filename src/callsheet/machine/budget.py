@@ -171,6 +171,19 @@ class Budget:
             self.model_calls += 1
         return refusal
 
+    def may_repair(self, others: int = 0) -> bool:
+        """Whether a new plan that has been reserved may be asked for once more, should it be wrong.
+
+        So many `others` are being made, and may need as much.
+        """
+        limits = self.limits
+        cap = limits.max_calls_by_tool.get(REPLAN)
+        return (
+            (limits.max_model_calls is None or self.model_calls + others < limits.max_model_calls)
+            and (limits.max_calls is None or sum(self.calls.values()) + others < limits.max_calls)
+            and (cap is None or self.calls[REPLAN] + others < cap)
+        )
+
     def reserve_replan(self) -> Refusal | None:
         """Whether one more plan may be compiled; the attempts are reserved one by one."""
         most = self.limits.max_replans
@@ -261,6 +274,13 @@ class Budget:
         if (limits.max_tokens is not None and tokens > limits.max_tokens) or (
             limits.max_cost is not None and self.cost > limits.max_cost
         ):
+            self.ahead = 0
+
+    def count_repairs(self, spent: Spent | None) -> None:
+        """Count the further questions for a new plan: each is a call that asked a model."""
+        if spent is not None and spent.repairs:
+            self.calls[REPLAN] += spent.repairs
+            self.model_calls += spent.repairs
             self.ahead = 0
 
     def measure(self, value: JSON) -> None:

@@ -67,7 +67,8 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     if kind is Kind.AGENT:
         return RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args)
     goal, reason = run.program.plan.goal or "", str(attempt.inputs[0])
-    compile_ = Compile(key, code.id, reason, run.scope.to_dict(), goal=goal)
+    repairs = run.budget.may_repair(len(run.compiling.keys() - {key}))
+    compile_ = Compile(key, code.id, reason, run.scope.to_dict(), goal=goal, repairs=repairs)
     return compile_ if run.monitor is None else compile_._replace(**run.monitor.told_of_planning(key))
 
 

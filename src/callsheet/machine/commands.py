@@ -91,7 +91,8 @@ class Compile(NamedTuple):
 
     `progress` is where a graph stands that has failed, None for a RE-PLAN of a text; `goal` is the one
     that the plan says it is for, empty where it says none. Under a policy `labels` are those of the
-    variables, and `context` that of the reason and of what decided that there is one.
+    variables, and `context` that of the reason and of what decided that there is one. `repairs` says
+    whether a plan that is wrong may be asked for once more: the budget has room for that question.
     """
 
     key: str
@@ -102,6 +103,7 @@ class Compile(NamedTuple):
     goal: str = ""
     labels: Mapping[str, Label] | None = None
     context: Label = LITERAL
+    repairs: bool = True
 
 
 class Probe(NamedTuple):

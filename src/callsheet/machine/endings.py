@@ -171,4 +171,6 @@ def _go_on(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> Non
 def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanCompiled) -> None:
     """Note what stands beside the outcome of a call, of an item with its number."""
     frame = attempt.frame
+    if frame.code.kind is Kind.REPLAN:
+        run.budget.count_repairs(event.spent)
     run.note_beside(attempt.code.id, event, "" if frame.items is None else f"item {attempt.index}: ")

@@ -45,7 +45,14 @@ def compile_command(run: Run, planning: Planning) -> Compile:
         run.program.plan, schedule.numbers_done(), schedule.failures, run.budget.replans + 1, planning.refused
     )
     end = planning.end
-    command = Compile(planning.key, end.ended_at or "", end.error or "", run.scope.to_dict(), progress)
+    command = Compile(
+        planning.key,
+        end.ended_at or "",
+        end.error or "",
+        run.scope.to_dict(),
+        progress,
+        repairs=run.budget.may_repair(),
+    )
     return command if run.monitor is None else command._replace(**run.monitor.told_of_planning(planning.key))
 
 
@@ -77,6 +84,7 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     run.scope.take_over(carried)
     run.scope.set_initial()
     run.tell(NoteKind.REPLANNED, _word(planning.key), f"{len(program.steps)} new steps")
+    run.budget.count_repairs(event.spent)
     run.note_beside(_word(planning.key), event)
     return True
 
@@ -99,6 +107,7 @@ def _again(
     run: Run, planning: Planning, event: Failed | PlanCompiled, error: str, out: list[Command]
 ) -> None:
     run.tell(NoteKind.FAILED, _word(planning.key), error)
+    run.budget.count_repairs(event.spent)
     run.note_beside(_word(planning.key), event)
     if _ask(run, planning.end, error, out):
         return

@@ -14,7 +14,8 @@ class Spent(NamedTuple):
 
     Of the tokens in, `cached_tokens` were in the provider's cache. `requests` is how often a provider of
     models was asked, and `seconds` how long that took; `unpriced` counts the answers whose cost nobody knows,
-    which is not in `cost`.
+    which is not in `cost`. `repairs` are the questions to a model beyond the one that the call is counted as,
+    as where a new plan was wrong and was asked for again.
     """
 
     input_tokens: int = 0
@@ -24,12 +25,13 @@ class Spent(NamedTuple):
     requests: int = 0
     unpriced: int = 0
     seconds: float = 0.0
+    repairs: int = 0
 
     def plus(self, other: Spent, sign: int = 1) -> Spent:
         """What both have spent together, or with a sign of -1 what is left of this one without the other.
 
         >>> tuple(Spent(10, 2, 0.5).plus(Spent(1, 1, 0.25, requests=1)))
-        (11, 3, 0.75, 0, 1, 0, 0.0)
+        (11, 3, 0.75, 0, 1, 0, 0.0, 0)
         """
         return Spent(
             self.input_tokens + sign * other.input_tokens,
@@ -39,6 +41,7 @@ class Spent(NamedTuple):
             self.requests + sign * other.requests,
             self.unpriced + sign * other.unpriced,
             self.seconds + sign * other.seconds,
+            self.repairs + sign * other.repairs,
         )
 
 
@@ -57,7 +60,7 @@ class Usage(NamedTuple):
     steps: int = 0
     calls: int = 0
     calls_by_tool: Mapping[str, int] = _NO_CALLS
-    """All calls by what was called; a compilation is `RE-PLAN`."""
+    """All calls by what was called; a compilation is `RE-PLAN`, and its repair one more."""
     model_calls: int = 0
     """The calls among them that asked a model or an agent."""
     retries: int = 0
@@ -91,9 +94,12 @@ class Usage(NamedTuple):
 
     @classmethod
     def of(cls, spent: Spent, model_calls: int = 1) -> Usage:
-        """The usage of what has spent this outside of a run, as the making of a plan does."""
+        """The usage of what has spent this outside of a run, as the making of a plan does.
+
+        `model_calls` are those without the repairs, which `spent` tells.
+        """
         return cls(
-            model_calls=model_calls,
+            model_calls=model_calls + spent.repairs,
             input_tokens=spent.input_tokens,
             output_tokens=spent.output_tokens,
             cost=spent.cost,
@@ -116,7 +122,7 @@ class Usage(NamedTuple):
 
     @property
     def spent(self) -> Spent:
-        """What of it was spent on models and by calls that report it."""
+        """What of it was spent on models and by calls that report it; repairs are among the model calls."""
         return Spent(
             self.input_tokens,
             self.output_tokens,

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Call, CallKind, Value
+from callsheet.ir import Call, CallKind, ListExpr, Ref, Value
 from callsheet.ir.expr import refs_of
 from callsheet.passes.finding import Finding, Subject
-from callsheet.passes.schema import Fit, Misfit, Wrong, literal_json, misfits
+from callsheet.passes.schema import Fit, Misfit, Wrong, literal_json, may_take, misfits, wanted
 from callsheet.passes.signatures import OPERATIONS, Operation, ToolSignature
+from callsheet.passes.types import LIST, shapes_of
 
 
 def calls(subject: Subject) -> Iterator[Finding]:
     """CHK040 to CHK046 for each call; tools and transforms only where a catalogue is given."""
+    lists = _lists(subject) if subject.tools is not None else frozenset[str]()
     for number, step in enumerate(subject.plan.steps):
         if not isinstance(step.action, Call):
             continue
@@ -24,6 +26,7 @@ def calls(subject: Subject) -> Iterator[Finding]:
             signature = subject.tools.get(call.tool)
             if signature is not None:
                 yield from _tool(subject, number, call, signature)
+                yield from _whole_lists(number, call, signature, lists)
             elif call.kind is CallKind.TOOL:
                 yield _unknown_tool(subject, number, call)
 
@@ -45,9 +48,7 @@ def _unknown_tool(subject: Subject, number: int, call: Call) -> Finding:
 
 
 def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -> Iterator[Finding]:
-    given = {name for name, _ in call.named}
-    free = [name for name in signature.parameters if name not in given]
-    arguments = [*zip(free, call.positional, strict=False), *call.named]
+    free, arguments = _arguments(call, signature)
     if len(call.positional) > len(free) and signature.is_open is not True:
         yield _too_many(number, call, signature)
     for name, value in call.named:
@@ -58,6 +59,49 @@ def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -
         yield _missing_argument(number, call, Severity.ERROR, name)
     for name, value in arguments:
         yield from _argument(subject, number, call, signature, name, value)
+
+
+def _arguments(call: Call, signature: ToolSignature) -> tuple[list[str], list[tuple[str, Value]]]:
+    """The parameters that positional values may fill, and all arguments by their names."""
+    given = {name for name, _ in call.named}
+    free = [name for name in signature.parameters if name not in given]
+    return free, [*zip(free, call.positional, strict=False), *call.named]
+
+
+def _lists(subject: Subject) -> frozenset[str]:
+    """The variables that are lists wherever they are set."""
+    loops = {step.foreach.var for step in subject.plan.steps if step.foreach is not None}
+    made = (name for name, shape in shapes_of(subject).items() if shape == LIST)
+    brought = (
+        name
+        for name, value in subject.plan.variables
+        if isinstance(value, ListExpr)
+        and name not in subject.inputs
+        and name not in subject.flow.definitions
+        and name not in loops
+    )
+    return frozenset((*made, *brought))
+
+
+def _whole_lists(
+    number: int, call: Call, signature: ToolSignature, lists: frozenset[str]
+) -> Iterator[Finding]:
+    """CHK044 for a list in a variable where the tool takes none, a text for instance."""
+    for name, value in _arguments(call, signature)[1]:
+        if not isinstance(value, Ref) or value.path or value.name not in lists:
+            continue
+        schema = signature.schema_of(name)
+        if may_take(schema, signature.schema, "array"):
+            continue
+        yield Finding(
+            "CHK044",
+            Severity.WARNING,
+            f"${value.name} is a list, and the argument {name} of @{call.tool} should be {wanted(schema)}",
+            number,
+            value.span or call.span,
+            f'put it into a text ("… ${value.name}"), take one of it, or go through it with ?FOREACH',
+            (call.tool, name, value.name),
+        )
 
 
 def _argument(

@@ -117,6 +117,23 @@ def fit(value: Value, schema: Mapping[str, Any]) -> Fit:
     return min((found.fit for found in misfits(value, schema, schema)), default=Fit.YES)
 
 
+def may_take(schema: Mapping[str, Any], root: Mapping[str, Any], kind: str, depth: int = 0) -> bool:
+    """Whether some value of this JSON type may fit; `root` is what references start from.
+
+    >>> may_take({"type": "string"}, {}, "array"), may_take({"anyOf": [{"type": "array"}]}, {}, "array")
+    (False, True)
+    """
+    schema = _resolved(schema, root)
+    types, either = _types(schema), _alternatives(schema)
+    if depth > _MAX_DEPTH:
+        return True
+    return (
+        (not types or kind in types)
+        and all(may_take(part, root, kind, depth + 1) for part in _schemas(schema.get("allOf")))
+        and (not either or any(may_take(option, root, kind, depth + 1) for option in either))
+    )
+
+
 def misfits(value: Value, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Misfit]:
     """Every place at which the value does not fit; `root` is what references start from."""
     yield from _misfits(value, schema, root, "", 0)

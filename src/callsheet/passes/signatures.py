@@ -18,7 +18,7 @@ class ToolSignature:
 
     `parameters` are the names that positional arguments take, in order; `schema` is the JSON
     schema of the arguments' object. `check_literal` may know more about literal arguments than
-    a schema can say (whether a query can be parsed).
+    a schema can say (whether a query can be parsed). `gives_list` says that every result is a list.
     """
 
     parameters: tuple[str, ...] = ()
@@ -26,6 +26,7 @@ class ToolSignature:
     effect: Effect = Effect.UNSAFE
     schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
     check_literal: LiteralCheck | None = None
+    gives_list: bool = False
 
     @classmethod
     def from_schema(
@@ -33,6 +34,8 @@ class ToolSignature:
         schema: Mapping[str, Any],
         effect: Effect = Effect.UNSAFE,
         check_literal: LiteralCheck | None = None,
+        *,
+        gives_list: bool = False,
     ) -> ToolSignature:
         """The signature that a JSON schema of arguments declares; what it does not say is open.
 
@@ -47,6 +50,7 @@ class ToolSignature:
             effect=effect,
             schema=schema,
             check_literal=check_literal,
+            gives_list=gives_list,
         )
 
     def schema_of(self, name: str) -> Mapping[str, Any]:

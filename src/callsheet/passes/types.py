@@ -9,16 +9,17 @@ from callsheet.ir import Call, Cast, ListExpr, Literal, Ref, Step
 from callsheet.passes.finding import Finding, Subject
 
 _SCALAR_CASTS = frozenset({Cast.INT, Cast.FLOAT, Cast.BOOL})
+LIST = "a list"
 _TRUE_WORDS = frozenset({"true", "yes", "1"})
 
 
 def impossible_paths(subject: Subject) -> Iterator[Finding]:
     """CHK030 for a path into a number or a truth value, or by name into a list."""
-    shape_of = _shapes(subject)
+    shape_of = shapes_of(subject)
     for use in subject.uses:
         ref = use.ref
         shape = shape_of.get(ref.name) if ref.path else None
-        if shape is None or (shape == "a list" and _is_index(ref)):
+        if shape is None or (shape == LIST and _is_index(ref)):
             continue
         yield Finding(
             "CHK030",
@@ -27,7 +28,7 @@ def impossible_paths(subject: Subject) -> Iterator[Finding]:
             use.step,
             ref.span,
             "go through a list with ?FOREACH, or by index ($list.0)"
-            if shape == "a list"
+            if shape == LIST
             else "take the path from the value before it is cast",
             (ref.name,),
         )
@@ -38,28 +39,31 @@ def _is_index(ref: Ref) -> bool:
     return isinstance(part, int) or part.lstrip("-").isdigit()
 
 
-def _shapes(subject: Subject) -> dict[str, str]:
-    """The variables whose every value is known to have no parts, or to be a list."""
+def shapes_of(subject: Subject) -> dict[str, str]:
+    """The variables whose every value is known to have no parts, or to be a list (`LIST`)."""
     given = subject.given
     loops = {step.foreach.var for step in subject.plan.steps if step.foreach is not None}
     shapes: dict[str, str] = {}
     for name, definitions in subject.flow.definitions.items():
         if name in given or name in loops:
             continue
-        found = {_shape(subject.plan.steps[d.step]) for d in definitions}
+        found = {_shape(subject, subject.plan.steps[d.step]) for d in definitions}
         shape = found.pop()
         if shape is not None and not found:
             shapes[name] = shape
     return shapes
 
 
-def _shape(step: Step) -> str | None:
+def _shape(subject: Subject, step: Step) -> str | None:
     if step.foreach is not None:
-        return "a list"
+        return LIST
     cast = step.output.cast if step.output is not None else None
     if cast in _SCALAR_CASTS:
         return f"a single value (:{cast})"
-    return "a list" if cast is Cast.LIST else None
+    if cast is None and subject.tools is not None and isinstance(step.action, Call):
+        signature = subject.tools.get(step.action.tool)
+        return LIST if signature is not None and signature.gives_list else None
+    return LIST if cast is Cast.LIST else None
 
 
 def impossible_casts(subject: Subject) -> Iterator[Finding]:

@@ -49,7 +49,8 @@ class Traits:
     `parameters` name positional arguments. `reach` says who learns the arguments; `address`, `audience`,
     `path` and `language` name the argument that holds an address, recipients, a path, a language;
     `content` what is put into a file. `control` decides what is done. `returns` is the label of what the
-    world adds to the result. `composes` says that the result is made of the arguments' text.
+    world adds to the result, which may repeat its arguments unless there is `no_echo`.
+    `composes` says that it may put them together in ways of its own.
     `repeatable` calls may be made again, others only under a `key`.
     """
 
@@ -63,6 +64,7 @@ class Traits:
     content: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
     returns: Label = LITERAL
+    no_echo: bool = False
     composes: bool = False
     runs_code: bool = False
     destructive: bool = False
@@ -119,9 +121,9 @@ BUILTINS = MappingProxyType(
         "ASK_HUMAN": Traits(
             parameters=("prompt", "options", "schema", "timeout", "default"), reach=Reach.USER, returns=PERSON
         ),
-        "SELECT": Traits(parameters=("data", "query"), composes=True),
-        "CALC": Traits(parameters=("expression",), composes=True),
-        "FORMAT": Traits(parameters=("text",), composes=True),
+        "SELECT": Traits(parameters=("data", "query")),
+        "CALC": Traits(parameters=("expression",)),
+        "FORMAT": Traits(parameters=("text",)),
         "AGENT_SOLVE": Traits(reach=Reach.MODEL, returns=UNKNOWN, composes=True),
         "RESPOND": _ANSWER,
         "TERMINATE": _ANSWER,
@@ -195,6 +197,8 @@ def _declared(rule: ToolRule) -> Traits:
         trusted_audience=rule.trusted_audience,
         control=rule.control,
         returns=rule.returns,
+        no_echo=rule.no_echo,
+        composes=not rule.egress,
         destructive=rule.destructive,
         repeatable=rule.idempotent,
         key=rule.key_arg,

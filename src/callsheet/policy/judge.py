@@ -6,24 +6,20 @@ once for a policy and prepares each tool the first time it is called.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from callsheet.ir.labels import LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
-from callsheet.policy.builtins import PathUse, Reach, Traits, fold
+from callsheet.policy.builtins import PathUse, Traits, fold
 from callsheet.policy.calls import CallView, Judgement, bare
-from callsheet.policy.links import hosts_named, images
+from callsheet.policy.composing import makes_links
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules import RULES, Check, Notes, Prepare, Setting
 from callsheet.policy.rules.answers import links_data
-from callsheet.policy.rules.base import flowing, of_name, own_texts
+from callsheet.policy.rules.base import flowing, of_name
 from callsheet.policy.urls import authority_of
-
-_JOINING = re.compile(r"\b(?:join|replace|replace_pattern|format_date)\s*\(")
-"""The functions of queries that put texts of their own around data."""
 
 
 class _Prepared(NamedTuple):
@@ -101,11 +97,10 @@ class Judge:
         if prepared.tool == "ASK_HUMAN":
             return source.join(unasked(call)).join(call.pc)
         result = source if data is source else source.join(data)
+        if not result.is_public and self.makes_links(prepared.traits, call, result):
+            result = self.unshown(result)
         if call.pc is not result:
             result = result.join(call.pc)
-        traits = prepared.traits
-        if traits is not None and traits.composes and not result.is_public and self.makes_links(traits, call):
-            result = self.unshown(result)
         if self._declassify and call.step in self._declassify:
             result = Label(result.untrusted, None)
         return result
@@ -114,20 +109,9 @@ class Judge:
         """Whether what is kept of the arguments may hold an address with data that its host may not have."""
         return links_data(self.setting, call, is_strict=True)
 
-    def makes_links(self, traits: Traits, call: CallView) -> bool:
-        """Whether what is made of the arguments may be an address that carries private data."""
-        if links_data(self.setting, call):
-            return True
-        if not (traits.runs_code or traits.reach is Reach.MODEL or puts_together(call)):
-            return False
-        data = flowing(call)
-        if data.is_public:
-            return False
-        own = [text for argument in call.arguments for text in own_texts(argument)]
-        if any(images(text) for text in own):
-            return True
-        named = [host for text in own for host in hosts_named(text)]
-        return any(host is None or not data.may_reach(self.setting.audiences.of_host(host)) for host in named)
+    def makes_links(self, traits: Traits | None, call: CallView, label: Label) -> bool:
+        """Whether what a call gives, of data of this label, may be an address that carries private data."""
+        return makes_links(self.setting, traits, call, label)
 
     @staticmethod
     def unshown(label: Label) -> Label:
@@ -195,12 +179,6 @@ def unasked(call: CallView) -> Label:
     return join(
         argument.label for argument in (of_name(call, "default"), of_name(call, "timeout")) if argument
     )
-
-
-def puts_together(call: CallView) -> bool:
-    """Whether a query makes one text of its data and of texts of its own."""
-    query = of_name(call, "query") if call.tool == "SELECT" else None
-    return query is not None and (query.text is None or _JOINING.search(query.text) is not None)
 
 
 def judge(policy: Policy, call: CallView) -> Judgement:

@@ -62,6 +62,7 @@ class ToolRule:
     - `destructive`: a call needs approval, and no untrusted data may decide whether it is made.
     - `idempotent` or an argument `key_arg` with an idempotency key: it may be tried again.
     - `returns`: the label of what it gives, beside that of its arguments.
+    - `no_echo`: nothing that it gives repeats its arguments, or is made of their text.
     - `pin` is the hash of the declaration for which this was said.
     """
 
@@ -74,6 +75,7 @@ class ToolRule:
     key_arg: str = "idempotency_key"
     approval: When = When.NEVER
     returns: Label = UNKNOWN
+    no_echo: bool = False
     pin: str | None = None
 
 

@@ -346,6 +346,7 @@ _TOOL: dict[str, Reader] = {
     "key_arg": _text,
     "approval": _one_of(When),
     "returns": _label,
+    "no_echo": _flag,
     "pin": _text,
     "annotations": _word({"ignored": True}),
 }

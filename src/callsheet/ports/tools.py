@@ -47,6 +47,8 @@ class ToolSpec:
     on_in_doubt: OnInDoubt | None = None
     """What becomes of its calls in doubt; None leaves that to the run."""
     refusal: Diagnostic | None = None
+    gives_list: bool = False
+    """Whether it declares that its results are lists."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -232,7 +232,7 @@ def decide_calls(
         if folded.machine.result is not None:
             close_run(journal, writer, folded)
             raise _has_ended(run_id, folded.machine.result)
-        keys = dict.fromkeys(key for name in names for key in _keys_of(folded, name, every=every))
+        keys = dict.fromkeys(key for name in names for key in _keys_of(folded, run_id, name, every=every))
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         for key in keys:
             folded.take(recorder.event(Decided(key, verdict)))
@@ -252,7 +252,7 @@ def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: 
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
     if folded.machine.result is not None:
         raise _has_ended(run_id, folded.machine.result)
-    return list(dict.fromkeys(key for name in names for key in _keys_of(folded, name, every=every)))
+    return list(dict.fromkeys(key for name in names for key in _keys_of(folded, run_id, name, every=every)))
 
 
 def _claim_patiently(journal: Journal, run_id: str) -> RunWriter:
@@ -267,14 +267,14 @@ def _claim_patiently(journal: Journal, run_id: str) -> RunWriter:
             time.sleep(0.05)
 
 
-def _keys_of(folded: Folded, name: str, *, every: bool) -> list[str]:
+def _keys_of(folded: Folded, run_id: str, name: str, *, every: bool) -> list[str]:
     """The keys of the calls in doubt that a name means; raises JournalError (JRN030, JRN031)."""
     undecided = _decidable(folded)
     if name in undecided:
         return [name]
     found = [key for key in undecided if name in (key.rpartition(".")[0], place_of_key(key)[0])]
     if not found:
-        raise _not_in_doubt(folded, name, undecided)
+        raise _not_in_doubt(folded, run_id, name, undecided)
     if len(found) > 1 and not every:
         raise JournalError(
             "JRN031",
@@ -284,7 +284,7 @@ def _keys_of(folded: Folded, name: str, *, every: bool) -> list[str]:
     return found
 
 
-def _not_in_doubt(folded: Folded, name: str, undecided: Sequence[str]) -> JournalError:
+def _not_in_doubt(folded: Folded, run_id: str, name: str, undecided: Sequence[str]) -> JournalError:
     decided = [
         (key, verdict)
         for key, verdict in folded.decided.items()
@@ -298,7 +298,7 @@ def _not_in_doubt(folded: Folded, name: str, undecided: Sequence[str]) -> Journa
         message = f"no call {name[:80]!r} of this run is in doubt"
     if not undecided:
         return JournalError(
-            "JRN030", message, way_out="nothing is in doubt: `callsheet resume RUN` carries it on"
+            "JRN030", message, way_out=f"nothing is in doubt: `callsheet resume {run_id}` carries it on"
         )
     steps = [place_of_key(key)[0] for key in undecided]
     near = () if decided else did_you_mean(name, [*undecided, *steps])

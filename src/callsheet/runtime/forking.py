@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import Order, Plan, plan_hash
@@ -104,11 +104,17 @@ class Forking:
         """The new run as it begins."""
         return self.branch.folded
 
-    def write(self, journal: Journal, run_id: str) -> None:
-        """Put the new run into the journal; `resume_run` carries it on. Raises JournalError."""
+    def write(self, journal: Journal, run_id: str, host: str = "") -> None:
+        """Put the new run into the journal; `resume_run` carries it on. Raises JournalError.
+
+        `host` names the servers of which one carries it on, whoever has carried its parent.
+        """
         sealer = journal.sealer(self.text)
         sealer.know(self.known)
-        start = Start.from_json(self.branch.start)
+        launch: dict[str, Any] = {**(self.branch.start.get("launch") or {})}
+        launch.pop(HOST, None)
+        body: dict[str, Any] = {**self.branch.start, "launch": launch | ({HOST: host} if host else {})}
+        start = Start.from_json(body)
         parts = inputs_at(sorted(start.secret), DECLARED)
         if start.policy is not None and start.policy.inputs.is_secret:
             parts = inputs_at(start.inputs, LABEL) | parts
@@ -117,10 +123,12 @@ class Forking:
         edited: dict[Path, str] = {("values", name): _REPLACES for name in self.secret}
         secrets = Secrets(sealer, parts, edited)
         plan = self.branch.plan, self.text
-        write_branch(journal.parts, self.parent, run_id, self.branch, plan, secrets)
+        write_branch(journal.parts, self.parent, run_id, replace(self.branch, start=body), plan, secrets)
 
 
 _REPLACES = "it takes the place of a secret"
+HOST = "host"
+"""Where what is noted with the start of a run has the name of the servers that carry it."""
 
 
 def drafted(journal: Journal, run_id: str, edits: Edits, known: Known | None = None) -> Draft:

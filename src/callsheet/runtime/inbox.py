@@ -33,6 +33,7 @@ from callsheet.store.records import recorded_event
 from callsheet.store.replay import Posed
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
+_FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"
 
 
 def inbox(journal: Journal) -> list[PendingAsk]:
@@ -148,7 +149,7 @@ def fitting(
     said = answer if isinstance(answer, Answer) else answer(ask)
     wrong = misfit(_asked(ask), said)
     if wrong is not None:
-        raise CallsheetError.single("RUN031", f"{ask.key} of run {run_id}: {wrong}")
+        raise CallsheetError.single("RUN031", f"{ask.key} of run {run_id}: {wrong}", help=_FITS)
     return ask, said
 
 

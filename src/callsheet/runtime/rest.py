@@ -7,12 +7,16 @@ values have.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from callsheet.ir.labels import LITERAL, join
 from callsheet.machine import Machine
-from callsheet.passes.verify import Left, Standing, Verdict, verify
+from callsheet.passes.verify import NOTHING_LEFT, Left, Standing, Verdict, verify
 from callsheet.policy.model import Policy
+from callsheet.store.database import UNAVAILABLE
+from callsheet.store.errors import JournalError
 from callsheet.store.labels import EVERYWHERE, LabelStore, notes_of
+from callsheet.store.leftovers import has_labels, open_labels
 from callsheet.store.replay import Folded
 
 
@@ -44,14 +48,31 @@ def left_in(store: LabelStore, root: str, run_id: str) -> Left:
     the facts that it has stored itself; its own notes.
 
     Facts of other runs are found by words that are not known before: they have the label that the policy
-    gives memory, until they are read. Raises one of `UNAVAILABLE`.
+    gives memory, until they are read. A run that is still to begin has the id "". Raises one of
+    `UNAVAILABLE`.
     """
     notes, every = notes_of(run_id), store.entries()
     files = {noted.name: noted.label for noted in every if root and noted.root == root}
-    facts = join(noted.label for noted in store.entries(run_id) if noted.root == "")
+    facts = join(noted.label for noted in store.entries(run_id) if noted.root == "") if run_id else LITERAL
     known = {noted.name: noted.label for noted in every if noted.root == notes}
     anywhere = files.pop(EVERYWHERE, LITERAL)
     return Left(files, anywhere, facts, known)
+
+
+def left_before(journal: Path, root: str) -> Left:
+    """What is noted of the files that a run in this journal and workspace would find; no file is made.
+
+    Raises JournalError (JRN010) where what is noted cannot be read.
+    """
+    if not root or not has_labels(journal):
+        return NOTHING_LEFT
+    try:
+        with open_labels(journal) as store:
+            return left_in(store, root, "")
+    except UNAVAILABLE as error:
+        raise JournalError(
+            "JRN010", f"the labels of files beside {journal} cannot be read: {error}"
+        ) from error
 
 
 def _standing(machine: Machine) -> Standing:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from callsheet.ir.labels import Label, readers_text
+from callsheet.machine import Machine
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.talk import InnerCall
 from callsheet.machine.keys import turn_key
@@ -18,7 +19,6 @@ from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
 from callsheet.policy.rules.agent import dangerous_together
 from callsheet.runtime.capabilities import Capability, Ledger, Signer, TokenRefused
-from callsheet.store.replay import Folded
 
 
 class Task(NamedTuple):
@@ -48,9 +48,8 @@ class Tasks:
 NO_TASKS = Tasks()
 
 
-def tasks_of(folded: Folded) -> dict[str, Task]:
+def tasks_of(machine: Machine) -> dict[str, Task]:
     """The agents that are at work in a run as it stands."""
-    machine = folded.machine
     talks = {call.talk.key: call.talk for call in machine.inner.values()}
     waiting = [attempt for attempt, _ in machine.asking.open() if isinstance(attempt, InnerCall)]
     talks |= {call.talk.key: call.talk for call in waiting}

@@ -6,8 +6,8 @@ for a few searches of plain bytes; only what has a long word or a telling name i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -117,9 +117,9 @@ class Shapes:
         """Whether a text is a secret because of the name that it stands under."""
         return len(text) >= _SHORTEST and not any(map(str.isspace, text)) and bool(self._key.search(name))
 
-    @cached_property
+    @property
     def _re2(self) -> Any:
-        return import_module("re2")  # by its name: it has no types that a checker could find
+        return _re2()
 
     @cached_property
     def _shapes(self) -> list[tuple[str, Any]]:
@@ -131,23 +131,11 @@ class Shapes:
 
     @cached_property
     def _any(self) -> Any:
-        return self._one_pass([*SHAPES.values(), _KEY_IN_JSON])
+        return _any_shape()
 
     @cached_property
     def _all_own(self) -> Any:
-        return self._one_pass(list(self._own.values()))
-
-    def _one_pass(self, patterns: list[str]) -> Any:
-        options = self._re2.Options()
-        options.log_errors = False
-        options.max_mem = _MEMORY
-        options.encoding = self._re2.Options.Encoding.LATIN1
-        options.never_capture = True
-        found = self._re2.Set.SearchSet(options)
-        for pattern in patterns:
-            found.Add(pattern)
-        found.Compile()
-        return found
+        return _one_pass(self._own.values())
 
     def _compiled(self, name: str, pattern: str) -> Any:
         try:
@@ -159,3 +147,27 @@ class Shapes:
             said: Any = next(iter(error.args), "")
             reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
             raise WrongPattern(name, reason) from None
+
+
+def _re2() -> Any:
+    return import_module("re2")  # by its name: it has no types that a checker could find
+
+
+@cache
+def _any_shape() -> Any:
+    """All shapes at once; made once in a process, which takes ten milliseconds."""
+    return _one_pass([*SHAPES.values(), _KEY_IN_JSON])
+
+
+def _one_pass(patterns: Iterable[str]) -> Any:
+    re2 = _re2()
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.never_capture = True
+    found = re2.Set.SearchSet(options)
+    for pattern in patterns:
+        found.Add(pattern)
+    found.Compile()
+    return found

@@ -44,7 +44,7 @@ def append_anchors(path: Path, anchors: Iterable[Anchor]) -> None:
 
 
 def read_anchors(path: Path) -> list[Anchor]:
-    """The anchors of a file; raises JournalError (JRN018) for one that cannot be read."""
+    """The anchors of a file; raises JournalError (JRN018) for one that cannot be read or holds none."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -56,6 +56,8 @@ def read_anchors(path: Path) -> list[Anchor]:
             found.append(Anchor(str(said["run"]), int(said["seq"]), str(said["head"]), float(said["time"])))
         except (ValueError, KeyError, TypeError) as error:
             raise _unusable(path, f"line {number} is no anchor") from error
+    if not found:
+        raise _unusable(path, "it holds no anchor")
     return found
 
 

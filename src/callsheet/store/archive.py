@@ -192,8 +192,7 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
                     taken.append(intake.end())
                     intake = None
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, sqlite3.Error) as error:
-                said = "it is no JSON" if isinstance(error, json.JSONDecodeError) else repr(error)
-                raise _damaged(f"line {number} cannot be read: {said}"[:300]) from error
+                raise _damaged(f"line {number} cannot be read: {_reason(error)}"[:300]) from error
         if intake is not None:
             raise _damaged("it ends in the middle of a run")
         if not taken:
@@ -339,6 +338,14 @@ def _check_types(row: Mapping[str, Any]) -> None:
     for name, value in row.items():
         if name in _TYPES and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
             raise TypeError(f"{name} is not of its type")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return "it is no JSON"
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    return str(error) or type(error).__name__
 
 
 def _damaged(why: str) -> JournalError:

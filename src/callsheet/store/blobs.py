@@ -1,6 +1,6 @@
-"""Large bodies, stored once by their SHA-256: up to 1 MiB in the database, above it in files.
+"""Large bodies, stored once by their SHA-256: up to 256 KiB in the database, above it in files.
 
-A file is complete, and on the disk where the durability asks for it, before any event names
+A file is complete, and on the disk unless the durability leaves all syncs out, before any event names
 it: it is written under another name, synced, renamed, and its folder synced.
 """
 
@@ -14,8 +14,11 @@ from pathlib import Path
 INLINE_LIMIT = 64 * 1024
 """A body of more bytes than this is a blob."""
 
-ROW_LIMIT = 1024 * 1024
-"""A blob of more bytes than this is a file."""
+ROW_LIMIT = 256 * 1024
+"""A blob of more bytes than this is a file: SQLite writes what it keeps twice, to its log and to its file.
+
+Below, one sync of the log is cheaper than those of a file and its folder.
+"""
 
 CODEC = "raw"
 DROPPED = "dropped"
@@ -39,23 +42,36 @@ def blob_path(folder: Path, name: str) -> Path:
     return folder / name[:2] / name[2:]
 
 
-def write_blob_file(folder: Path, name: str, data: bytes, *, sync: bool) -> None:
-    """Put a large blob into its file; returns at once if a sound one is there. Raises OSError."""
+def write_blob_file(
+    folder: Path, name: str, data: bytes, *, sync: bool, synced: set[Path] | None = None
+) -> None:
+    """Put a large blob into its file, unless a sound one is there. Raises OSError.
+
+    `synced` are the folders that this process has synced before, the names of which need no sync again;
+    those that are synced now come to them.
+    """
     path = blob_path(folder, name)
     if _is_sound(path, name):
         os.utime(path)  # what nothing names yet is collected only when it is old
-        return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        _write_all(temporary, data, sync=sync)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        if sync:
+            _sync(path, os.O_RDONLY | os.O_NOFOLLOW)  # who wrote it may not have
+    else:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        try:
+            _write_all(temporary, data, sync=sync)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     if sync:
-        for directory in (path.parent, folder, folder.parent):
-            _sync_directory(directory)
+        known = set[Path]() if synced is None else synced
+        _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        if path.parent not in known:
+            _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+        if folder not in known:
+            _sync(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
+        known.update((path.parent, folder))
 
 
 def _write_all(path: Path, data: bytes, *, sync: bool) -> None:
@@ -67,8 +83,8 @@ def _write_all(path: Path, data: bytes, *, sync: bool) -> None:
             os.fsync(file.fileno())
 
 
-def _sync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _sync(path: Path, flags: int) -> None:
+    fd = os.open(path, flags | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

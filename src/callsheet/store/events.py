@@ -9,7 +9,7 @@ Pure: no database, no clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
@@ -24,8 +24,25 @@ if TYPE_CHECKING:
 GENESIS = bytes(32)
 """What the first event of a run follows."""
 
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False)
 _quote = json.encoder.encode_basestring
+
+
+def _encode_by() -> Callable[[Any], str]:
+    """What makes the text of JSON data; the encoder in C is made once and not, as by `encode`, each time.
+
+    Data that contains itself is not looked for: it is nested deeper than can be written.
+    """
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _encoder.encode
+    chunks: Callable[[Any, int], tuple[str, ...]] = make(
+        None, _encoder.default, _quote, None, ":", ",", False, False, False
+    )
+    return lambda data: "".join(chunks(data, 0))
+
+
+_encode = _encode_by()
 _LARGE = 1 << 62
 _TEXT = b'{"value":"'
 _QUOTES = 4
@@ -135,7 +152,9 @@ def encode_body(what: str, body: Mapping[str, Any]) -> bytes:
             return f'{{"value":{_quote(value)}}}'.encode("utf-8", "surrogatepass")
     try:
         return _encode(body if isinstance(body, dict) else dict(body)).encode("utf-8", "surrogatepass")
-    except (ValueError, TypeError, RecursionError) as error:
+    except RecursionError as error:
+        raise NotStorable(what, "it is nested too deep, or contains itself") from error
+    except (ValueError, TypeError) as error:
         raise NotStorable(what, str(error)) from error
 
 

@@ -6,6 +6,7 @@ that it owns, and one that reads.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sqlite3
@@ -79,6 +80,7 @@ class Journal:
         self._clock = clock
         self._monotonic = monotonic
         self._pid = os.getpid()
+        self._owner = f"process {self._pid} on {os.uname().nodename}"
         self._ledger = Ledger(place, durability, clock)
         self._reader = Reader(place, connection, self._ledger.settle)
         self._spares = Spares(place.run_locks)
@@ -171,13 +173,13 @@ class Journal:
         row = self._plan_row(plan, source)
         pending.plans.append(row)
         pending.run = RunRow(
-            row.plan_hash, parent, core_version, _owner(), self._clock() if at is None else at
+            row.plan_hash, parent, core_version, self._owner, self._clock() if at is None else at
         )
         writer = self._writer(pending, self._lock(run_id))
         if at is not None:
             writer.date(at)
         try:
-            if self._reader.has_run(run_id):
+            if self._has_run(run_id):
                 raise run_exists(run_id)
             writer.append(EventType.START, body=start, secret=secret)
         except BaseException:
@@ -199,7 +201,7 @@ class Journal:
         lock = self._lock(run_id)
         try:
             self._ledger.require_room(run_id)
-            pending = self._ledger.claim(run_id, _owner())
+            pending = self._ledger.claim(run_id, self._owner)
             if pending is None:
                 raise self._reader.unknown_run(run_id)
             pending.sealer = self._sealer(lambda: self.plan(self.find_run(run_id).plan_hash)[1])
@@ -393,6 +395,11 @@ class Journal:
         self._reader.close()  # first: the last connection checkpoints, and a reader cannot
         self._ledger.close()
 
+    def _has_run(self, run_id: str) -> bool:
+        """Whether there is a run of this id; the connection that writes, if there is one, knows it sooner."""
+        known = self._ledger.has_run(run_id)
+        return self._reader.has_run(run_id) if known is None else known
+
     def _plan_row(self, plan: Plan, source: str) -> PlanRow:
         """The plan as it is stored; of one that is run again and again, what was made for the run before."""
         kept = self._last_plan
@@ -404,10 +411,13 @@ class Journal:
         try:
             return RunLock(self._place.run_locks, run_id, self._clock(), self._spares)
         except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise JournalError(
                 "JRN010",
                 f"the lock of run {run_id} in {self._place.run_locks} cannot be taken: {error.strerror}",
-                way_out="name a journal in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
+                way_out="free space on its disk; what was written to the journal is kept"
+                if is_full
+                else "name a journal in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
             ) from error
 
     def _writer(self, pending: Pending, lock: RunLock) -> RunWriter:
@@ -432,7 +442,3 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _owner() -> str:
-    return f"process {os.getpid()} on {os.uname().nodename}"

@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from callsheet.store import inbox
@@ -35,9 +36,9 @@ _INSERT_FENCED = [
     + ") WHERE (SELECT epoch FROM runs WHERE number = ?) = ?"
     for count in range(PLAIN_ROWS + 1)
 ]
+_HAS_PLAN = "SELECT 1 FROM plans WHERE plan_hash = ?"
 _INSERT_PLAN = (
-    "INSERT OR IGNORE INTO plans (plan_hash, ir_version, id, title, body, source, created)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO plans (plan_hash, ir_version, id, title, body, source, created) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_RUN = (
     "INSERT INTO runs (run_id, plan_hash, parent_run, core_version, owner, status, epoch, created, updated)"
@@ -74,6 +75,8 @@ class Ledger:
         """The runs with entries in the tail, in the order in which they came."""
         self._lock: WriteLock | None = None
         self._cursor: sqlite3.Cursor | None = None
+        self._synced: set[Path] = set()
+        """The folders of large values whose names are on the disk."""
         self._is_closed = False
 
     def check_process(self) -> None:
@@ -207,6 +210,17 @@ class Ledger:
             raise pending.blocked from error
         return cursor.rowcount == len(rows)
 
+    def has_run(self, run_id: str) -> bool | None:
+        """Whether there is a run of this id; None where that has to be asked of who reads."""
+        with self._mutex:
+            cursor = self._cursor
+            if cursor is None or cursor.connection.in_transaction:
+                return None
+            try:
+                return bool(cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchall())
+            except sqlite3.DatabaseError:
+                return None
+
     def require_room(self, run_id: str) -> None:
         """Raise JournalWriteFailed if the disk is full, or nearly."""
         try:
@@ -323,8 +337,8 @@ class Ledger:
                     self._write_file(blob)
 
     def _write_file(self, blob: Blob) -> None:
-        sync = self._durability is Durability.FULL
-        write_blob_file(self._place.blobs, blob.name, blob.data, sync=sync)
+        sync = self._durability is not Durability.OFF  # the log that names it may reach the disk before it
+        write_blob_file(self._place.blobs, blob.name, blob.data, sync=sync, synced=self._synced)
 
     def _transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
         self.check_process()
@@ -363,9 +377,9 @@ class Ledger:
         return numbers
 
     def _insert(self, cursor: sqlite3.Cursor, run_id: str, number: int, portion: Portion) -> int:
-        if portion.plans:
-            now = self._clock()
-            cursor.executemany(_INSERT_PLAN, [(*plan, now) for plan in portion.plans])
+        for plan in portion.plans:
+            if not cursor.execute(_HAS_PLAN, (plan.plan_hash,)).fetchall():
+                cursor.execute(_INSERT_PLAN, (*plan, self._clock()))
         if portion.run is not None:
             number = _insert_run(cursor, run_id, portion.run)
         for blob in portion.blobs:

@@ -46,7 +46,7 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 class _Spare(NamedTuple):
-    path: Path
+    path: str
     fd: int
 
 
@@ -62,7 +62,7 @@ class Spares:
         self._has_tidied = False
         let_go_in_child(self)
 
-    def lend(self, path: Path) -> _Spare | None:
+    def lend(self, path: str) -> _Spare | None:
         """A locked file that has this name too now; None where there is one of this name, or no way."""
         try:
             spare = self._free.pop()
@@ -105,7 +105,7 @@ class Spares:
         if not self._has_tidied:
             self._has_tidied = True
             self._tidy()
-        path = self._folder / f"{os.getpid()}-{os.urandom(4).hex()}{_SPARE}"
+        path = f"{self._folder}/{os.getpid()}-{os.urandom(4).hex()}{_SPARE}"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return _Spare(path, fd)
@@ -125,13 +125,15 @@ def _remove(spare: _Spare) -> None:
     os.close(spare.fd)
 
 
-def is_removed(path: Path) -> bool:
+def is_removed(path: Path | str) -> bool:
     """Remove a file that nobody needs any more; False where the disk does not let it go.
 
     What is left then harms nobody: who closes has more important things to say.
     """
     try:
-        path.unlink(missing_ok=True)
+        os.unlink(path)
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
     return True
@@ -155,7 +157,7 @@ class RunLock:
     """
 
     def __init__(self, folder: Path, run_id: str, now: float, spares: Spares | None = None) -> None:
-        self._path = folder / f"{run_id}.lock"
+        self._path = f"{folder}/{run_id}.lock"
         self.is_held = True
         """Whether this process still has the lock."""
         self._is_named = True
@@ -174,7 +176,7 @@ class RunLock:
             raise
 
     def _take(self, run_id: str) -> int:
-        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        Path(self._path).parent.mkdir(mode=0o700, exist_ok=True)
         while True:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:

@@ -33,7 +33,7 @@ class Place(NamedTuple):
     run_locks: Path
     """A folder with one lock file for each run that a process owns."""
     blobs: Path
-    """A folder with the values over 1 MiB, by their hash."""
+    """A folder with the values over 256 KiB, by their hash."""
 
 
 def place_of(path: Path) -> Place:

@@ -65,6 +65,8 @@ _NOTHING_BESIDE = list(Succeeded("", None)[2:])
 _OK = EventType.OK
 _ALWAYS_TOLD = 3
 """How much of what was spent is told also where it is nothing: tokens in, out, cost."""
+_TOLD = 7
+"""How much is told of a call with more than these; repairs, the last, are told where there are some."""
 
 PlanOf = Callable[[str], Plan]
 """The plan of a hash."""
@@ -256,7 +258,8 @@ def _with(body: dict[str, Any], remarks: Iterable[Remark], spent: Spent | None) 
         body = {**body, "remarks": told}
     if spent is None:
         return body
-    return {**body, "spent": list(spent if any(spent[_ALWAYS_TOLD:]) else spent[:_ALWAYS_TOLD])}
+    told_of = len(spent) if spent.repairs else _TOLD if any(spent[_ALWAYS_TOLD:]) else _ALWAYS_TOLD
+    return {**body, "spent": list(spent[:told_of])}
 
 
 def _remark_to_json(remark: Remark) -> dict[str, JSON]:

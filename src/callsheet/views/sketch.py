@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callsheet.ir import Call, Plan, Respond, Step, Terminate
+from callsheet.ir import Plan, Step
 from callsheet.views.columns import printable
 from callsheet.views.describe import (
     describe_action,
@@ -15,6 +15,7 @@ from callsheet.views.describe import (
     describe_failure,
     describe_output,
     describe_value,
+    word_of,
 )
 from callsheet.views.lanes import layout_of
 
@@ -27,7 +28,7 @@ def sketch(plan: Plan) -> dict[str, Any]:
         {
             "id": step.id,
             "title": printable(step.title or ""),
-            "tool": word_of(step),
+            "tool": word_of(step.action),
             "action": describe_action(step.action),
             "guard": guard_of(step),
             "output": describe_output(step).removeprefix("> "),
@@ -52,19 +53,6 @@ def layout_json(plan: Plan) -> dict[str, Any]:
         "places": [list(place) for place in made.places],
         "arrows": [[a.start, a.end, str(a.kind), a.lane] for a in made.arrows],
     }
-
-
-def word_of(step: Step) -> str:
-    """What the step does in one word: its tool, or what it is."""
-    match step.action:
-        case Call(tool=tool):
-            return f"@{tool}"
-        case Respond():
-            return "@RESPOND"
-        case Terminate():
-            return "TERMINATE"
-        case _:
-            return describe_action(step.action).partition(" ")[0]
 
 
 def guard_of(step: Step) -> str:

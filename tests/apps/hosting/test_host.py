@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.apps.waiting_tools import TOOLS
 
 from apps.conftest import SERVER
 from callsheet.api.policies import load_policy
@@ -26,39 +27,6 @@ from callsheet.machine import Decision, Limits
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.forking import Edits
 from callsheet.store import Journal, RunStatus
-
-TOOLS = '''
-import asyncio
-from pathlib import Path
-
-from callsheet import tool
-
-@tool(effect="read")
-def add(a: int, b: int = 1) -> int:
-    return a + b
-
-@tool(effect="read")
-async def hold(name: str) -> str:
-    """Waits until the file `name` is there, or the run is stopped."""
-    Path(name + ".began").touch()
-    while not Path(name).exists():
-        await asyncio.sleep(0.01)
-    return name
-
-@tool
-async def write(name: str) -> str:
-    """As hold, and may have changed something."""
-    Path(name + ".began").touch()
-    while not Path(name).exists():
-        await asyncio.sleep(0.01)
-    return name
-
-@tool
-def note(line: str) -> str:
-    with open("notes.txt", "a") as file:
-        file.write(line + "\\n")
-    return line
-'''
 
 
 def order(*steps, **more):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.apps.waiting_tools import TOOLS
 
 from callsheet.api.threads import with_own_threads
 from callsheet.apps.http.rates import Rate
@@ -22,40 +23,6 @@ from callsheet.apps.settings import Settings
 from callsheet.store import Journal
 
 TOKEN = "t" * 40
-TOOLS = '''
-import asyncio
-from pathlib import Path
-
-from callsheet import tool
-
-@tool(effect="read")
-def add(a: int, b: int = 1) -> int:
-    """The sum of two numbers."""
-    return a + b
-
-@tool(effect="read")
-async def hold(name: str) -> str:
-    """Waits until a file is there."""
-    Path(name + ".began").touch()
-    while not Path(name).exists():
-        await asyncio.sleep(0.01)
-    return name
-
-@tool
-async def write(name: str) -> str:
-    """As hold, and may have changed something."""
-    Path(name + ".began").touch()
-    while not Path(name).exists():
-        await asyncio.sleep(0.01)
-    return name
-
-@tool
-def note(line: str) -> str:
-    """Adds a line to a file."""
-    with open("notes.txt", "a") as file:
-        file.write(line + "\\n")
-    return line
-'''
 
 
 class Said(NamedTuple):

@@ -105,6 +105,9 @@ def test_a_run_is_explained(ended):
     api, at = ended, "/v1/runs/{run_id}/"
     why = told(api, "GET", "/v1/runs/r/why?variable=y", at=at + "why")
     assert [node["variable"] for node in why["nodes"]] == ["y", "x"]
+    assert why["more"] is False
+    near = told(api, "GET", "/v1/runs/r/why?variable=y&limit=1", at=at + "why")
+    assert ([node["variable"] for node in near["nodes"]], near["more"]) == (["y"], True)
     ahead = told(api, "GET", "/v1/runs/r/why?variable=x&forward=true", at=at + "why")
     assert [call["tool"] for call in ahead["calls"]] == ["NOTE"]
     for path, code in [("why?variable=no", "JRN040"), ("at/99", "JRN041"), ("at/x", "API009")]:

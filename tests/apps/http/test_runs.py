@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from apps.http.conftest import running
+from apps.http.conftest import running, setup_of
 from callsheet.apps.http.shapes import CANCELLED, DECIDED, EVENT, INBOX, PROBLEM, RUN, RUNS, STARTED
 from callsheet.apps.operations.reading import plan_text
+from callsheet.runtime import forking
 from callsheet.runtime.answers import Answer
+from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.inbox import answer_run
 from callsheet.runtime.runs import Launch, enlist_run
 from callsheet.sealing.known import Known
 from callsheet.store import Journal
 from views.report.test_growth import grown
+
+THREE_SERVERS = """
+import os
+from callsheet.apps.cli.main import main
+from callsheet.apps.http import app, serving
+for _ in range(3):
+    child = os.fork()
+    if not child:
+        os.dup2(2, 1)
+        main(["serve", "--port", "0", "--no-auth", "--journal", "journal.db"])
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 
 
 def touch(name):
@@ -145,6 +161,7 @@ def test_runs_are_listed_by_status_and_name(api):
     assert ids("status=done") == ["b"]
     assert ids("plan=WEA") == ["a"]
     assert ids("limit=1") == ["b"]
+    assert [ids(f"text={text}") for text in ("RUNN", "weat", "%20b", "nothing")] == [["a"], ["a"], ["b"], []]
     for wrong in ("status=odd", "limit=0", "limit=x", "colour=red", "limit=1&limit=2"):
         said = api("GET", f"/v1/runs?{wrong}")
         assert (said.status, said.code) == (422, "API008"), wrong
@@ -157,6 +174,8 @@ def test_older_runs_are_listed_behind_one_that_is_known(api):
     assert ([run["run_id"] for run in first["runs"]], first["more"]) == (["r4", "r3"], True)
     older = api.get("/v1/runs?limit=3&before=r3&status=done")
     assert ([run["run_id"] for run in older["runs"]], older["more"]) == (["r2", "r1", "r0"], False)
+    found = api.get("/v1/runs?limit=2&before=r4&text=r")
+    assert ([run["run_id"] for run in found["runs"]], found["more"]) == (["r3", "r2"], True)
     assert api("GET", "/v1/runs?before=nobody").status == 404
 
 
@@ -241,6 +260,43 @@ def test_what_waits_for_people_goes_on_with_the_next_server(folder):
         assert "denied" in str(api.get("/v1/runs/late"))
         assert api.get("/v1/runs/open")["status"] == "waiting"
     assert Path("notes.txt").read_text() == "two\n"
+
+
+def test_a_run_that_ends_its_servers_is_left_as_it_is_until_somebody_resumes_it(folder):
+    with running(folder, running=1) as api:
+        api.start('S1: @HOLD (name="never") > $x', run_id="first")
+        began("never")
+        api.start("S1: @DIE () > $x", run_id="fatal")
+    with Journal.open(folder / "journal.db") as journal:
+        asyncio.run(cancel_run(journal, "first"))
+    command = [sys.executable, "-c", THREE_SERVERS]
+    servers = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    assert servers.stdout.split() == [b"77"] * 3
+    with running(folder) as api:
+        told = api.get("/v1/runs/fatal")
+        assert (told["status"], told["problem"]["code"]) == ("interrupted", "API050")
+        touch("calm")
+        assert api("POST", "/v1/runs/fatal/resume", {}).status == 202
+        assert api.ended("fatal")["status"] == "done"
+    assert not list(folder.rglob("*.attempts"))
+
+
+def test_a_fork_is_carried_on_by_the_face_that_made_it(folder):
+    plan = plan_text("S1: @ADD (a=1) > $x").require()
+    note = {"setup": setup_of(folder).to_note()}
+    with Journal.open(folder / "journal.db") as journal:
+        asyncio.run(enlist_run(plan, Known(), Launch(note=note), journal, "mine"))
+    with running(folder, running=1) as api:
+        api.start('S1: @HOLD (name="go") > $x', run_id="before")
+        began("go")
+        said = api("POST", "/v1/runs/mine/fork", {"at": 1, "run_id": "queued", "effects": True})
+        assert said.status == 202, said.body
+    with Journal.open(folder / "journal.db") as journal:
+        forking.fork(journal, "queued", 1).write(journal, "by-hand")
+    touch("go")
+    with running(folder) as api:
+        assert api.ended("queued")["status"] == "done"
+        assert api.get("/v1/runs/by-hand")["status"] == "interrupted"
 
 
 def test_a_run_that_a_command_has_started_is_left_alone(folder):

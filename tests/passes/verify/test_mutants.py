@@ -15,7 +15,7 @@ from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.passes.verify import analysis, bits, labels, places, structure, subject, values, views
 from callsheet.passes.verify.labels import Labels
-from callsheet.policy import audiences, globs, judge, links, paths, sources, urls
+from callsheet.policy import audiences, builtins, composing, globs, judge, links, paths, sources, urls
 from callsheet.policy.calls import CallView
 from callsheet.policy.judge import Judge
 from callsheet.policy.rules import RULES, addresses, agent, answers, executable, flow, forbidden, names, retry
@@ -91,6 +91,10 @@ def lowered_by_composing(self: Any, number: int, label: Label) -> Label:
     return LITERAL if traits is not None and traits.composes else label
 
 
+def composing_nothing(rule: Any) -> Any:
+    return replace(DECLARED(rule), composes=False)
+
+
 def trusted_by_declassifying(self: Any, number: int, label: Label) -> Label:
     subject_ = self.labels.subject
     return LITERAL if subject_.plan.steps[number].id in subject_.judge.policy.declassify else label
@@ -156,6 +160,7 @@ def a_bit_for_each_jump(found: Labels) -> int:
     return sum(step.on_fail is not None for step in found.subject.plan.steps)
 
 
+DECLARED: Any = builtins._declared
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
@@ -233,8 +238,13 @@ MUTANTS: dict[str, list[Patch]] = {
     "arguments may be given twice": [(structure, "_twice", off)],
     "plans may be of any length": [(structure, "_limits", off)],
     "what nobody answers is a person's answer": [(judge, "unasked", never), (labels, "unasked", never)],
-    "queries put nothing together": [(judge, "puts_together", no)],
-    "images in programs are not seen": [(judge, "images", no)],
+    "queries put nothing together": [(composing, "puts_together", no)],
+    "tools repeat nothing": [(composing, "links_data", no)],
+    "tools of the operator put nothing together": [(builtins, "_declared", composing_nothing)],
+    "addresses are not looked into": [(composing, "beyond_host", lambda call, _: call)],
+    "what an address says is not decoded": [(composing, "unquote", str)],
+    "what a query compares with comes out of it": [(composing, "texts_given", str)],
+    "images in programs are not seen": [(composing, "images", no)],
     "addresses have one of two schemes": [(links, "_NAMED_HOST", re.compile(r"\bhttps?://(?:[\w-]+\.)+[\w-]+"))],
     "members of lists stand apart": [(answers, "_is_open", no)],
     "parts of one value may be an address": [(links, "_goes_on", no)],

@@ -28,6 +28,7 @@ from providers import (
     answer,
     breaks_off,
     declines,
+    packs,
     refuses,
     says,
     serving,
@@ -150,11 +151,13 @@ async def test_an_answer_that_takes_too_long_is_given_up(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", MODELS)
 async def test_noise_beyond_what_was_asked_for_is_not_taken(spec: str) -> None:
-    with serving(always=answer(NOISE, written=40_000)) as provider:
+    with serving(answer(NOISE, written=40_000), always=packs(NOISE)) as provider:
         model = model_at(spec, provider, retries=0)
-        with pytest.raises(ModelFailed, match="larger than 77,824 bytes") as raised:
-            await model.complete(ASK, max_tokens=512)
-        assert raised.value.kind is Failure.MALFORMED
+        for _ in range(2):
+            with pytest.raises(ModelFailed, match="larger than 77,824 bytes") as raised:
+                await model.complete(ASK, max_tokens=512)
+            assert raised.value.kind is Failure.MALFORMED
+        assert {asked.headers["Accept-Encoding"] for asked in provider.asked} == {"identity"}
 
 
 @pytest.mark.parametrize("spec", MODELS)

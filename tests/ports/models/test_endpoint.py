@@ -20,7 +20,19 @@ from callsheet.ports.models.model import (
 from callsheet.ports.models.opening import open_model
 from callsheet.ports.models.patience import PatientModel
 from callsheet.ports.models.settings import ModelPrices, ModelSettings
-from providers import NOISE, Behaviour, Provider, answer, breaks_off, declines, refuses, says, serving, takes
+from providers import (
+    NOISE,
+    Behaviour,
+    Provider,
+    answer,
+    breaks_off,
+    declines,
+    packs,
+    refuses,
+    says,
+    serving,
+    takes,
+)
 
 ASK = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
 SCHEMA = {
@@ -240,6 +252,15 @@ async def test_noise_beyond_what_was_asked_for_is_not_taken() -> None:
             await model.complete(ASK, max_tokens=512)
         assert raised.value.kind is Failure.MALFORMED
         assert len(provider.asked) == 2
+
+
+async def test_a_packed_answer_is_unpacked_as_far_as_it_may_be_long() -> None:
+    with serving(packs("fine"), always=packs(NOISE)) as provider:
+        model, _ = quick(model_at(provider))
+        assert (await model.complete(ASK, max_tokens=512)).text == "fine"
+        assert provider.asked[0].headers["Accept-Encoding"] == "identity"
+        with pytest.raises(ModelFailed, match="larger than 77,824 bytes"):
+            await model.complete(ASK, max_tokens=512)
 
 
 # ---------------------------------------------------------------- constraints that are refused

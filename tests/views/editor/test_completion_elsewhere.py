@@ -1,4 +1,4 @@
-"""What could be written at a place of half-written Micro-CLI, and of a half-written JSON plan."""
+"""What could be written at a place of half-written Micro-CLI, and of half-written JSON and YAML plans."""
 
 from __future__ import annotations
 
@@ -18,6 +18,25 @@ PLAN = """{"title": "x", "variables": {"who": "team"}, "steps": [
   {"index": "1", "title": "Look", "tool": "search_files", "args": {"pattern": "a"}, "depends_on": [],
    "result_variable": "found"},
   {"index": "2", """
+
+
+YAML = """# a plan
+title: x
+variables:
+  who: team
+steps:
+  - index: '1'
+    title: Look
+    tool: search_files
+    args: {pattern: a}
+    result_variable: found
+  - index: '2'
+    """
+
+
+def in_yaml(rest: str) -> list[tuple[str, str]]:
+    document, offset = opened(YAML + rest, syntax=Syntax.DAG)
+    return [(proposal.label, proposal.insert) for proposal in proposals_at(document, offset, KNOWN)]
 
 
 def in_micro(line: str) -> list[str]:
@@ -95,17 +114,44 @@ def test_a_step_of_a_json_plan_takes_tools_and_the_fields_that_are_missing() -> 
     assert [label for label, _ in in_json('"tool": "add", "‸')][:3] == ["title", "args", "depends_on"]
 
 
-def test_nothing_is_proposed_in_yaml() -> None:
-    document, offset = opened("title: x\nsteps:\n  - ‸", syntax=Syntax.DAG)
-    assert proposals_at(document, offset, KNOWN) == ()
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        ("tool: send\n    args:\n      ‸", [("to", "to: "), ("text", "text: "), ("now", "now: ")]),
+        ("tool: send\n    args:\n      to: me\n      t‸", [("text", "text: "), ("now", "now: ")]),
+        ("tool: send\n    args:\n      to: ‸", [("team", '"team"'), ("me", '"me"')]),
+        ("tool: send\n    args:\n      to: t‸", [("team", "team"), ("me", "me")]),
+        ("tool: send\n    args:\n      now: ‸", [("true", "true"), ("false", "false")]),
+        ("args:\n      text: so ${f‸", [("$who", "${who}"), ("$found", "${found}")]),
+        ('args: {text: "so ${‸', [("$who", "${who}"), ("$found", "${found}")]),
+        ("args:\n      text: |\n        so\n        ${‸", [("$who", "${who}"), ("$found", "${found}")]),
+        ("depends_on: [‸", [("1", '"1"')]),
+        ("depends_on:\n    - ‸", [("1", '"1"')]),
+        ("depends_on:\n      - '‸", [("1", "1")]),
+        ("on_fail:\n      re‸", [(n, f"{n}: ") for n in ("retry", "delay", "backoff", "terminate")]),
+        ("title: some ‸", []),
+        ("title: some\n      ‸", []),
+        ("args:\n      a:\n        ‸", []),
+        ("depends_on: [] # ‸", []),
+    ],
+)
+def test_what_fits_a_place_of_a_yaml_plan_is_proposed(rest: str, expected: list[tuple[str, str]]) -> None:
+    assert in_yaml(rest) == expected
+
+
+def test_a_step_of_a_yaml_plan_takes_tools_and_the_fields_that_are_missing() -> None:
+    assert {"add", "send", "llm_extract"} <= {label for label, _ in in_yaml("tool: ‸")}
+    for beginning in ("tool: add\n    ‸", "tool: add\n  - ‸"):
+        assert ("title", "title: ") in in_yaml(beginning)
+    assert ("steps", "steps: ") not in in_yaml("tool: add\n‸")
 
 
 @settings(max_examples=60)
-@given(st.sampled_from([(MICRO, Syntax.MICRO), (PLAN, Syntax.DAG)]), st.data())
+@given(st.sampled_from([(MICRO, Syntax.MICRO), (PLAN, Syntax.DAG), (YAML, Syntax.DAG)]), st.data())
 def test_what_is_proposed_ends_at_the_cursor_on_its_own_line(spelled, data) -> None:
     text, syntax = spelled
     offset = data.draw(st.integers(0, len(text)))
-    half = text[:offset] + data.draw(st.text('"$@?>:={}[] a', max_size=6))
+    half = text[:offset] + data.draw(st.text('"$@?>:={}[] -|\na', max_size=6))
     for proposal in proposals_at(open_document(half, syntax=syntax), len(half), KNOWN):
         assert proposal.span.end == len(half)
         assert "\n" not in half[proposal.span.start :]

@@ -74,5 +74,6 @@ def _tell(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) 
     else:
         for line in left_lines(left):
             say(line)
-        say(f"the run is cancelled: {result.error}; callsheet show {run_id}{hint}")
+        why = "" if result.error == str(result.status) else f": {result.error}"
+        say(f"the run is cancelled{why}; callsheet show {run_id}{hint}")
     return Exit.OK if is_cancelled else Exit.FAILED

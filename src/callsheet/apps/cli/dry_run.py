@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,6 +56,8 @@ class Rules:
     secrets: tuple[str, ...] = ()
     """The names of variables whose values are secret."""
     is_recorded: bool = True
+    journal: Path | None = None
+    """Where, if not in the usual place."""
 
 
 assumptions = options.folded(
@@ -127,6 +130,8 @@ def tell_dry_run(
 
     A person is asked before the calls of the tools that `rules` or the settings name.
     """
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - not for --help
+
     inputs = parse_variables(variables)
     assumed = parse_assumed(assumptions.assumed)
     text = plan.read(inputs)
@@ -142,6 +147,7 @@ def tell_dry_run(
         approved=rules.approved,
         secrets=rules.secrets,
         is_recorded=rules.is_recorded,
+        journal=rules.journal or default_journal_path(),
     )
     ran = dry_run_text(text, setup, inputs, supposed, policy)
     if as_json:

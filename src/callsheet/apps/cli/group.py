@@ -89,8 +89,11 @@ class LazyGroup(LazyCommands):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; that a reader has gone, as `head` does, is no error."""
+        from callsheet.apps.config_file import shared_store  # noqa: PLC0415 - not for --help
+
         try:
-            return super().invoke(ctx)
+            with shared_store():
+                return super().invoke(ctx)
         except BrokenPipeError as error:
             from callsheet.apps.cli import output  # noqa: PLC0415 - as in `main`
 

@@ -1,8 +1,7 @@
-"""Runs a command's coroutine to its end, without waiting for threads that cannot be stopped.
+"""Runs a command's coroutine to its end, without waiting for what cannot be stopped.
 
-A tool that is a plain function runs in a thread. When it is late or the user has pressed
-Ctrl-C, nobody waits for its answer any more, and so the process must not either. SIGTERM and
-SIGHUP are taken as Ctrl-C is.
+When a tool is late or the user has pressed Ctrl-C, nobody waits for its answer any more, and so the
+process must not either. SIGTERM and SIGHUP are taken as Ctrl-C is.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
-from callsheet.api.threads import with_own_threads
+from callsheet.api.threads import to_the_end
 from callsheet.apps.cli.exits import Exit
 
 _T = TypeVar("_T")
@@ -64,7 +63,7 @@ def _take_signals(loop: asyncio.AbstractEventLoop, received: list[int]) -> None:
 
 async def _with_signals(work: Coroutine[Any, Any, _T], received: list[int]) -> _T:
     _take_signals(asyncio.get_running_loop(), received)
-    return await with_own_threads(work)
+    return await to_the_end(work)
 
 
 def leave(status: int) -> None:

@@ -17,6 +17,12 @@ from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.errors import JournalWriteFailed
 
+_ENDED = {
+    Status.REFUSED: "the plan was refused",
+    Status.FAILED: "the plan failed",
+    Status.CANCELLED: "the run is cancelled",
+}
+
 
 def report(
     outcome: RunOutcome,
@@ -77,9 +83,9 @@ def _print_result(result: Result) -> None:
     where = f" at {result.ended_at}" if result.ended_at else ""
     if result.response:
         print_text(result.response)
-    why = f": {result.error}" if result.error and result.error != result.response else ""
-    ended = "was refused" if result.status is Status.REFUSED else str(result.status)
-    say(f"the plan {ended}{where}{without_controls(why)}")
+    has_news = result.error and result.error not in (result.response, str(result.status))
+    why = f": {result.error}" if has_news else ""
+    say(f"{_ENDED[result.status]}{where}{without_controls(why)}")
     if result.objection is not None:
         for line in _objection_lines(result.objection):
             say(without_controls(line))

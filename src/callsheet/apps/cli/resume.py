@@ -142,12 +142,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
 
         there = running.settings_of(opened, info.run_id)
         if there is not None:
-            running.check_terms(
-                opened,
-                info.run_id,
-                changes,
-                has_others=bool(model or policy or otlp or accept_changed_tools),
-            )
+            running.check_terms(has_others=bool(model or policy or otlp or accept_changed_tools))
         job = Resumption(
             run_id=info.run_id,
             journal=opened,
@@ -167,7 +162,10 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
         otel = _collector_of(opened, info.run_id, otlp)
         target = otel.target() if otlp else beside.target_or_warning(otel)
         with beside.sent_beside(otel, target, opened.path, info.run_id, hint, quiet=as_json):
-            return _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
+            status = _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
+    if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
+        say(f"run {info.run_id} had ended before: nothing was called, and nothing of it has changed")
+    return status
 
 
 def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
@@ -210,7 +208,9 @@ async def _resume(job: Resumption) -> RunOutcome:
     if job.engine is not None:
         from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
 
-        return await resume_there(job.journal, job.run_id, job.engine, job.verdict, waits=job.waits)
+        return await resume_there(
+            job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits
+        )
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415
 

@@ -1,7 +1,6 @@
-"""`callsheet run`: a plan, checked against the tools that are there, then run.
+"""`callsheet run`: what the command line says of a run becomes a job.
 
-The answer goes to standard output, everything else to standard error. What is needed to open
-the same tools again is kept with the run, so that `resume` needs no options.
+The answer goes to standard output, everything else to standard error.
 """
 
 from __future__ import annotations
@@ -15,32 +14,21 @@ import click
 from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.engines.choice import Engine, engine
-from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.given import parse_variables
-from callsheet.apps.cli.output import print_diagnostics, say
-from callsheet.apps.cli.progress import Progress, choose_progress
+from callsheet.apps.cli.job import Job, canonical_names, carry_out_job
+from callsheet.apps.cli.output import say
+from callsheet.apps.cli.progress import choose_progress
 from callsheet.apps.cli.stage import Stage
 from callsheet.apps.cli.trace import beside
-from callsheet.apps.operations.library import bound, changed_tools, other_tools
-from callsheet.apps.operations.reading import PlanText
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
-from callsheet.ir import Order, Plan
+from callsheet.apps.operations.library import bound
 from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
-    from callsheet.apps.models import Asked
-    from callsheet.apps.session import Setup, Toolbox
+    from callsheet.apps.cli.engines.running import Reference
+    from callsheet.apps.session import Setup
     from callsheet.apps.veil import Veil
     from callsheet.machine.limits import Limits
-    from callsheet.policy.model import Policy
-    from callsheet.runtime.doubt import RunOutcome
-    from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.runtime.runs import Launch
     from callsheet.sealing.shapes import Shapes
-    from callsheet.store.journal import Journal
-
-
-_FIRST_SIGHT = "TOL022"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,34 +76,6 @@ _start = options.folded(
     ),
     approved=options.approved,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A run that is about to begin. `journal` is None where nothing is to be recorded."""
-
-    text: PlanText
-    plan: Plan
-    inputs: dict[str, Any]
-    setup: Setup
-    limits: Limits
-    run_id: str
-    journal: Journal | None
-    progress: Progress
-    quiet: bool
-    approve: tuple[str, ...]
-    approval_timeout: dict[str, float]
-    waits: bool
-    accepts_changed_tools: bool
-    on_in_doubt: str
-    policy: Policy | None
-    approved: tuple[str, ...]
-    secrets: dict[str, str]
-    """The inputs that are secret, which `inputs` has as well."""
-    veil: Veil
-    engine: TemporalSettings | None
-    """Where the run is carried out, None for here."""
-    detaches: bool
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -190,7 +150,14 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         secret = tuple(each.partition("=")[0] for each in secrets)
         given = (*variables, *(f"{name}={MASK}" for name in secret))
         is_recorded = not recording.no_journal
-        rules = Rules(start.approve, start.policy, start.approved, secret, is_recorded=is_recorded)
+        rules = Rules(
+            start.approve,
+            start.policy,
+            start.approved,
+            secret,
+            is_recorded=is_recorded,
+            journal=recording.journal,
+        )
         return tell_dry_run(plan, setup, given, assumptions, rules, as_json=as_json)
     if assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
@@ -206,16 +173,18 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     setup = beside.with_collector(setup, otlp)
     target = setup.settings.otel.target()
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
+    from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     inputs = parse_variables(variables)
-    held = read_secrets(secrets, inputs)
+    named = _named(secrets) if there is not None else {}
+    held = read_secrets(() if named else secrets, inputs) | {name: told.text for name, told in named.items()}
     inputs |= held
     shapes = None if no_secret_patterns else setup.settings.secrets.shapes
     text = plan.read(inputs)
     inputs = bound(text, inputs, variables)
     job = Job(
         text=text,
-        plan=text.require(),
+        plan=require_plan(text, setup, inputs),
         inputs=inputs,
         setup=with_fetched(setup, say, text.require()),
         limits=limits,
@@ -223,7 +192,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         journal=recording.open(shapes),
         progress=choose_progress(Stage(progress), text.require(), as_json=as_json),
         quiet=as_json,
-        approve=_rules((*setup.settings.approve, *start.approve)),
+        approve=canonical_names((*setup.settings.approve, *start.approve)),
         approval_timeout={**setup.settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
         waits=start.waits,
         accepts_changed_tools=start.accepts_changed_tools,
@@ -234,11 +203,18 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         veil=_veil(shapes, held, shows_all=shows_secrets),
         engine=there,
         detaches=engine.detaches,
+        named={told.text: told.variable for told in named.values()},
     )
     hint, otel = options.journal_hint(recording.journal), setup.settings.otel
     place = None if job.journal is None else job.journal.path
     with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=as_json):
-        return _carry_out(job, hint=hint, as_json=as_json)
+        return carry_out_job(job, hint=hint, as_json=as_json)
+
+
+def _named(secrets: tuple[str, ...]) -> dict[str, Reference]:
+    from callsheet.apps.cli.engines.running import by_name  # noqa: PLC0415 - only for runs elsewhere
+
+    return by_name(secrets)
 
 
 def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Veil:
@@ -250,12 +226,6 @@ def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Ve
     veil = Veil(shapes, shows_all=shows_all)
     veil.know(Known.of(held.values(), DECLARED))
     return veil
-
-
-def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
-    from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
-
-    return tuple(dict.fromkeys(map(canonical_tool_name, names)))
 
 
 def _timeouts(given: tuple[str, ...]) -> dict[str, float]:
@@ -272,163 +242,3 @@ def _run_id(given: str | None) -> str:
     from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - not for a wrong plan
 
     return new_run_id() if given is None else check_run_id(given)
-
-
-def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
-    from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
-    from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
-
-    try:
-        with job.veil.over_prints(), job.progress:
-            outcome, diagnostics = run_to_end(_run(job))
-    except KeyboardInterrupt as stop:
-        return options.interrupted(stop, _recorded(job), hint)
-    except JournalWriteFailed as error:
-        raise with_way_on(error, _recorded(job), hint) from error
-    except CallsheetError as error:
-        raise job.veil.error(error) from None
-    finally:
-        if job.journal is not None:
-            job.journal.close()
-    place = None if job.journal is None else job.journal.path
-    if outcome is None:
-        from callsheet.apps.cli.engines.running import detached  # noqa: PLC0415 - as above
-
-        return detached(job.run_id, hint, as_json=as_json)
-    warnings = to_json(job.veil.diagnostics(diagnostics), job.text.source)
-    reopens = job.plan.order is Order.DAG
-    outcome = job.veil.outcome(outcome)
-    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens)
-
-
-def _recorded(job: Job) -> str | None:
-    """The id of the run, if it is in the journal, or if nobody can tell."""
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
-
-    if job.journal is None:
-        return None
-    try:
-        return job.run_id if any(i.run_id == job.run_id for i in job.journal.runs(limit=100)) else None
-    except JournalError:
-        return job.run_id
-
-
-async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
-    from callsheet.apps.models import asked_by  # noqa: PLC0415 - as above
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415
-    from callsheet.runtime.asking import Respondents  # noqa: PLC0415
-    from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
-    from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
-
-    present = Respondents(waits=job.waits)
-    asked = asked_by(job.setup, job.plan, job.limits)
-    plan = None if asked.knows_all_tools(job.plan) else job.plan
-    async with open_toolbox(job.setup, plan, asked.agents) as toolbox:
-        job.veil.know(toolbox.known)
-        diagnostics = _check(job, toolbox, asked)
-        compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
-        policy = _proved(job, toolbox)
-        launch = _launch(job, toolbox, asked, policy)
-        ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
-        watch = Watch(observer=job.veil.observing(job.progress.note))
-        job.progress.begin()
-        outcome: RunOutcome | None
-        if job.engine is not None and job.journal is not None:
-            from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
-
-            running.refuse(under_policy=policy is not None, has_secrets=bool(job.secrets))
-            outcome = await running.run_there(
-                job.plan, launch, job.journal, job.run_id, job.engine, detaches=job.detaches, waits=job.waits
-            )
-        elif job.journal is None:
-            result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
-            outcome = RunOutcome(job.run_id, result, usage=result.usage)
-        else:
-            outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, present)
-        job.progress.end()
-    return outcome, diagnostics
-
-
-def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
-    """Refuse a plan with errors; else print the warnings, and which servers were opened."""
-    from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
-    from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.secret_inputs import short_ones  # noqa: PLC0415 - as above
-
-    found = (
-        *toolbox.diagnostics,
-        *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=asked.means),
-        *wrong_tools(job.plan, toolbox.registry, asked.agents),
-        *_other_tools(job, toolbox),
-        *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
-        *short_ones(job.secrets),
-    )
-    if any(d.is_error for d in found):
-        raise CallsheetError(found, job.text.source)
-    warnings = tuple(
-        d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
-    )
-    if not job.quiet:
-        print_diagnostics(job.veil.diagnostics(warnings), job.text.source)
-        if toolbox.servers:
-            names = ", ".join(server.name for server in toolbox.servers)
-            say(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
-    return warnings
-
-
-def _other_tools(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
-    names = changed_tools(job.text, toolbox.registry)
-    return (other_tools(job.text, names, is_accepted=job.accepts_changed_tools),) if names else ()
-
-
-def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
-    """The policy on the tools that there are, once the plan has been proved; raises PolicyRefused."""
-    if job.policy is None:
-        return None
-    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
-    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
-
-    options.check_approved(job.plan, job.approved)
-    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
-
-    proof = prove(
-        job.plan,
-        job.policy,
-        toolbox.registry,
-        inputs=job.inputs,
-        labels=secret_labels(job.policy, job.secrets),
-        approved=job.approved,
-        can_ask=job.journal is not None,
-    )
-    proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
-    proof.raise_if_refused(job.text.source)
-    if not job.quiet:
-        print_diagnostics(proof.diagnostics, job.text.source)
-    return proof.policy
-
-
-def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> Launch:
-    from callsheet.api.reach import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
-    from callsheet.apps.session import setup_of_run  # noqa: PLC0415
-    from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
-    from callsheet.runtime.runs import Launch  # noqa: PLC0415
-
-    servers = servers_of(job.plan, toolbox.registry, toolbox.servers, asked.agents) if toolbox.servers else {}
-    return Launch(
-        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), asked.agents),
-        pins=pins_of(job.plan, toolbox.registry, asked.agents),
-        inputs=job.inputs,
-        limits=job.limits,
-        source=job.text.source.text,
-        approve=job.approve,
-        approval_timeout=job.approval_timeout,
-        note={
-            "plan": job.text.source.name,
-            "setup": setup_of_run(job.setup, toolbox).to_note(),
-            **({"servers": servers} if servers else {}),
-        },
-        policy=policy,
-        verified="" if policy is None else plan_hash(job.plan),
-        secret=frozenset(job.secrets),
-    )

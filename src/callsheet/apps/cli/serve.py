@@ -166,7 +166,7 @@ def _read(wanted: dict[str, object]) -> Wishes:
 def _serve(
     wishes: Wishes, setup: Setup, policy: str, journal: Path | None, *, token: str | None, as_json: bool
 ) -> None:
-    from callsheet.api.threads import with_own_threads  # noqa: PLC0415 - as above
+    from callsheet.api.threads import to_the_end  # noqa: PLC0415 - as above
     from callsheet.apps.http.serving import serve as serving  # noqa: PLC0415
 
     def tell(ready: Serving) -> None:
@@ -187,6 +187,6 @@ def _serve(
             on_ready=tell,
             say=say,
         )
-        asyncio.run(with_own_threads(work))
+        asyncio.run(to_the_end(work))
     if not as_json:
         say("stopped; what was under way goes on with the next server, or by `callsheet resume`")

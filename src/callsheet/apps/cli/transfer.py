@@ -15,6 +15,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, say
 from callsheet.apps.cli.upkeep import chosen
+from callsheet.apps.wording.values import amount
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json:
         size = _write(out, (line for info in infos for line in export_run(opened.parts, info.run_id)))
     _report(
         {"file": str(out), "bytes": size, "runs": [info.run_id for info in infos]},
-        f"{len(infos)} run{'s' * (len(infos) != 1)} in {out}, {size / 1e6:.1f} MB",
+        f"{len(infos)} run{'s' * (len(infos) != 1)} in {out}, {amount(size)}",
         as_json=as_json and str(out) != "-",
     )
     return Exit.OK

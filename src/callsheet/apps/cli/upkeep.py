@@ -12,6 +12,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, say
 from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import amount
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
@@ -84,7 +85,9 @@ def _summary(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], anchor: 
     text = f"{len(rows)} run{'s' * (len(rows) != 1)}, " + (f"{bad} BROKEN" if bad else "all whole")
     if anchor is not None:
         gone = sum(not row["ok"] for row in anchors)
-        text += f"; {len(anchors)} anchors, " + (f"{gone} BROKEN" if gone else "all there")
+        text += f"; {len(anchors)} anchor{'s' * (len(anchors) != 1)}, " + (
+            f"{gone} BROKEN" if gone else "all there"
+        )
     return text
 
 
@@ -206,8 +209,9 @@ def _tell(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
         click.echo(f"{run_id:<22} the run {would}")
     for run_id in pruned.values:
         click.echo(f"{run_id:<22} its large values {would}")
-    megabytes = pruned.bytes / 1e6
-    text = f"{len(pruned.runs)} runs and {pruned.blobs} large values ({megabytes:.1f} MB) {would}"
+    runs, values = len(pruned.runs), pruned.blobs
+    text = f"{runs} run{'s' * (runs != 1)} and {values} large value{'s' * (values != 1)}"
+    text += f" ({amount(pruned.bytes)}) {would}"
     if pruned.orphans:
         text += f", {pruned.orphans} leftovers that nothing names"
     if labels:

@@ -48,7 +48,8 @@ def verify(
 ) -> int:
     """Prove each PLAN, a file or - for standard input, against a policy; exit 3 if it refuses one.
 
-    Nothing runs. Servers are asked for their tools only if their configuration is named.
+    Nothing runs. Servers are asked for their tools only if their configuration is named. What earlier runs
+    have left in files of the workspace has the label that is noted of it (`callsheet labels list`).
     """
     given = parse_variables(variables)
     proved = [_prove(plan, policy, approved, unattended, setup, given, syntax) for plan in plans]
@@ -77,6 +78,7 @@ def _prove(
     from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
 
     policy = load_policy(named)
     text = read_plan(plan, syntax=syntax, variables=given)
@@ -90,6 +92,7 @@ def _prove(
         approved=approved,
         can_ask=not unattended,
         asks_servers=bool(setup.mcp_configs),
+        journal=default_journal_path(),
     )
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.api.given import id_of_run
 from callsheet.apps.credentials import credentials_for
+from callsheet.apps.hosting.attempts import MOST, PARDON, Attempts, given_up
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.carrying import carry_on
 from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
@@ -86,13 +87,16 @@ class Host:
         self.journal = journal
         self.tools = SharedTools(setup, more_tools)
         self.veil = Veil(setup.settings.secrets.shapes)
-        self.house = House(self.tools, limits or setup.settings.limits, policy, say, self.beside, name)
+        bounds = limits or setup.settings.limits
+        self.house = House(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._most = most_running + most_queued
         self._places = asyncio.Semaphore(most_running)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
         self._carried: dict[str, Carried] = {}
         self._problems: dict[str, CallsheetError] = {}
         self._waking = Waking(self.asks, self._go_on)
+        self._attempts = Attempts(place_of(journal.path))
+        self._pardon: asyncio.TimerHandle | None = None
         self._beginning = 0
         """How many runs are being written into the journal now."""
         self._is_closing = False
@@ -109,6 +113,8 @@ class Host:
         """Take no more orders; wait so many seconds for what is under way, then interrupt it."""
         self._is_closing = True
         self._waking.stop()
+        if self._pardon is not None:
+            self._pardon.cancel()
         under_way = [run.task for run in self._carried.values() if run.stage is Stage.RUNNING]
         for run in tuple(self._carried.values()):
             if run.stage is Stage.QUEUED:
@@ -167,7 +173,7 @@ class Host:
         consented(made, agreed=effects)
         new_id = id_of_run(name)
         with self._reserved():
-            await self.beside(lambda: made.write(self.journal, new_id))
+            await self.beside(lambda: made.write(self.journal, new_id, self.house.name))
             if made.folded.machine.result is not None:
                 await self.beside(lambda: forking.conclude(self.journal, new_id))
             else:
@@ -231,15 +237,22 @@ class Host:
         """Carry on what a host of this `name` has left when it ended, as long as there is room.
 
         Runs that were queued or under way go on. Those that wait for people do when there is an answer, or
-        when their time is over. Gives the ids of both.
+        when their time is over. A run with which its server has died again and again is left as it is, and
+        `problem` says so. Gives the ids of all three.
         """
         left = await self.beside(lambda: left_by(self.house.name, self.journal))
+        counts = {run_id: self._attempts.count(run_id) for run_id in left.interrupted}
+        fatal = [run_id for run_id, count in counts.items() if count >= MOST]
+        for run_id in fatal:
+            self._problems[run_id] = given_up(run_id, counts[run_id])
         room = max(0, self._most - len(self._carried))
-        for run_id in left.interrupted[:room]:
-            self._go_on(run_id)
+        others = [run_id for run_id in left.interrupted if counts[run_id] < MOST][:room]
+        for run_id in others:
+            self._go_on(run_id, is_revived=True)
         for run_id, asks in left.waiting.items():
             self._waking.see_to(run_id, asks)
-        return left._replace(interrupted=left.interrupted[:room])
+        self._pardon = asyncio.get_running_loop().call_later(PARDON, self._attempts.pardon)
+        return left._replace(interrupted=others, given_up=fatal)
 
     async def wait(self, run_id: str, patience: float | None = None) -> bool:
         """Wait until a run goes on no more here, up to so many seconds; whether it does not."""
@@ -334,14 +347,18 @@ class Host:
         finally:
             self._beginning -= 1
 
-    def _carry(self, run_id: str, terms: Resumption) -> None:
+    def _carry(self, run_id: str, terms: Resumption, *, is_revived: bool = False) -> None:
         """Queue a run that is in the journal; where the host has been closed meanwhile it stays there."""
         if self._is_closing:
             return
         self._waking.leave(run_id)
         self._problems.pop(run_id, None)
+        if not is_revived:
+            self._attempts.forget(run_id)
 
         async def work(watch: Watch) -> RunOutcome:
+            if is_revived:
+                self._attempts.begin(run_id)
             return await carry_on(self.journal, run_id, terms, self.veil, watch, self.house)
 
         carried = Carried(run_id, self._places, work)
@@ -351,6 +368,7 @@ class Host:
     def _has_stopped(self, carried: Carried) -> None:
         """Let go of a run that goes on no more, and see to what follows."""
         del self._carried[carried.run_id]
+        self._attempts.close(carried.run_id)
         task = carried.task
         if task.cancelled():
             return
@@ -371,13 +389,13 @@ class Host:
             del self._problems[next(iter(self._problems))]
         self._problems[carried.run_id] = error
 
-    def _go_on(self, run_id: str) -> None:
+    def _go_on(self, run_id: str, *, is_revived: bool = False) -> None:
         """Carry a run on that stands still and that nobody else carries."""
         if self._is_closing or run_id in self._carried:
             return
         if is_owned(place_of(self.journal.path), run_id):
             return
-        self._carry(run_id, Resumption())
+        self._carry(run_id, Resumption(), is_revived=is_revived)
 
     async def _is_elsewhere(self, run_id: str) -> bool:
         place = place_of(self.journal.path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.api.agents import wrong_tools
@@ -16,7 +17,6 @@ from callsheet.api.given import values_of
 from callsheet.api.proving import prove
 from callsheet.api.reach import facts_of, pins_of, servers_of
 from callsheet.apps.hosting.orders import Order, tightened
-from callsheet.apps.hosting.reviving import KEY
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.models import Asked, asked_by, with_fetched
 from callsheet.apps.operations.library import bound, changed_tools, other_tools
@@ -24,8 +24,11 @@ from callsheet.apps.session import Setup, Toolbox, setup_of_run, undertaking
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
 from callsheet.machine import Limits
+from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import Policy
 from callsheet.runtime.beside import Beside
+from callsheet.runtime.forking import HOST
+from callsheet.runtime.rest import left_before
 from callsheet.runtime.runs import Launch
 from callsheet.sealing.known import Known
 from callsheet.store.records import secret_labels
@@ -52,6 +55,8 @@ class House:
     policy: Policy | None
     say: Callable[[str], None]
     beside: Beside
+    journal: Path | None = None
+    """Where runs are written down, and what they leave in files."""
     name: str = ""
     """Kept with the runs that are started here, so that a host of this name carries on what it finds."""
 
@@ -69,7 +74,7 @@ async def prepare(order: Order, house: House) -> Prepared:
 
     setup, asked, needed = await house.beside(looked_at)
     toolbox = await house.tools.for_plan(needed, asked.agents)
-    given = _Given(order, inputs, limits, setup, _policy(order, house), house.name)
+    given = _Given(order, inputs, limits, setup, _policy(order, house), house.name, house.journal)
     return await house.beside(lambda: _prepared(given, toolbox, asked))
 
 
@@ -82,6 +87,7 @@ class _Given(NamedTuple):
     setup: Setup
     policy: Policy | None
     host: str
+    journal: Path | None
 
 
 def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
@@ -103,7 +109,7 @@ def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
             "plan": order.text.source.name,
             "setup": setup_of_run(setup, toolbox).to_note(),
             **({"servers": servers} if servers else {}),
-            **({KEY: given.host} if given.host else {}),
+            **({HOST: given.host} if given.host else {}),
         },
         policy=policy,
         verified="" if policy is None else plan_hash(plan),
@@ -163,13 +169,16 @@ def _other_tools(order: Order, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
 
 def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:
     """The policy on the tools that there are, and what it says, once the plan has been proved."""
-    order, inputs, _, setup, policy, _ = given
+    order, inputs, _, setup, policy, _, journal = given
     plan, source = order.text.require(), order.text.source
     _check_approved(plan, order.approved, policy)
     if policy is None:
         return None, ()
     labels = secret_labels(policy, order.secrets)
-    proof = prove(plan, policy, toolbox.registry, inputs=inputs, labels=labels, approved=order.approved)
+    left = NOTHING_LEFT if journal is None else left_before(journal, setup.folder)
+    proof = prove(
+        plan, policy, toolbox.registry, inputs=inputs, labels=labels, approved=order.approved, left=left
+    )
     proof = proof.under(undertaking(setup, toolbox.registry))
     proof.raise_if_refused(source)
     return proof.policy, tuple(proof.diagnostics)

@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.forking import HOST
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal, RunStatus
 from callsheet.store.owned import is_owned
 from callsheet.store.place import place_of
 from callsheet.store.reader import RunInfo
 
-KEY = "host"
-"""Where the note of a run has the name of the host that started it."""
 _log = logging.getLogger("callsheet.hosting")
 
 
 class Left(NamedTuple):
-    """What a host has left: runs that go on at once, and what others wait for."""
+    """What a host has left: runs that go on at once, those that it died of, and what others wait for."""
 
     interrupted: Sequence[str] = ()
+    given_up: Sequence[str] = ()
     waiting: Mapping[str, Sequence[PendingAsk]] = {}
 
 
@@ -44,7 +44,7 @@ def left_by(name: str, journal: Journal) -> Left:
         for info in journal.runs(status=RunStatus.WAITING)
         if _is_of(name, journal, info)
     }
-    return Left(interrupted[::-1], waiting)
+    return Left(interrupted[::-1], waiting=waiting)
 
 
 def _is_of(name: str, journal: Journal, info: RunInfo) -> bool:
@@ -54,7 +54,7 @@ def _is_of(name: str, journal: Journal, info: RunInfo) -> bool:
         _log.warning("run %s cannot be looked at: %s", info.run_id, error)
         return False
     launch: dict[str, object] = {} if start is None or start.body is None else start.body.get("launch") or {}
-    return launch.get(KEY) == name
+    return launch.get(HOST) == name
 
 
 def _asks(journal: Journal, info: RunInfo) -> Sequence[PendingAsk]:

@@ -245,6 +245,10 @@ class RunsQuery(Query):
 
     status: Status | None = None
     plan: Annotated[str, Field(max_length=200)] | None = Field(None, description="A part of the plan's name.")
+    text: Annotated[str, Field(max_length=200)] | None = Field(
+        None,
+        description="A part of the run's id, of the plan's name or of the status, in any case of letters.",
+    )
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     before: RunId | None = Field(None, description="Only runs that are listed after this one: older ones.")
 
@@ -266,6 +270,9 @@ class WhyQuery(Query):
 
     variable: Annotated[str, Field(min_length=1, max_length=1_000)]
     forward: bool = False
+    limit: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        1_000, description="The most places that are told of, the nearest first."
+    )
 
 
 class DiffQuery(Query):

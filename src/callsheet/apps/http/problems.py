@@ -36,6 +36,7 @@ _STATUSES: Mapping[str, int] = {
     "API016": 503,
     "API020": 409,
     "API030": 409,
+    "API050": 409,
     **dict.fromkeys(["CFG015", "JRN001", "JRN002", "JRN014", "JRN040", "JRN041", "JRN042"], 404),
     **dict.fromkeys(["PLN001", "PLN002", "PLN021", "RUN060"], 404),
     **dict.fromkeys(["JRN003", "JRN004", "JRN012", "JRN015", "JRN020", "JRN021", "JRN022", "JRN023"], 409),

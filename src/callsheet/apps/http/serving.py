@@ -22,6 +22,7 @@ import uvicorn
 from uvicorn.config import WSProtocolType
 
 from callsheet.apps.hosting import Host
+from callsheet.apps.hosting.attempts import MOST
 from callsheet.apps.hosting.reviving import Left
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
@@ -44,6 +45,7 @@ _NAME = "serve"
 """By which servers know the runs that one of them has started."""
 DEFAULT_RATE = Rate(100.0, 400)
 """Requests a second of one client, and so many at once after a rest."""
+_MOST_SAID = 10
 _EVERYWHERE = ("", "0.0.0.0", "::")
 
 
@@ -244,6 +246,10 @@ def _tell(left: Left, say: Callable[[str], None]) -> None:
     count = len(left.interrupted)
     if count:
         say(f"{count} run{'s' * (count != 1)} that the last server left go{'es' * (count == 1)} on")
+    for run_id in left.given_up[:_MOST_SAID]:
+        say(f"run {run_id} is left as it is: {MOST} servers have died with it [API050]")
+    if len(left.given_up) > _MOST_SAID:
+        say(f"and {len(left.given_up) - _MOST_SAID} others, which callsheet runs has as interrupted")
 
 
 class _Server(uvicorn.Server):

@@ -43,7 +43,9 @@ async def _dry_run(bench: Bench, args: given.DryRunGiven, caller: Caller) -> Rep
     text = await asyncio.to_thread(plan_given, bench, args, "dry_run_plan")
     text.require()
     shelf = await bench.shelf_for(text)
-    supposed = Supposed(inputs=args.variables, assume=args.assume, policy=bench.policy)
+    supposed = Supposed(
+        inputs=args.variables, assume=args.assume, policy=bench.policy, journal=bench.host.journal.path
+    )
     told: Foretold = await asyncio.to_thread(foretell, text, shelf, supposed)
     return Reply(with_findings(told.told.to_text(_COLUMNS), told.diagnostics, text.source), told.to_json())
 

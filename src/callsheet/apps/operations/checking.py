@@ -8,8 +8,9 @@ from typing import Any
 
 from callsheet.api.checking import check_plan, check_readable
 from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.session import Setup
 from callsheet.apps.shelf import Shelf
-from callsheet.diagnostics import Diagnostic, to_json
+from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.ir import Plan, plan_hash
 
 
@@ -67,6 +68,16 @@ def check_text(
     else:
         more = _of_plan(text.plan, shelf, inputs, asks_servers=asks_servers)
     return Checked(text, (*text.diagnostics, *more))
+
+
+def require_plan(text: PlanText, setup: Setup, inputs: Collection[str] = ()) -> Plan:
+    """The plan of a text; raises CallsheetError with all that is wrong, in the steps that could be read too.
+
+    No server is asked.
+    """
+    if text.plan is None:
+        raise CallsheetError(check_text(text, Shelf(setup), inputs).diagnostics, text.source)
+    return text.plan
 
 
 def _of_plan(

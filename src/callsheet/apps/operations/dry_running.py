@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
@@ -41,6 +42,8 @@ class Supposed:
     """The names of variables whose values are secret."""
     is_recorded: bool = True
     """Whether the run would have a journal."""
+    journal: Path | None = None
+    """Which one: where it is noted what earlier runs have left in files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,9 @@ def dry_run_text(
     """
     from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - not for --help
     from callsheet.api.reach import facts_of  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
-    plan = text.require()
+    plan = require_plan(text, setup, inputs)
     registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=supposed.asks_servers)
     facts = facts_of(plan, registry, agents=setup.agents)
     asks = (*setup.settings.approve, *supposed.approve)
@@ -115,9 +119,12 @@ def _proof(
     """What the policy says of the plan."""
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
     from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
+    from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
+    from callsheet.runtime.rest import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
-    is_recorded = supposed.is_recorded
+    is_recorded, journal = supposed.is_recorded, supposed.journal
+    left = left_before(journal, setup.folder) if is_recorded and journal is not None else NOTHING_LEFT
     proof = prove(
         text.require(),
         policy,
@@ -126,6 +133,7 @@ def _proof(
         labels=secret_labels(policy, supposed.secrets),
         approved=supposed.approved,
         can_ask=is_recorded,
+        left=left,
     )
     return proof.under(undertaking(setup, registry, keeps_labels=is_recorded))
 

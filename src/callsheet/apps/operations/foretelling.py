@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from callsheet.api.dryrun import DryRun, dry_run_of
@@ -30,6 +31,8 @@ class Supposed:
     policy: Policy | None = None
     approved: Iterable[str] = ()
     """The ids of steps to which somebody has said yes."""
+    journal: Path | None = None
+    """Where it is noted what earlier runs have left in files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ def foretell(text: PlanText, shelf: Shelf, supposed: Supposed) -> Foretold:
     told = dry_run_of(plan, facts, inputs, supposed.assume, asks, supposed.price)
     if supposed.policy is None:
         return Foretold(text, told, True, said)
-    proved = prove_text(text, supposed.policy, shelf, inputs, approved=supposed.approved)
+    proved = prove_text(
+        text, supposed.policy, shelf, inputs, approved=supposed.approved, journal=supposed.journal
+    )
     if proved.proof is not None:
         told = told.under(proved.proof)
     return Foretold(text, told, proved.ok, (*said, *proved.diagnostics))

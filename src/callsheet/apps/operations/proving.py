@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from callsheet.api.checking import check_plan
@@ -13,7 +14,9 @@ from callsheet.apps.session import undertaking
 from callsheet.apps.shelf import Shelf
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean, to_json
 from callsheet.ir import Plan
+from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import Policy
+from callsheet.runtime.rest import left_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,13 @@ def prove_text(
     approved: Iterable[str] = (),
     can_ask: bool = True,
     asks_servers: bool = False,
+    journal: Path | None = None,
 ) -> Proved:
     """Hold a text against a policy.
 
     `approved` are ids of steps to which somebody has said yes; `can_ask` says whether somebody can be asked
     during the run. Servers are asked for tools that are not on the `shelf` only if `asks_servers`.
+    What earlier runs of the `journal` have left in files has the labels that are noted there.
     """
     if text.plan is None:
         return Proved(text, None, text.diagnostics)
@@ -65,7 +70,8 @@ def prove_text(
     registry, before, not_asked = shelf.tools_for(text.plan, asks_servers=asks_servers)
     checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, means=shelf.means)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
-    proof = prove(text.plan, policy, registry, inputs=inputs, approved=steps, can_ask=can_ask)
+    left = NOTHING_LEFT if journal is None else left_before(journal, shelf.setup.folder)
+    proof = prove(text.plan, policy, registry, inputs=inputs, approved=steps, can_ask=can_ask, left=left)
     proof = proof.under(undertaking(shelf.setup, registry))
     return Proved(text, proof, (*errors, *proof.diagnostics))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from callsheet.apps.operations.runs import INTERRUPTED
@@ -40,8 +40,13 @@ def story_lines(story: Story, hint: str = "") -> Iterator[str]:
     yield ""
     steps = (*account.folded.machine.program.plan.steps, *story.steps)  # those of a new plan as well
     actions = {step.id: describe_action(step.action) for step in steps}
+    held = {call.step: "in doubt" for call in story.in_doubt}
+    held |= {ask.step: "asks" for ask in story.asks if not ask.is_answered}
+    result = account.folded.machine.result
+    cut_off = None if result is None or result.refusal is None else result.ended_at
+    last = next((visit for visit in reversed(account.steps) if visit.step == cut_off), None)
     for visit in account.steps:
-        yield _step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH))
+        yield _step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH), _held(visit, held, last))
         for turn in _turns(visit):
             yield f"      {turn}"
     for warning in (*account.warnings, *_cuts(account)):
@@ -57,12 +62,21 @@ def chain_in_words(bad: BadEvent | None) -> str:
     return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
 
 
-def _step_line(visit: StepAccount, action: str) -> str:
+def _held(visit: StepAccount, held: Mapping[str, str], last: StepAccount | None) -> tuple[str, str]:
+    """The mark and the word for how a visit stands; `last` is the one in which a limit ended the run."""
+    if visit.outcome == "running" and visit.step in held:
+        return "?", held[visit.step]
+    outcome = "stopped" if visit is last and visit.outcome == "ok" else visit.outcome
+    return _MARKS[outcome], outcome
+
+
+def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:
     took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
     said = f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
     beside = _beside(visit)
     extra = f"  [{preview(beside, 160)}]" if beside else ""
-    head = f"  {_MARKS[visit.outcome]} {visit.step:<6} {visit.outcome:<8} {took:>9}"
+    mark, outcome = stands
+    head = f"  {mark} {visit.step:<6} {outcome:<8} {took:>9}"
     return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
 
 

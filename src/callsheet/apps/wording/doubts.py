@@ -14,6 +14,13 @@ from callsheet.diagnostics import CODES
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
 
+_DECISIONS = (
+    ("retry", "make the call again"),
+    ("skip", "go on as if it had given null"),
+    ("fail", "take it as failed"),
+    ("'value=…'", "it took place and gave this (JSON)"),
+)
+
 
 def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
     """The calls that left and gave no answer, each with its arguments and since when; none for none."""
@@ -27,9 +34,15 @@ def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
         args = ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())
         attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
         ago = seconds(max(0.0, now - call.since))
-        lines.append(f"  {call.key}  @{call.tool} ({args})  started {iso(call.since)} ({ago} ago{attempt})")
+        lines.append(
+            f"  {call.key}  {_named(call.tool)} ({args})  started {iso(call.since)} ({ago} ago{attempt})"
+        )
         lines.append(f"    {_both_ends(call.why)}")
     return lines
+
+
+def _named(tool: str) -> str:
+    return tool if tool == "RE-PLAN" else f"@{tool}"
 
 
 def _both_ends(why: str) -> str:
@@ -46,14 +59,12 @@ def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[s
     """The calls, and the commands that decide about them."""
     lines = left_lines(calls)
     which = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
-    command = f"callsheet decide {run_id} {which}"
+    commands = [(f"callsheet decide {run_id} {which} {said}{hint}", means) for said, means in _DECISIONS]
+    width = max(len(command) for command, _ in commands)
     return [
         *lines,
         "look whether it did, then decide:",
-        f"  {command} retry{hint}   make the call again",
-        f"  {command} skip{hint}    go on as if it had given null",
-        f"  {command} fail{hint}    take it as failed",
-        f"  {command} 'value=…'{hint}   it took place and gave this (JSON)",
+        *(f"  {command:<{width}}  {means}" for command, means in commands),
         f"then go on: callsheet resume {run_id}{hint}",
         f"all at once: callsheet resume {run_id}{hint} --in-doubt retry (or skip, fail, 'value=…')",
     ]
@@ -61,7 +72,7 @@ def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[s
 
 def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
     """The calls whose models gave no answer, why, and how the run goes on."""
-    lines = [f"{call.key}  @{call.tool} has no answer: {preview(call.why, 400)}" for call in calls]
+    lines = [f"{call.key}  {_named(call.tool)} has no answer: {preview(call.why, 400)}" for call in calls]
     codes = dict.fromkeys(code for call in calls if (code := call.why.partition(":")[0]) in CODES)
     key = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
     return [

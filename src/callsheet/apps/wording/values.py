@@ -74,3 +74,14 @@ def seconds(duration: float) -> str:
     if duration < 3600:
         return f"{int(duration // 60)}:{int(duration % 60):02} min"
     return f"{int(duration // 3600)}:{int(duration % 3600 // 60):02} h"
+
+
+def amount(number: int) -> str:
+    """Bytes with a unit that suits them.
+
+    >>> amount(0), amount(999), amount(4_619), amount(12_345_678)
+    ('0 bytes', '999 bytes', '4.6 kB', '12.3 MB')
+    """
+    if number < 1_000:
+        return f"{number} byte{'s' * (number != 1)}"
+    return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:,.1f} MB"

@@ -100,10 +100,17 @@ async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
     again = replace(ask, accounting=first.accounting, constraint=held)
     second = await _answered(again, model, reminded(ask.messages, first.doubts))
     is_better = second.plan is not None and len(second.doubts) < len(first.doubts)
-    taken = "the second plan" if is_better else "the first plan"
-    doubted = Fact("asked once more", f"{first.doubts[0]}; {taken} is taken")
+    doubted = Fact("asked once more", f"{first.doubts[0]}; {_taken(second, is_better=is_better)}")
     accounting = second.accounting.with_remarks(doubted)
     return replace(second if is_better else first, accounting=accounting)
+
+
+def _taken(second: Draft, *, is_better: bool) -> str:
+    """Which plan is taken, and what to look for in it."""
+    if not is_better:
+        return "the second answer is no better, so the first plan is taken: look whether it leaves that out"
+    left = f": look whether it leaves this out: {second.doubts[0]}" if second.doubts else ""
+    return f"the second plan is taken{left}"
 
 
 async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft:

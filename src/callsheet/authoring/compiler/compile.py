@@ -235,8 +235,10 @@ def _checked(request: Request, reading: Reading, check: Check, lines: Mapping[st
     if reading.plan is None:
         return reading
     plan = with_same_names(without_stutter(reading.plan, request.goal), lines)
-    plan = with_whole_answer(as_spelled(plan, request.goal))
+    plain, plan = with_whole_answer(plan), with_whole_answer(as_spelled(plan, request.goal))
     found = tuple(check(plan))
+    if plan != plain and any(d.is_error for d in found):
+        plan, found = plain, tuple(check(plain))  # a tool may name its choices with other capitals
     if any(d.is_error for d in found):
         return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)
     plan = with_telling_names(replace(plan, id=None, title=None, goal=_header(request.goal)), request.given)

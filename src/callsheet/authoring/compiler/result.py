@@ -9,7 +9,7 @@ from callsheet.diagnostics import Diagnostic, Source
 from callsheet.ir import Plan
 from callsheet.machine import Fact, Remark
 from callsheet.machine.remarks import describe_remark
-from callsheet.ports.models.model import Completion, ModelFailed, Usage
+from callsheet.ports.models.model import Completion, Failure, ModelFailed, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,9 @@ class Accounting:
         return replace(self, calls=self.calls + 1, usage=usage, model=completion.model or self.model)
 
     def with_remarks(self, *remarks: Remark) -> Accounting:
-        """The accounting with further remarks."""
-        return replace(self, remarks=(*self.remarks, *remarks))
+        """The accounting with further remarks; what has been remarked is not told twice."""
+        new = (remark for remark in remarks if remark not in self.remarks)
+        return replace(self, remarks=(*self.remarks, *new))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,13 @@ class Draft:
     """What the goal says and the plan leaves out, as far as words tell."""
     is_off_course: bool = False
     """Whether it calls other tools than the parts of the goal come near to, or in another order."""
+
+    @property
+    def unanswered(self) -> ModelFailed | None:
+        """That there is no answer at all, also where it is an empty one; a run may ask for it again."""
+        if self.failure is not None or self.plan is not None or self.answer.strip():
+            return self.failure
+        return ModelFailed(Failure.EMPTY, "its answer is empty", model=self.accounting.model)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

@@ -90,15 +90,25 @@ _SHORTEST = 2
 def _said_otherwise(argument: str, text: str, goal: str) -> str | None:
     """What the goal says with other capitals, or without `the` and the argument's own name before it.
 
-    A word in small letters stays where the goal only begins it with a capital: a tool may ask for it so.
+    A word in small letters stays where the goal has a capital for the beginning of a sentence alone.
     """
     kind = re.escape(argument.replace("_", " "))
     for words in (re.sub(rf"\A(?:the\s+)?{kind}\s+", "", text, flags=re.IGNORECASE), text):
         said = set(re.findall(rf"(?<![\w/#-]){re.escape(words)}(?![\w/-])", goal, re.IGNORECASE))
         if len(said) == 1 and len(words) in range(1, _LONGEST):
             (found,) = said
-            return None if text.islower() and found == text.capitalize() else found
+            return None if text.islower() and _only_begins(found, text, goal) else found
     return None
+
+
+def _only_begins(found: str, text: str, goal: str) -> bool:
+    """Whether a word has its capital only because sentences begin with it.
+
+    >>> _only_begins("High", "high", "High load: page it"), _only_begins("Lyon", "lyon", "Go to Lyon")
+    (True, False)
+    """
+    within = re.search(rf"[\w,)] +{re.escape(found)}(?![\w/-])", goal)
+    return found == text.capitalize() and within is None
 
 
 _LONGEST = 60

@@ -1,4 +1,4 @@
-"""A text of LTP: its head, its markers, its steps and groups, and where to go on after an error.
+"""A text of LTP: its head, its markers, its steps and groups, and what stands around them.
 
 In: a text. Out: steps, comments and diagnostics. Every line is read, or stands under a
 diagnostic; none is dropped in silence.
@@ -10,20 +10,18 @@ import re
 from dataclasses import dataclass, field, replace
 
 from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
+from callsheet.frontends.ltp.recovery import recover
 from callsheet.frontends.ltp.steps import USUAL_HEAD, read_step
+from callsheet.frontends.ltp.strays import say_stray
 from callsheet.frontends.ltp.words import (
     BLOCK_WORD,
     BOLD_LABEL,
     BULLET,
-    CONTROL,
-    CONTROL_SPELLINGS,
     FENCE,
     LABELLED,
     MARKER,
-    NUMBERED_LINE,
     PARALLEL,
     PLAN_LIKE,
-    RECOVERY_LINE,
     STEP_START,
 )
 from callsheet.frontends.values.reader import STEP_LINE, Reader, Stop, comment_text, shown
@@ -35,10 +33,6 @@ MAX_ERRORS = 1_000
 
 _META = re.compile(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
 _HEADER = re.compile(r"ltp[ \t]*:[ \t]*(.*)")
-_BRACKETS = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|[()\[\]{}]|\n")
-_ELSE = re.compile(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
-_WORD = re.compile(r"@?([A-Za-z_][A-Za-z0-9_-]*)([ \t]*\()?")
-_ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -267,29 +261,7 @@ class Document:
     def _not_a_step(self, span: Span, line: str) -> None:
         self.first = span.start if self.first is None else self.first
         self.last = max(self.last, span.end)
-        if _ELSE.match(line):
-            self.reader.error(
-                "LTP015",
-                "the language has no ELSE",
-                *span,
-                help="write a step with the opposite condition: ?IF (NOT (…)) THEN …",
-            )
-            return
-        word = _WORD.match(line)
-        if _ELSEWHERE.match(line):
-            help_ = "a step stands on one line: join this to the line above"
-        elif word is not None and (control := CONTROL_SPELLINGS.get(word[1].upper())) is not None:
-            help_ = f"write {'GOTO S5' if control == 'GOTO' else f'{CONTROL[control]} (values)'}"
-        elif word is not None and word[2] is not None:
-            help_ = f"did you mean @{word[1].upper()} (…)? A call begins with @"
-        elif near := did_you_mean(
-            line.split("(", maxsplit=1)[0].split(" ", maxsplit=1)[0],
-            ("TERMINATE", "RESPOND", "GOTO", "RE-PLAN"),
-        ):
-            help_ = f"did you mean {near[0]}?"
-        else:
-            help_ = "write S1: @TOOL (arguments) > $result, or # before a comment"
-        self.reader.error("LTP002", f"this line is not a step: {shown(line)}", *span, help=help_)
+        say_stray(self.reader, span, line)
 
     # ------------------------------------------------------------ groups
 
@@ -395,80 +367,14 @@ class Document:
         try:
             step = read_step(reader, self.comments, self.group)
         except Stop:
-            self._recover(start, said)
+            recover(reader, start, said)
+            self.lost.append(Span(start, reader.pos))
+            self.same_line = False
         else:
             self.steps.append(step)
         if self.comments:
             self.comments = []
         self.last = max(self.last, reader.pos)
-
-    def _recover(self, start: int, said: int) -> None:
-        """Go to the place where reading goes on after an error in the step that begins at `start`."""
-        reader, text = self.reader, self.text
-        error = reader.diagnostics[-1]
-        depth, reader.depth = reader.depth, 0
-        at = max(reader.pos, start + 1)
-        line = reader.line_start(at)
-        if line > start and RECOVERY_LINE.match(text, line):
-            reader.pos = line
-            self._end_before(line, error, said)
-        elif error.code == "LTP020":
-            has_id = LABELLED.match(text, start) is not None
-            found = (STEP_LINE if has_id else RECOVERY_LINE).search(text, reader.line_end(at))
-            reader.pos = len(text) if found is None else found.start()
-            if has_id:
-                reader.pos = self._before_structure(at, reader.pos)
-        else:
-            reader.pos = self._end_of_brackets(at, depth)
-        self.lost.append(Span(start, reader.pos))
-        self._cover(error, said)
-        self.same_line = False
-
-    def _end_before(self, line: int, error: Diagnostic, said: int) -> None:
-        """Of a step that ran on into the line of the next one, say where it should have ended."""
-        span = error.span
-        if span is None or span.start < line or len(self.reader.diagnostics) <= said:
-            return
-        end = line
-        while self.text[end - 1] in " \t\r\n":
-            end -= 1
-        message = "the step goes on behind this, where the next one begins"
-        help_ = "close its brackets and quotes on this line"
-        self.reader.diagnostics[-1] = Diagnostic("LTP021", error.severity, message, Span(end, end), help_)
-
-    def _before_structure(self, at: int, end: int) -> int:
-        """The first line between the two that can only be structure: PLAN_END or a lone brace."""
-        pattern = re.compile(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
-        found = pattern.search(self.text, self.reader.line_end(at), end)
-        return end if found is None else found.start()
-
-    def _end_of_brackets(self, at: int, depth: int) -> int:
-        """The end of the line on which the brackets open at `at` close, or the next step before."""
-        text = self.text
-        for match in _BRACKETS.finditer(text, at):
-            mark = match[0]
-            if mark == "\n":
-                if depth <= 0:
-                    return match.start()
-                if RECOVERY_LINE.match(text, match.end()) or NUMBERED_LINE.match(text, match.end()):
-                    return match.end()
-            elif mark in "([{":
-                depth += 1
-            elif mark in ")]}":
-                depth -= 1
-        return len(text)
-
-    def _cover(self, error: Diagnostic, said: int) -> None:
-        """Let the error's span reach over the further lines that are lost with it."""
-        reader, text = self.reader, self.text
-        span = error.span
-        if span is None or len(reader.diagnostics) <= said:
-            return
-        end = reader.pos
-        while end > span.end and text[end - 1] in " \t\r\n":
-            end -= 1
-        if "\n" in text[span.start : end]:
-            reader.diagnostics[-1] = replace(error, span=Span(span.start, end))
 
     # ------------------------------------------------------------ the end
 

@@ -5,8 +5,8 @@ violation, and what the runtime has to see to. Nothing runs.
 """
 
 from callsheet.passes.verify.analysis import verify
-from callsheet.passes.verify.left import Left
+from callsheet.passes.verify.left import NOTHING_LEFT, Left
 from callsheet.passes.verify.standing import Standing
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
 
-__all__ = ["Left", "Standing", "StepLabels", "Verdict", "Violation", "verify"]
+__all__ = ["NOTHING_LEFT", "Left", "Standing", "StepLabels", "Verdict", "Violation", "verify"]

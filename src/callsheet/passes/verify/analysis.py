@@ -167,9 +167,19 @@ def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
             objection.message,
             objection.argument,
             flow,
-            objection.help,
+            _way_out(labels, objection, flow),
             step.action.span or step.span,
         )
+
+
+def _way_out(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str | None:
+    """What to change; where the data is what an earlier run has left, where that is seen and corrected."""
+    came_in = labels.subject.flow.number_of.get(flow[0].split()[0]) if flow else None
+    if came_in is None or came_in not in labels.from_before:
+        return objection.help
+    step = labels.subject.plan.steps[came_in].id
+    told = f"{step} reads what an earlier run has left there: `callsheet labels list` shows it"
+    return told if objection.help is None else f"{objection.help}; {told}"
 
 
 def _flow(labels: Labels, ways: Ways, number: int, objection: Objection) -> tuple[str, ...]:

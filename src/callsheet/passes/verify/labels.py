@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from callsheet.ir import Call, Order, Respond
 from callsheet.ir.control import decides
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.passes.verify.anew import reads_its_own
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, tool_of
@@ -36,6 +37,8 @@ class Labels:
     """What decides whether there is a result, by the number of the step."""
     every_bit: bool = False
     """Whether single bits count wherever they fall."""
+    from_before: set[int] = field(default_factory=set[int])
+    """The steps that read what earlier runs have left, of another label than the policy gives its place."""
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
@@ -255,20 +258,21 @@ class _Propagation:
             around = subject.surroundings(lambda name: labels.label_of(number, name))
             unanswered = join(unasked(call) for call in call_views(step, around, LITERAL))
             return self._source(number).join(unanswered).join(way)
-        result = self._source(number).join(data).join(way)
-        result = result.join(labels.seen(number, subject.accesses[number].reads))
-        if traits is not None and traits.composes and not result.is_public:
+        result = self._source(number).join(data).join(labels.seen(number, subject.accesses[number].reads))
+        if not result.is_public:
             result = self._as_link(number, traits, result)
+        result = result.join(way)
         if step.id in judge.policy.declassify:
             result = Label(result.untrusted, None)
         return result
 
-    def _as_link(self, number: int, traits: Traits, label: Label) -> Label:
+    def _as_link(self, number: int, traits: Traits | None, label: Label) -> Label:
         """The label without the user, if what is made may be an address that carries the data away."""
         subject = self.labels.subject
         step = subject.plan.steps[number]
         around = subject.surroundings(lambda name: self.labels.label_of(number, name))
-        made = any(subject.judge.makes_links(traits, call) for call in call_views(step, around, LITERAL))
+        calls = call_views(step, around, LITERAL)
+        made = any(subject.judge.makes_links(traits, call, label) for call in calls)
         return subject.judge.unshown(label) if made else label
 
     def _source(self, number: int) -> Label:
@@ -282,7 +286,10 @@ class _Propagation:
             if tool != "GET_WM":
                 for call in calls:
                     label = label.join(subject.judge.source(call))
-            label = label.join(subject.left.read_by(tool, calls))
+            left = subject.left.read_by(tool, calls)
+            if not left.flows_to(label) and not reads_its_own(subject, number):
+                self.labels.from_before.add(number)
+                label = label.join(left)
             traits = subject.judge.traits(tool_of(step))
             if traits is not None and traits.address is not None:
                 self._unknown_hosts.append(number)

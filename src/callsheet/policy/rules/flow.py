@@ -31,6 +31,12 @@ _FIXED = {
     Reach.WORLD: ("outside", NOBODY_KNOWN),
 }
 
+_OUT_OF_LINKS = (
+    "a step made it of private data and an address, and may have put one into the other: leave the address "
+    "out of that step and show both beside each other; a tool that repeats nothing has `no_echo = true` in "
+    "the policy"
+)
+
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     """FLOW for arguments that reach somebody who may not read them, IMPLICIT for what made the plan call."""
@@ -124,12 +130,14 @@ def _flow(
         if not setting.is_approved(call):
             notes.ask(f"@{tool} sends {what} to {who}")
         return
-    rule = Rule.ANSWER if tool in ANSWERS and not _whole(call, guilty).is_secret else Rule.FLOW
+    is_answer = tool in ANSWERS and not _whole(call, guilty).is_secret
     notes.object(
-        rule,
+        Rule.ANSWER if is_answer else Rule.FLOW,
         f"{what} in {_place(guilty)} of {_called(tool)} would reach {who}",
         guilty.name,
-        "send public data, or send it to a host or address that the policy trusts",
+        _OUT_OF_LINKS
+        if is_answer
+        else "send public data, or send it to a host or address that the policy trusts",
         reaches=who,
     )
 

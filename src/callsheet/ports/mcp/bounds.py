@@ -1,8 +1,8 @@
 """How much a server may answer: its bytes are counted as they come, and packed ones are not taken.
 
 In: an answer of a URL whose body has not been read, or pieces of a line of a child process. Out: the same,
-whose body ends in an error where it is too long; the error in its place. The streams of events have their own
-bound in the SDK, a mebibyte an event, and may stay open for days.
+whose body ends in an error where it is too long; the error in its place. A stream of events may stay open for
+days: there each event is bounded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,29 @@ _MOST_PASSED_OVER = 16
 _KEPT = 200
 _ID = rb'"id"\s*:\s*(\d{1,15})'
 _HEAD = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"\s*,")
+_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+"""What stands behind an event."""
+_ANSWER = re.compile(
+    rb"(?:(?:event|id|retry)\b[^\r\n]*[\r\n]+|:[^\r\n]*[\r\n]+)*data:\s*\{\s*"
+    rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*(?:\d+|"[^"]{0,99}")\s*,\s*)?"(?:result|error)"\s*:'
+)
+"""How an event begins that is an answer: what else a server sends names a method."""
+_LONGER = "the answer is longer than "
+_SDK_SAYS = ("Failed to parse JSON response: ", "SSE stream failed: ")
 _END = re.compile(rb",\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+
+def words_of(most: int) -> str:
+    """What whoever waits for an answer of more than `most` bytes is told."""
+    return f"{_LONGER}{most >> 20} MiB, the most that is taken: ask for less of it"
+
+
+def longer_than_taken(message: str) -> str | None:
+    """The words of `words_of` in what the SDK says of an answer that was cut off there; None in all else."""
+    for begin in _SDK_SAYS:
+        if message.startswith(begin + _LONGER):
+            return message.removeprefix(begin)
+    return None
 
 
 class TooLong:
@@ -34,7 +56,7 @@ class TooLong:
         self._head = head[:_KEPT]
         self._end = b""
         self._left = _MOST_PASSED_OVER * most
-        self.words = f"the answer is longer than {most >> 20} MiB, the most that is taken: ask for less of it"
+        self.words = words_of(most)
 
     @property
     def hopeless(self) -> bool:
@@ -57,13 +79,36 @@ class TooLong:
         return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=told)
 
 
+class _Event:
+    """The event that a stream is in the middle of: how long it is so far, and how it begins."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.head = b""
+        self._tail = b""
+
+    def go_on(self, piece: bytes) -> None:
+        """Some more of the stream, in which events may end and begin."""
+        text = self._tail + piece
+        ends = (text.rfind(end) + len(end) for end in _ENDS if end in text)
+        begun = max(ends, default=-1)
+        if begun >= 0:
+            self.size, self.head = len(text) - begun, text[begun : begun + _KEPT]
+        else:
+            self.size += len(piece)
+            self.head += piece[: _KEPT - len(self.head)]
+        self._tail = text[-3:]
+
+
 def unpacked(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of requests, which ask for nothing compressed: few bytes would become gigabytes."""
     return {"Accept-Encoding": "identity", **headers}
 
 
 def bound_answer(response: httpx2.Response, most: int) -> None:
-    """Let `most` bytes of the body be read; then, or if it is packed, httpx2.StreamError is raised."""
+    """Let `most` bytes of the body, or of an event, be read; then, or if it is packed, httpx2.StreamError or
+    httpx2.SSEError is raised.
+    """
     import httpx2  # noqa: PLC0415 - a request was sent with it
 
     stream = response.stream
@@ -77,11 +122,17 @@ def bound_answer(response: httpx2.Response, most: int) -> None:
         async def __aiter__(self) -> AsyncIterator[bytes]:
             if packed:
                 raise httpx2.StreamError("it is compressed, which nobody asked for")
-            size = 0
+            size, event = 0, _Event()
             async for part in stream:
                 size += len(part)
+                event.go_on(part)
+                if is_endless and event.size > most:
+                    is_answer = _ANSWER.match(event.head) is not None
+                    raise httpx2.SSEError(
+                        words_of(most) if is_answer else f"an event is longer than {most >> 20} MiB"
+                    )
                 if size > most and not is_endless:
-                    raise httpx2.StreamError(f"it is longer than {most >> 20} MiB")
+                    raise httpx2.StreamError(words_of(most))
                 yield part
 
         async def aclose(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import ToolFailed
-from callsheet.ports.mcp.bounds import TOO_LONG
+from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
 from callsheet.ports.mcp.late import LateAnswers, heard
@@ -167,6 +167,10 @@ class Connection:
         """What a plan sees of an exception of the session."""
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
 
+        if self.process is None and isinstance(error, MCPError):
+            too_long = longer_than_taken(error.message)
+            if too_long is not None:  # whose answer it is says the request that it answers
+                return ToolFailed(too_long, final=True)
         lost = isinstance(error, MCPError) and is_lost(error.message)
         if self.process is not None and (lost or self.ended):
             self._over.set()

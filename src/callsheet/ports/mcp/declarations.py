@@ -122,7 +122,24 @@ def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec
         pin=pin_of(declaration),
         is_declared=given in config.effects,
         on_in_doubt=rule.on_in_doubt,
+        gives_list=_gives_list(declaration.get("outputSchema")),
     )
+
+
+def _gives_list(schema: object) -> bool:
+    """Whether results are lists, which servers' libraries declare as the one property `result`.
+
+    >>> _gives_list({"properties": {"result": {"type": "array"}}})
+    True
+    >>> _gives_list({"properties": {"result": {"type": "array"}, "more": {}}})
+    False
+    """
+    given = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    properties = given.get("properties")
+    if not isinstance(properties, dict) or list(cast("dict[str, Any]", properties)) != ["result"]:
+        return False
+    result: Any = cast("dict[str, Any]", properties)["result"]
+    return isinstance(result, dict) and cast("dict[str, Any]", result).get("type") == "array"
 
 
 def _seen_by_plans(schema: dict[str, Any], rule: ToolRule) -> dict[str, Any]:

@@ -191,7 +191,9 @@ async def _http_streams(
             auth=auth,
             event_hooks={"request": [_name_delivery], "response": [look]},
         ) as http,
-        streamable_http_client(server.url, http_client=http) as streams,
+        streamable_http_client(
+            server.url, http_client=http, max_sse_event_size=_MAX_MESSAGE + (1 << 20)
+        ) as streams,
     ):
         yield streams
 

@@ -5,7 +5,8 @@ In: bytes and seconds. Out: a client for one request. httpx2 is imported when it
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ _CONNECTING = 10.0
 
 
 class TooLarge(Exception):
-    """An answer is larger than any that was asked for."""
+    """An answer is larger than any that was asked for, or packed so that nobody can tell."""
 
 
 def bytes_for(tokens: int) -> int:
@@ -34,19 +35,22 @@ async def bounded_client(
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client whose answers raise TooLarge after `most` bytes; `seconds` is how long it waits for a part.
 
-    `trust_env` lets the environment name a proxy.
+    Nothing packed is asked for; of what comes packed all the same, the unpacked bytes count. `trust_env`
+    lets the environment name a proxy.
     """
     import httpx2  # noqa: PLC0415 - only where a model is asked
 
     class Bounded(httpx2.AsyncByteStream):
         """The bytes of an answer, counted."""
 
-        def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        def __init__(self, stream: httpx2.AsyncByteStream, packed: str) -> None:
             self._stream = stream
+            self._packed = packed
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            count = 0
-            async for chunk in self._stream:
+            count, unpacked = 0, unpacking(self._packed, most)
+            async for part in self._stream:
+                chunk = unpacked(part)
                 count += len(chunk)
                 if count > most:
                     raise TooLarge(f"its answer is larger than {most:,} bytes, more than was asked")
@@ -57,12 +61,41 @@ async def bounded_client(
 
     async def bound(response: httpx2.Response) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = Bounded(response.stream)
+        packed = response.headers.pop("content-encoding", "").strip().lower()
+        response.stream = Bounded(response.stream, packed)
 
     limits = httpx2.Timeout(seconds, connect=min(seconds, _CONNECTING))
     hooks = {"response": [bound]}
-    async with httpx2.AsyncClient(timeout=limits, trust_env=trust_env, event_hooks=hooks) as client:
+    headers = {"Accept-Encoding": "identity"}
+    async with httpx2.AsyncClient(
+        timeout=limits, trust_env=trust_env, event_hooks=hooks, headers=headers
+    ) as client:
         yield client
+
+
+def unpacking(packed: str, most: int) -> Callable[[bytes], bytes]:
+    """How the parts of a body are unpacked, of each a byte more than `most` at most; raises TooLarge.
+
+    >>> unpacking("gzip", 3)(zlib.compress(b"a" * 9, wbits=31)), unpacking("", 3)(b"abc")
+    (b'aaaa', b'abc')
+    """
+    if packed in ("", "identity"):
+        return lambda part: part
+    if packed not in _UNPACKED:
+        raise TooLarge(f"its answer is packed ({packed[:20]!r}), which was not asked for")
+    made = zlib.decompressobj(_ANY_HEADER)
+
+    def unpack(part: bytes) -> bytes:
+        try:
+            return made.decompress(part, most + 1)
+        except zlib.error as error:
+            raise TooLarge(f"its answer is said to be packed ({packed}), and is not") from error
+
+    return unpack
+
+
+_UNPACKED = frozenset({"gzip", "x-gzip", "deflate"})
+_ANY_HEADER = 47  # of gzip or of zlib, whichever is there
 
 
 def too_large(error: BaseException) -> TooLarge | None:

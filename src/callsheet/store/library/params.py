@@ -191,7 +191,11 @@ def fitted(params: Iterable[Param], plan: Plan) -> tuple[Param, ...]:
         if param.name not in read:
             near = did_you_mean(param.name, read)
             free = ", ".join(free_variables(plan))
-            known = f"variables that it reads and nothing sets: {free}" if free else "it needs no parameters"
+            known = (
+                f"variables that it reads and nothing sets: {free}"
+                if free
+                else f"write ${param.name} in the plan, in the place of what is to be given"
+            )
             way_out = f"did you mean {' or '.join(near)}?" if near else known
             raise _unusable(f"no step of the plan reads ${param.name}", way_out)
         if param.has_default or param.name not in initial:

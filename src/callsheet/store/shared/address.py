@@ -10,6 +10,7 @@ from callsheet.diagnostics import CallsheetError
 
 VARIABLE = "CALLSHEET_STORE"
 """Holds the address of the store that this machine shares with others."""
+_UNREADABLE = "an address that cannot be read"
 _SCHEMES = ("postgresql", "postgres")
 
 
@@ -24,7 +25,7 @@ def shared_address(environ: Mapping[str, str] | None = None) -> str | None:
     if urlsplit(address).scheme not in _SCHEMES:
         raise CallsheetError.single(
             "CFG230",
-            f"${VARIABLE} is no address of a shared store: {shown(address)}",
+            f"${VARIABLE} (or `store` in config.toml) is no address of a shared store: {shown(address)}",
             help="write postgresql://USER@HOST:PORT/DATABASE; a password belongs in ~/.pgpass or $PGPASSWORD",
         )
     return address
@@ -40,11 +41,19 @@ def without_password(address: str) -> str:
 
 
 def shown(address: str) -> str:
-    """An address as messages may show it: without password and options."""
+    """An address as messages may show it: without password and options.
+
+    >>> shown("postgresql://ada:pw@db.example/x?sslmode=require"), shown("db.example")
+    ('postgresql://ada@db.example/x', 'db.example')
+    >>> shown("ada:pw@db.example/x")
+    'an address that cannot be read'
+    """
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
-        return "an address that cannot be read"
+        return _UNREADABLE
+    if not parts.netloc:  # then a password could stand anywhere
+        return _UNREADABLE if set(address) & set("@=:") else address[:80]
     user = f"{parts.username}@" if parts.username else ""
     return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"

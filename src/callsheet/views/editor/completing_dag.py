@@ -1,7 +1,7 @@
 """What could be written at a place of a JSON plan: fields, tools, arguments, indexes, references.
 
 In: a document, an offset, what is known. Out: proposals; brackets and texts up to the cursor tell where it
-stands, so that the text need not be JSON yet. In YAML nothing is proposed.
+stands, so that the text need not be JSON yet.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.dag.fields import FAILURE_FIELDS, PLAN_FIELDS, STEP_FIELDS, Field
-from callsheet.frontends.spelling import is_json
 from callsheet.frontends.values.reader import NAME
 from callsheet.ir import canonical_tool_name
 from callsheet.passes.signatures import OPERATIONS
@@ -31,8 +31,8 @@ _KEY = re.compile(rf'"({NAME})"\s*:')
 
 
 @dataclass(slots=True)
-class _Frame:
-    """An open bracket; of an object its fields so far and the one that is being written."""
+class Frame:
+    """An open bracket, or its like; of an object its fields so far and the one that is being written."""
 
     mark: str
     key: str = ""
@@ -46,15 +46,22 @@ class _Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where the cursor stands: the open brackets, and the text that is being written there, if it is one."""
 
-    frames: tuple[_Frame, ...]
+    frames: tuple[Frame, ...]
     typed: str | None
 
     def within(self, name: str, depth: int = 1) -> bool:
         """Whether the bracket so many from the inside is the value of this field."""
         return len(self.frames) > depth and self.frames[-1 - depth].key == name
+
+
+class Named(NamedTuple):
+    """What a plan has names for: the indexes of its steps, its variables."""
+
+    indexes: Iterable[str]
+    variables: Iterable[str]
 
 
 def dag_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
@@ -67,20 +74,26 @@ def dag_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tupl
     ['1']
     """
     text = document.text
-    if not is_json(text):
-        return ()
     place = _place(text[:offset])
+    indexes = tuple(map(str.strip, _INDEX.findall(text)))
+    names = Named(indexes, (*_given(text), *_RESULT.findall(text), *document.inputs))
+    return tuple(fitting(place, offset, known, names))
+
+
+def fitting(place: Place, offset: int, known: Knowledge, named: Named) -> Iterator[Proposal]:
+    """What fits a place that ends at an offset; what is `typed` there goes away."""
     if not place.frames:
-        return ()
+        return
+    here = Span(offset - len(place.typed or ""), offset)
     reference = None if place.typed is None else _REFERENCE.search(place.typed)
-    if reference is not None and not place.frames[-1].is_key:
+    if place.frames[-1].is_key:
+        yield from _keys(place, here, known)
+    elif reference is not None:
         span = Span(offset - len(reference[0]), offset)
-        names = dict.fromkeys((*_given(text), *_RESULT.findall(text), *document.inputs))
-        return tuple(Proposal(f"${name}", Sort.VARIABLE, f"${{{name}}}", span) for name in names)
-    start = offset - len(place.typed or "")
-    here = Span(start, offset)
-    found = _keys(place, here, known) if place.frames[-1].is_key else _values(place, here, known, text)
-    return tuple(found)
+        for name in dict.fromkeys(named.variables):
+            yield Proposal(f"${name}", Sort.VARIABLE, f"${{{name}}}", span)
+    else:
+        yield from _values(place, here, known, named.indexes)
 
 
 def _given(text: str) -> Iterator[str]:
@@ -88,13 +101,13 @@ def _given(text: str) -> Iterator[str]:
         yield from _KEY.findall(match[1])
 
 
-def _place(before: str) -> _Place:
+def _place(before: str) -> Place:
     """Where a text that is cut off ends."""
-    frames: list[_Frame] = []
+    frames: list[Frame] = []
     for token in _TOKEN.finditer(before):
         said = token[0]
         if said in ("{", "["):
-            frames.append(_Frame(said))
+            frames.append(Frame(said))
         elif said in ("}", "]"):
             del frames[-1:]
         elif not frames:
@@ -105,20 +118,20 @@ def _place(before: str) -> _Place:
             frames[-1].awaits_key, frames[-1].key = True, ""
         elif said.startswith('"'):
             if not token[2] and token.end() == len(before):
-                return _Place(tuple(frames), token[1])
+                return Place(tuple(frames), token[1])
             frame = frames[-1]
             if frame.is_key:
                 frame.key = token[1]
                 frame.texts.setdefault(token[1], "")
             else:
                 frame.texts[frame.key] = token[1]
-    return _Place(tuple(frames), None)
+    return Place(tuple(frames), None)
 
 
 # ---------------------------------------------------------------- the names of fields
 
 
-def _keys(place: _Place, here: Span, known: Knowledge) -> Iterator[Proposal]:
+def _keys(place: Place, here: Span, known: Knowledge) -> Iterator[Proposal]:
     frame, outer = place.frames[-1], place.frames[:-1]
     if place.within("args"):
         context = Context(Where.ARGUMENT, here, _tool(outer[-1]), given=tuple(frame.texts))
@@ -134,17 +147,17 @@ def _keys(place: _Place, here: Span, known: Knowledge) -> Iterator[Proposal]:
         yield from _fields(place, PLAN_FIELDS, here)
 
 
-def _tool(step: _Frame) -> str:
+def _tool(step: Frame) -> str:
     return canonical_tool_name(step.texts.get("tool") or step.texts.get("name", ""))
 
 
-def _fields(place: _Place, fields: Iterable[Field], here: Span) -> Iterator[Proposal]:
+def _fields(place: Place, fields: Iterable[Field], here: Span) -> Iterator[Proposal]:
     for each in fields:
         if each.name not in place.frames[-1].texts or each.name == place.frames[-1].key:
             yield _key(place, each.name, here, each.holds, each.meaning)
 
 
-def _key(place: _Place, name: str, here: Span, detail: str, about: str) -> Proposal:
+def _key(place: Place, name: str, here: Span, detail: str, about: str) -> Proposal:
     insert = name if place.typed is not None else f'"{name}": '
     return Proposal(name, Sort.ARGUMENT, insert, here, detail, about)
 
@@ -152,11 +165,11 @@ def _key(place: _Place, name: str, here: Span, detail: str, about: str) -> Propo
 # ---------------------------------------------------------------- values
 
 
-def _values(place: _Place, here: Span, known: Knowledge, text: str) -> Iterator[Proposal]:
+def _values(place: Place, here: Span, known: Knowledge, indexes: Iterable[str]) -> Iterator[Proposal]:
     frame = place.frames[-1]
     if frame.mark == "[" and place.within("depends_on"):
         own = place.frames[-2].texts.get("index")
-        for index in dict.fromkeys(map(str.strip, _INDEX.findall(text))):
+        for index in dict.fromkeys(indexes):
             if index != own:
                 yield _value(place, index, here, Sort.STEP)
     elif frame.mark == "{" and frame.key == "tool":
@@ -174,6 +187,6 @@ def _values(place: _Place, here: Span, known: Knowledge, text: str) -> Iterator[
                 yield found
 
 
-def _value(place: _Place, text: str, here: Span, sort: Sort, detail: str = "", about: str = "") -> Proposal:
+def _value(place: Place, text: str, here: Span, sort: Sort, detail: str = "", about: str = "") -> Proposal:
     insert = text if place.typed is not None else f'"{text}"'
     return Proposal(text, sort, insert, here, detail, about)

@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from callsheet.frontends.spelling import Syntax
+from callsheet.frontends.spelling import Syntax, is_json
 from callsheet.ir import Cast, CompareOp
 from callsheet.passes.signatures import OPERATIONS
 from callsheet.views.editor import tooltext
 from callsheet.views.editor.completing_dag import dag_proposals
 from callsheet.views.editor.completing_micro import micro_proposals
+from callsheet.views.editor.completing_yaml import yaml_proposals
 from callsheet.views.editor.context import Context, Where, context_at
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
@@ -37,7 +38,7 @@ _LABELLED = re.compile(r"[ \t]*[A-Za-z_][\w-]*[ \t]*:")
 
 
 def proposals_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) -> tuple[Proposal, ...]:
-    """What could be written at an offset; in YAML nothing is proposed.
+    """What could be written at an offset.
 
     >>> from callsheet.views.editor.document import open_document
     >>> document = open_document("S1: @LLM_EXTRACT ($page, target=1) > $who:json\\nS2: @RESPOND ($")
@@ -48,7 +49,8 @@ def proposals_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING
         case Syntax.MICRO:
             return micro_proposals(document, offset, known)
         case Syntax.DAG:
-            return dag_proposals(document, offset, known)
+            proposals = dag_proposals if is_json(document.text) else yaml_proposals
+            return proposals(document, offset, known)
         case Syntax.LTP:
             return _ltp_proposals(document, offset, known)
 

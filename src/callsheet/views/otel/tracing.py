@@ -7,35 +7,32 @@ from whom. The same entries give the same spans, whether they come at once or wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from callsheet.ir import Goto, Plan
 from callsheet.machine import Compile, Status
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.machine.trace_ids import span_id, trace_id
+from callsheet.machine.trace_ids import span_id
 from callsheet.store.events import Entry, EventType, decode_intents
 from callsheet.store.records import PlanOf
 from callsheet.trace.lineage.lineage import NONE, Lineage
-from callsheet.trace.lineage.reads import Role
 from callsheet.trace.lineage.record import attending
 from callsheet.views.describe import describe_condition
 from callsheet.views.otel.about import about_of
 from callsheet.views.otel.calls import Calls
 from callsheet.views.otel.confidence import Confidence
-from callsheet.views.otel.model import Attributes, Link, LogRecord, Span, SpanEvent, Telemetry
+from callsheet.views.otel.model import Attributes, LogRecord, Span, SpanEvent, Telemetry
 from callsheet.views.otel.names import (
-    Gen,
     Happening,
-    Kind,
-    Linked,
-    Op,
     OpenInference,
     Own,
     Wrong,
 )
-from callsheet.views.otel.operations import Teller, as_text
+from callsheet.views.otel.operations import Teller
+from callsheet.views.otel.segments import Segment, root_span
+from callsheet.views.otel.sources import Sources
 from callsheet.views.otel.tally import Tally
-from callsheet.views.otel.visits import OpenVisit, Place, Producer, visit_spans
+from callsheet.views.otel.visits import OpenVisit, Place, visit_spans
 
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN, EventType.IN_DOUBT, EventType.DECIDED})
 _TELLS = frozenset({EventType.PLAN, EventType.ERR, EventType.IN_DOUBT})
@@ -66,14 +63,12 @@ class Tracer:
         self._confidence = Confidence(self._lineage, start.facts)
         self._tally = Tally()
         self._calls = Calls()
-        self._segment = _Segment(1, first.epoch, _ns(first.ts))
+        self._segment = Segment(1, first.epoch, _ns(first.ts))
         self._began = self._now = _ns(first.ts)
         self._open: dict[str, OpenVisit] = {}
         self._due: list[OpenVisit] = []
         """Visits that have come out within the entry that is being taken."""
-        self._producers: dict[int, Producer] = {}
-        self._last_of: dict[tuple[int, str], int] = {}
-        """The last visit of each step that was told, by the number of the plan."""
+        self._sources = Sources(self._lineage, run_id)
         self._spans: list[Span] = []
         self._logs: list[LogRecord] = []
         self._has_ended = False
@@ -292,7 +287,7 @@ class Tracer:
             self._calls.forget(visit.label)
 
     def _tell(self, visit: OpenVisit) -> None:
-        producers, links = self._dependencies(visit)
+        producers, links = self._sources.of(visit)
         place = Place(self._segment.number, self._root_id, producers, links)
         worth = self._confidence.worth_of(visit) if visit.write >= 0 else None
         spans = visit_spans(self._teller, visit, self._calls.of(visit.label), place)
@@ -305,42 +300,7 @@ class Tracer:
                 )
             )
         self._spans += spans
-        self._producers[visit.id] = Producer(visit.label, own.span_id, own.end)
-        self._last_of[visit.plan, visit.step.id] = visit.id
-
-    def _dependencies(self, visit: OpenVisit) -> tuple[tuple[Producer, ...], tuple[Link, ...]]:
-        """The visits that this one has read from or waited for, and a link to each."""
-        lineage = self._lineage
-        taken = lineage.visits[visit.id]
-        names: dict[int, list[str]] = {}
-        for use in (
-            () if visit.status == "skipped" and visit.step.condition is None else lineage.reads_of(taken).uses
-        ):
-            if use.role is Role.MESSAGE:
-                continue
-            write = lineage.version(taken, use.name)
-            maker = NONE if write == NONE else lineage.writes[write].visit
-            if maker != NONE and use.name not in names.setdefault(maker, []):
-                names[maker].append(use.name)
-        for step in visit.step.depends_on or ():
-            maker = self._last_of.get((visit.plan, step))
-            if maker is not None:
-                names.setdefault(maker, [])
-        known = [
-            (self._producers[maker], names[maker]) for maker in sorted(names) if maker in self._producers
-        ]
-        trace = trace_id(self._about.run_id)
-        links = [
-            Link(
-                trace,
-                producer.span_id,
-                {Own.LINK: Linked.DEPENDS_ON, **({Own.LINK_VARIABLES: tuple(read)} if read else {})},
-            )
-            for producer, read in known
-        ]
-        if visit.again_after:
-            links.append(Link(trace, visit.again_after, {Own.LINK: Linked.RESUMED_FROM}))
-        return tuple(producer for producer, _ in known), tuple(links)
+        self._sources.told(visit, own)
 
     # ------------------------------------------------------------ segments
 
@@ -353,7 +313,7 @@ class Tracer:
         if not self._segment.is_told:
             self._end_segment(is_over=False)
         self._has_ended = False
-        self._segment = _Segment(self._segment.number + 1, entry.epoch, _ns(entry.ts))
+        self._segment = Segment(self._segment.number + 1, entry.epoch, _ns(entry.ts))
         for visit in self._open.values():
             visit.began = self._segment.start
 
@@ -367,7 +327,9 @@ class Tracer:
                 self._tell_unused(prefix)
         left = [self._interrupt(visit) for visit in self._open.values()]
         waits = bool(left) and set(left) == {"waiting"}
-        self._spans.append(self._root(is_over=is_over, waits=waits))
+        result = self._recorder.machine.result if is_over else None
+        inputs = self._recorder.rules.inputs
+        self._spans.append(root_span(self._teller, self._about, segment, result, inputs, waits=waits))
 
     def _interrupt(self, visit: OpenVisit) -> str:
         """Tell of a visit up to where a process has left it, and give how; the next one goes on with it."""
@@ -375,7 +337,7 @@ class Tracer:
         status = "waiting" if visit.events and visit.events[-1].name == Happening.ASKED else "interrupted"
         wrong = Wrong.INTERRUPTED if any(not called.ended for called in calls) else None
         told = replace(visit, status=status, ended=self._segment.last, wrong=wrong)
-        producers, links = self._dependencies(visit)
+        producers, links = self._sources.of(visit)
         place = Place(self._segment.number, self._root_id, producers, links)
         spans = visit_spans(self._teller, told, calls, place)
         self._spans += spans
@@ -395,70 +357,6 @@ class Tracer:
                     called.key, tool, [called], self._root_id, self._now, also
                 )
         self._calls.forget(prefix)
-
-    def _root(self, *, is_over: bool, waits: bool) -> Span:
-        about, segment = self._about, self._segment
-        attributes: Attributes = {
-            Gen.OPERATION: Op.WORKFLOW,
-            Gen.WORKFLOW: about.plan_name,
-            Gen.AGENT: about.plan_name,
-            OpenInference.KIND: Kind.CHAIN,
-            Own.SEGMENT: segment.number,
-            Own.PLAN_HASH: about.plan_hash,
-            **({Own.PLAN: about.plan_id} if about.plan_id else {}),
-        }
-        wrong, said = None, ""
-        result = self._recorder.machine.result
-        if is_over and result is not None:
-            attributes[Own.RUN_STATUS] = str(result.status)
-            if result.status is not Status.DONE:
-                wrong, said = (
-                    _wrong_end(result.status, has_budget=result.refusal is not None),
-                    result.error or "",
-                )
-        else:
-            attributes[Own.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
-        if about.tells_content:
-            attributes |= {
-                OpenInference.INPUT: as_text(self._recorder.rules.inputs),
-                OpenInference.INPUT_TYPE: "application/json",
-            }
-            if is_over and result is not None and result.status is Status.DONE:
-                attributes[OpenInference.OUTPUT] = result.response
-        name = self._teller.named(Op.WORKFLOW, about.plan_name)
-        times = segment.start, segment.last
-        root = self._teller.span(self._root_id, "", name, times, attributes, wrong, said)
-        return replace(root, links=self._links_back())
-
-    def _links_back(self) -> tuple[Link, ...]:
-        about, number = self._about, self._segment.number
-        if number > 1:
-            before = span_id(about.run_id, number - 1)
-            return (Link(trace_id(about.run_id), before, {Own.LINK: Linked.RESUMED_FROM}),)
-        if about.parent:
-            told: Attributes = {Own.LINK: Linked.FORKED_FROM, Own.RUN: about.parent}
-            return (Link(trace_id(about.parent), span_id(about.parent, 1), told),)
-        return ()
-
-
-@dataclass(slots=True)
-class _Segment:
-    """The work of one process on a run: its number from 1, the owner's, its times."""
-
-    number: int
-    epoch: int
-    start: int
-    last: int = field(default=0)
-    is_told: bool = False
-
-    def __post_init__(self) -> None:
-        self.last = self.start
-
-
-def _wrong_end(status: Status, *, has_budget: bool) -> Wrong:
-    if has_budget:
-        return Wrong.BUDGET
-    return {Status.REFUSED: Wrong.POLICY, Status.CANCELLED: Wrong.CANCELLED}.get(status, Wrong.STEP)
 
 
 def _condition(visit: OpenVisit, *, holds: bool) -> Attributes:

@@ -10,10 +10,10 @@ from callsheet.ir import Call, ListExpr, Plan, Ref, Step
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.reads import Reads, Role, element
 from callsheet.views.columns import printable
-from callsheet.views.describe import describe_action, describe_output
+from callsheet.views.describe import describe_action, describe_output, word_of
 from callsheet.views.report.document import PlanPart, StepRow
 from callsheet.views.report.values import Values
-from callsheet.views.sketch import NO_GROUP, foreach_of, guard_of, layout_json, on_fail_of, word_of
+from callsheet.views.sketch import NO_GROUP, foreach_of, guard_of, layout_json, on_fail_of
 
 _ANY = -1
 _MOST_TEXT = 200_000
@@ -39,7 +39,7 @@ def _step(step: Step, reads: Reads, lines: list[int], values: Values) -> StepRow
     return StepRow(
         step.id,
         printable(step.title or ""),
-        word_of(step),
+        word_of(step.action),
         str(action.kind) if isinstance(action, Call) else "plan",
         describe_action(action),
         guard_of(step),

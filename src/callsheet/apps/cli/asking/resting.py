@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gc
 from collections.abc import Callable
@@ -14,18 +15,18 @@ _R = TypeVar("_R")
 def collector_rests(command: Callable[_P, _R]) -> Callable[_P, _R]:
     """The command, during which nothing looks for circles of references.
 
-    What it leaves is not looked through when the process ends, but when another command begins in it.
+    What it leaves is not looked through when the process ends.
     """
 
     @functools.wraps(command)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         was_enabled = gc.isenabled()
-        gc.unfreeze()
         gc.disable()
+        atexit.unregister(gc.freeze)
+        atexit.register(gc.freeze)
         try:
             return command(*args, **kwargs)
         finally:
-            gc.freeze()
             if was_enabled:
                 gc.enable()
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import json
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.given import check_name
 from callsheet.apps.cli.output import print_json, print_text, say
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import plan_to_json
 from callsheet.store.elsewhere import ENGINE, engine_of
-from callsheet.store.events import EventType
-from callsheet.store.replay import start_from
 from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
@@ -28,23 +30,54 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
 
 _T = TypeVar("_T")
+
+
+class Reference(NamedTuple):
+    """A secret by its name: the text that stands in its place, and the variable that workers read."""
+
+    text: str
+    variable: str
+
+
+_LOOKS = ("if", "foreach")
+"""What of a step decides whether and how often it is done."""
 _OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT)
 
 
-def refuse(*, under_policy: bool, has_secrets: bool) -> None:
-    """Refuse what a run on Temporal cannot be held to; raises CallsheetError (TMP008)."""
-    if has_secrets:
-        raise CallsheetError.single(
-            "TMP008",
-            "a run on Temporal takes no --secret: its history would hold it in the clear",
-            help="run it on this machine, or let the worker's own environment hold what its tools need",
-        )
-    if under_policy:
-        raise CallsheetError.single(
-            "TMP008",
-            "a run on Temporal is held to no policy yet: the labels of files are kept by one machine",
-            help="prove the plan with `callsheet verify`; a run under a policy needs --engine local",
-        )
+def by_name(secrets: Iterable[str]) -> dict[str, Reference]:
+    """The secrets of `--secret` as workers are told of them, by input.
+
+    Raises CallsheetError: TMP008 for one that no worker could read, SEC005 for one given twice.
+    """
+    found: dict[str, Reference] = {}
+    for text in secrets:
+        name, _, where = text.partition("=")
+        name = check_name("--secret", name)
+        kind, _, variable = where.partition(":")
+        if kind != "env" or not variable:
+            raise CallsheetError.single(
+                "TMP008",
+                f"--secret {name}: a run on Temporal takes secrets from the environment of its workers alone",
+                help=f"write --secret {name}=env:VARIABLE, and start workers with --secret VARIABLE",
+            )
+        if name in found:
+            raise CallsheetError.single("SEC005", f"{name} is given twice", help="give each variable once")
+        found[name] = Reference(f"[secret {name} {token_hex(8)}]", variable)
+    return found
+
+
+def check_blind(plan: Plan, secrets: Collection[str]) -> None:
+    """Refuse a plan whose way depends on what a secret says, which no driver of it knows (TMP008)."""
+    for step in plan_to_json(plan)["steps"]:
+        looks = json.dumps([step.get(part) for part in _LOOKS])
+        for name in secrets:
+            if f'{{"ref": {json.dumps(name)}' in looks:
+                raise CallsheetError.single(
+                    "TMP008",
+                    f"step {step['id']} decides by what ${name} says: on Temporal a secret is known to the"
+                    " workers that call tools, and not to who drives the plan",
+                    help="let a tool decide, or run the plan on this machine",
+                )
 
 
 async def run_there(
@@ -56,16 +89,21 @@ async def run_there(
     *,
     detaches: bool,
     waits: bool,
+    secrets: Mapping[str, str],
 ) -> RunOutcome | None:
-    """Give a run to Temporal and wait for it; None where nobody waits."""
+    """Give a run to Temporal and wait for it; None where nobody waits.
+
+    `secrets` are variables of the workers' environment by the text that stands in their place.
+    """
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - brings Temporal
-    from callsheet.runtime.engines.temporal.orders import Order  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.orders import SECRETS, Order  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import start_of  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
     start = start_of(plan, launch, journal)
-    start = start._replace(launch={**start.launch, ENGINE: settings.to_note()})
+    named: dict[str, Any] = {SECRETS: dict(secrets)} if secrets else {}
+    start = start._replace(launch={**start.launch, ENGINE: settings.to_note(), **named})
     order = Order(run_id, plan, launch.source, start, settings.queue, settings.heartbeat)
     await client.start(reached, journal, order)
     if detaches:
@@ -202,24 +240,29 @@ def cancel_there(
     return with_server(journal, run, work)
 
 
-def check_terms(
-    journal: Journal, run_id: str, changes: Callable[[Limits], Limits], *, has_others: bool
-) -> None:
-    """Refuse to go on otherwise than a run on Temporal began; raises UsageError."""
-    limits = start_from(EventType.START, next(iter(journal.events(run_id))).body).limits
-    if has_others or changes(limits) != limits:
+def check_terms(*, has_others: bool) -> None:
+    """Refuse to go on with other tools, models or rules than a run on Temporal has; raises UsageError."""
+    if has_others:
         raise click.UsageError(
-            "a run on Temporal goes on as it began: leave limits, --model, --policy, --otlp and"
+            "a run on Temporal goes on as it began: leave --model, --policy, --otlp and"
             " --accept-changed-tools out"
         )
 
 
 async def resume_there(
-    journal: Journal, run_id: str, settings: TemporalSettings, verdict: Resolution | None, *, waits: bool
+    journal: Journal,
+    run_id: str,
+    settings: TemporalSettings,
+    verdict: Resolution | None,
+    limits: Callable[[Limits], Limits],
+    *,
+    waits: bool,
 ) -> RunOutcome:
-    """Wait for a run on Temporal."""
+    """Wait for a run on Temporal, with these limits from now on; a graph that has failed goes on."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
-    return await client.go_on(reached, journal, run_id, verdict, waits=waits, on_idle=telling(reached, say))
+    return await client.go_on(
+        reached, journal, run_id, verdict, waits=waits, on_idle=telling(reached, say), limits=limits
+    )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from callsheet.apps.session import Setup
     from callsheet.runtime.engines.temporal.serving import Duties
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
+    from callsheet.store.labels import LabelStore
 
 
 @click.command()
@@ -50,6 +51,13 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="How long calls under way may go on when the worker is stopped.",
 )
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="VARIABLE",
+    help="A variable of this environment that runs may name as a secret; may be repeated.",
+)
 @options.tool_sources
 @click.option("--json", "as_json", is_flag=True, help="Print what it serves as a JSON object.")
 def worker(
@@ -58,6 +66,7 @@ def worker(
     serves: tuple[str, ...],
     calls: int,
     drain: float,
+    secrets: tuple[str, ...],
     setup: Setup,
     as_json: bool,
 ) -> int:
@@ -80,6 +89,7 @@ def worker(
         models="models" in wanted,
         calls=calls,
         drain=drain,
+        secrets=secrets,
     )
     try:
         run_to_end(_serve(settings, setup, duties, as_json=as_json))
@@ -87,6 +97,16 @@ def worker(
         say("stopped; other workers carry on what it had under way")
         return getattr(stop, "status", Exit.INTERRUPTED)
     return Exit.OK
+
+
+def _labels() -> LabelStore:
+    """The labels of files and facts: in the shared store, else beside this user's own journal."""
+    from callsheet.store.leftovers import open_labels  # noqa: PLC0415 - only for runs under a policy
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+
+    journal = default_journal_path()
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    return open_labels(journal)
 
 
 async def _serve(settings: TemporalSettings, setup: Setup, duties: Duties, *, as_json: bool) -> None:
@@ -114,5 +134,5 @@ async def _serve(settings: TemporalSettings, setup: Setup, duties: Duties, *, as
                     f"serves {', '.join(kinds)} on the task queue {duties.queue} of {address}; Ctrl-C ends it"
                 )
 
-        await serve(reached.client, ports, reached.claims, duties, tell)
+        await serve(reached.client, ports, reached.claims, duties, tell, _labels)
     await asyncio.sleep(0)

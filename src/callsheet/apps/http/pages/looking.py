@@ -33,12 +33,14 @@ YAML = "application/yaml"
 
 
 async def why(asked: Asked[Nothing, bodies.WhyQuery]) -> Response:
-    """Say what a value of a run was made of, or what was made of it."""
+    """Say what a value of a run was made of, or what was made of it, the nearest places first."""
     host, run_id, query = asked.state.host, asked.path["run_id"], asked.query
 
     def told() -> dict[str, Any]:
         info = host.info(run_id)
-        lineage, start, graph = sliced(host.journal, info, query.variable, is_forward=query.forward)
+        lineage, start, graph = sliced(
+            host.journal, info, query.variable, (query.limit, None), is_forward=query.forward
+        )
         return slice_json(run_id, lineage, graph, start, is_forward=query.forward)
 
     return answered(await host.beside(told))

@@ -41,7 +41,8 @@ async def list_runs(asked: Asked[Nothing, bodies.RunsQuery]) -> Response:
 def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
     """The runs that are asked for, and one more where there is one."""
     host, rows = state.host, list[dict[str, Any]]()
-    is_whole = query.status is None and query.plan is None and query.before is None
+    is_whole = all(part is None for part in (query.status, query.plan, query.text, query.before))
+    wanted = (query.text or "").strip().lower()
     infos = iter(host.journal.runs(query.limit + 1 if is_whole else None))
     if query.before is not None:
         last = host.info(query.before).run_id
@@ -52,6 +53,8 @@ def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
             continue
         name = plan_name(host.journal, info)
         if query.plan is not None and query.plan.lower() not in name.lower():
+            continue
+        if not any(wanted in part.lower() for part in (info.run_id, name, status, status.replace("_", " "))):
             continue
         rows.append(_row(info, status, name))
         if len(rows) > query.limit:

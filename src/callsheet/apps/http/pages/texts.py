@@ -105,7 +105,13 @@ async def _proved(asked: Asked[bodies.VerifyBody, Nothing]) -> Proved:
     shelf = await _shelf(state, text, asks_servers=body.servers)
     return await state.host.beside(
         lambda: prove_text(
-            text, policy, shelf, body.inputs, approved=body.approved, can_ask=not body.unattended
+            text,
+            policy,
+            shelf,
+            body.inputs,
+            approved=body.approved,
+            can_ask=not body.unattended,
+            journal=state.host.journal.path,
         )
     )
 
@@ -146,6 +152,7 @@ async def dry_run(asked: Asked[bodies.DryRunBody, Nothing]) -> Response:
         approve=body.approve,
         policy=state.host.house.policy or (None if body.policy is None else load_policy(body.policy)),
         approved=body.approved,
+        journal=state.host.journal.path,
     )
     return answered(await state.host.beside(lambda: foretell(text, shelf, supposed).to_json()))
 

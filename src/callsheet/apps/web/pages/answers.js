@@ -1,17 +1,10 @@
-// What the server tells of a plan without running it: a picture, a dry run, a proof, whose data goes where.
+// What the server tells of a plan without running it: a dry run, a proof, whose data goes where.
 import { useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
 import { preview } from "../../viewer/model.js";
-import { Sketch } from "../../viewer/sketch.js";
 import { Wrong, useDoing } from "../../viewer/doing.js";
 import { ask } from "./session.js";
 import { Findings } from "./diagnostics.js";
-
-// `onPick` is told a place in the text, counted in characters.
-export function Picture({ told, onPick }) {
-  if (!told) return html`<p class="quiet pad">“Picture” draws the plan here.</p>`;
-  return html`<${Sketch} plan=${told.plan} onPick=${(row) => row.at !== null && onPick(row.at)} />`;
-}
 
 const often = (count) => (count.least === 1 && count.most === 1 ? "once" : `${times(count)} times`);
 const how = (step) => [step.when, often(step.total), step.effect].filter(Boolean).join(", ");

@@ -5,10 +5,11 @@ import { Wrong, into, typed, useDoing } from "../../viewer/doing.js";
 import { ask } from "./session.js";
 import { draft } from "./draft.js";
 import { go } from "./route.js";
-import { TextWithMarks, pointAt } from "./textarea.js";
+import { TextWithMarks } from "./textarea.js";
 import { Findings, fixed } from "./diagnostics.js";
 import { Goal } from "./goal.js";
-import { Dry, Picture, Proof, Whose } from "./answers.js";
+import { Dry, Proof, Whose } from "./answers.js";
+import { Drawing } from "./drawing.js";
 
 const PAUSE = 250; // milliseconds without a key, then the text is checked
 
@@ -53,7 +54,7 @@ export function Editor({ id }) {
       if (made.text !== null) setText(made.text);
       else setRefusal(made.diagnostics);
     });
-  const picture = () => look("picture", "/v1/visualize", { format: "graph" });
+  const picture = () => setTab("picture");
   const dry = () => look("dry", "/v1/dry-run", { inputs: given() });
   const verify = () => look("proof", "/v1/verify", { inputs: names, ...under });
   const look = (name, path, body) =>
@@ -77,7 +78,7 @@ export function Editor({ id }) {
       <h1>${id || "New plan"}</h1>
       <button class="plain strong" disabled=${isBusy || !text.trim()} onClick=${run} title="Ctrl Enter">► Run</button>
       <button class="plain" disabled=${isBusy} onClick=${format}>Format</button>
-      <button class="plain" disabled=${isBusy} onClick=${picture}>Picture</button>
+      <button class="plain" onClick=${picture}>Picture</button>
       <button class="plain" disabled=${isBusy} onClick=${dry}>Dry run</button>
       <${Verify} isBusy=${isBusy} onPolicy=${setUnder} onPick=${verify} />
       <${Save} text=${text} id=${id} />
@@ -100,8 +101,7 @@ export function Editor({ id }) {
             <p class="notice" role="status">Of the text as it was before: ask again.</p>` : ""}
           ${tab === "findings" ? html`<${Findings} rows=${found} text=${text} box=${box} onFix=${repair} />` : ""}
           ${tab === "inputs" ? html`<${Inputs} inputs=${inputs} unset=${unset} onChange=${setInputs} />` : ""}
-          ${tab === "picture" ? html`<${Picture} told=${told(answer, "picture")}
-            onPick=${(at) => pointAt(box, answer.of, at)} />` : ""}
+          ${tab === "picture" ? html`<${Drawing} text=${text} checked=${checked} box=${box} />` : ""}
           ${tab === "dry" ? html`<${Dry} told=${told(answer, "dry")} />` : ""}
           ${tab === "proof" ? html`<${Proof} told=${told(answer, "proof")}
             text=${answer ? answer.of : text} box=${box} /><${Whose} key=${text} text=${text} inputs=${names}

@@ -9,6 +9,8 @@ import { go } from "./route.js";
 
 const MOST = 100; // so many are asked for at once
 const EVERY = 1500; // milliseconds from one look to the next
+const REST = 4; // and so many times what a look takes, where that is longer
+const PAUSE = 200; // milliseconds without a key, then the server is asked for runs with the text
 const SHAPES = {
   done: "ok",
   failed: "failed",
@@ -27,52 +29,60 @@ const said = (status) => WORDS[status] || status;
 
 export function Runs() {
   const [known, setKnown] = useState(null); // all that have been given, by their ids
+  const [told, setTold] = useState(null); // the text that they have all in them
   const [isMore, setMore] = useState(false); // whether there are older ones
   const [asks, setAsks] = useState([]);
   const [status, setStatus] = useState("");
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState("");
+  const wanted = text.trim().toLowerCase();
+  useEffect(() => setKnown(null), [status]);
   useEffect(() => {
     let timer = 0;
     let isGone = false;
     let isFirst = true;
-    setKnown(null);
     const look = async () => {
+      const began = Date.now();
       if (!document.hidden) {
         try {
-          const [told, inbox] = await Promise.all([ask(address(status)), ask("/v1/inbox")]);
+          const [given, inbox] = await Promise.all([ask(address(status, wanted)), ask("/v1/inbox")]);
           if (isGone) return;
-          if (isFirst) setMore(told.more);
+          const isNew = isFirst;
           isFirst = false;
-          setKnown((before) => renewed(before, told.runs, told.more));
+          if (isNew) {
+            setMore(given.more);
+            setTold(wanted);
+          }
+          setKnown((before) => renewed(isNew ? null : before, given.runs, given.more));
           setAsks(inbox.asks);
           setWrong("");
         } catch (error) {
           if (!isGone) setWrong(error.message);
         }
       }
-      if (!isGone) timer = setTimeout(look, EVERY);
+      if (!isGone) timer = setTimeout(look, Math.max(EVERY, REST * (Date.now() - began)));
     };
-    look();
+    timer = setTimeout(look, wanted ? PAUSE : 0);
     return () => {
       isGone = true;
       clearTimeout(timer);
     };
-  }, [status]);
+  }, [status, wanted]);
   const rows = known && [...known.values()].sort(newestFirst);
   const older = async () => {
     try {
-      const { runs, more } = await ask(address(status, rows[rows.length - 1].run_id));
+      const { runs, more } = await ask(address(status, wanted, rows[rows.length - 1].run_id));
       setKnown((before) => new Map([...before, ...runs.map((run) => [run.run_id, run])]));
       setMore(more);
     } catch (error) {
       setWrong(error.message);
     }
   };
-  const wanted = text.trim().toLowerCase();
-  const has = (run) => `${run.run_id} ${run.plan} ${run.status}`.toLowerCase().includes(wanted);
-  const shown = (rows || []).filter(has);
-  if (rows && !rows.length && !status) return html`<${Empty} />`;
+  // until the server has answered, those of the ones that are there
+  const has = (run) => `${run.run_id} ${run.plan} ${run.status} ${said(run.status)}`.toLowerCase().includes(wanted);
+  const isAnswered = rows && told === wanted;
+  const shown = isAnswered ? rows : (rows || []).filter(has);
+  if (isAnswered && !rows.length && !status && !wanted) return html`<${Empty} />`;
   return html`<main class="sheet">
     <div class="head-line">
       <h1>Runs</h1>
@@ -82,18 +92,23 @@ export function Runs() {
         <option value="">all</option>
         ${STATUSES.map((name) => html`<option key=${name} value=${name}>${said(name)}</option>`)}
       </select></label>
-      <span class="quiet" role="status">${rows ? `${shown.length} of ${rows.length}${isMore ? "+" : ""}` : "looking …"}</span>
+      <span class="quiet" role="status">${isAnswered ? `${rows.length}${isMore ? "+" : ""}` : "looking …"}</span>
     </div>
     ${wrong ? html`<p class="why is-failed" role="alert">${wrong}</p>` : ""}
     ${asks.length ? html`<${Asks} asks=${asks} />` : ""}
     <ul class="runs">${shown.map((run) => html`<${Row} key=${run.run_id} run=${run} />`)}</ul>
-    ${rows && rows.length && isMore ? html`<button class="plain older" data-row onClick=${older}>Older runs</button>` : ""}
-    ${rows && !shown.length ? html`<p class="quiet pad">No run is like that.</p>` : ""}
+    ${isAnswered && rows.length && isMore ? html`<button class="plain older" data-row onClick=${older}>Older runs</button>` : ""}
+    ${isAnswered && !shown.length ? html`<p class="quiet pad">No run is like that.</p>` : ""}
   </main>`;
 }
 
-const address = (status, before) =>
-  `/v1/runs?limit=${MOST}${status ? `&status=${status}` : ""}${before ? `&before=${before}` : ""}`;
+const address = (status, text, before) =>
+  `/v1/runs?${new URLSearchParams({
+    limit: MOST,
+    ...(status && { status }),
+    ...(text && { text }),
+    ...(before && { before }),
+  })}`;
 
 const newestFirst = (one, other) => (one.created < other.created ? 1 : one.created > other.created ? -1 : 0);
 

@@ -18,6 +18,7 @@ from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
 from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, Standing
 
 CHANGED, UNAPPROVED, FIRST_SIGHT, OTHER_VERSION = "TOL020", "TOL021", "TOL022", "TOL025"
+_MOST_OTHERS = 3
 
 
 class SeenServer(NamedTuple):
@@ -79,14 +80,15 @@ def _version(seen: SeenServer, known: PinnedServer) -> Iterator[Diagnostic]:
 def _at_first_sight(seen: SeenServer, pins: Pins, now: str) -> Judgement:
     tools = {name: PinnedTool(told, Standing.SEEN, now) for name, told in seen.declarations.items()}
     name, count = seen.identity.name, f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
-    others = [visible(server.identity.place) for server in pins.named(name)]
+    others = [*dict.fromkeys(visible(server.identity.place) for server in pins.named(name))]
+    rest = f" and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
     notice = Diagnostic(
         FIRST_SIGHT,
         Severity.HINT,
         f"the MCP server {name!r} ({visible(seen.identity.place)}) is seen for the first time:"
         f" what it declares now is kept ({count})",
         help=f"`callsheet trust list {name}` shows them"
-        + (f"; known under this name so far: {', '.join(others)}" if others else ""),
+        + (f"; known under this name so far: {', '.join(others[:_MOST_OTHERS])}{rest}" if others else ""),
     )
     return Judgement(notices=(notice,), first_seen=PinnedServer(seen.identity, seen.reported, tools))
 

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Failed, ToolFacts
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.held import Held
+from callsheet.runtime.engines.temporal.named import Named, NotGiven
 from callsheet.runtime.engines.temporal.orders import CARRY_OUT, KEEP
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
+from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.store.records import facts_from_json
@@ -29,22 +35,57 @@ _log = logging.getLogger("callsheet")
 
 
 class Calls:
-    """Carries out the calls of all runs that come to one worker."""
+    """Carries out the calls of all runs that come to one worker.
 
-    def __init__(self, ports: Ports, claims: ClaimCheck) -> None:
+    `rules` are kept for runs under a policy; `offered` are the variables of the environment `environ` that
+    runs may name as secrets.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        claims: ClaimCheck,
+        labels: OpenLabels,
+        offered: Collection[str] = (),
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
         self._ports = ports
         self._claims = claims
+        self._rules = Rules(claims, labels)
+        self._offered = frozenset(offered)
+        self._environ = environ
 
     @activity.defn(name=CARRY_OUT)
-    async def carry_out(self, run_id: str, command: Mapping[str, Any], facts: Mapping[str, Any]) -> RawValue:
+    async def carry_out(
+        self,
+        run_id: str,
+        command: dict[str, Any],
+        facts: Mapping[str, Any],
+        held: Mapping[str, Any] | None = None,
+    ) -> RawValue:
         """Make one call of a run and give its outcome; what the tool answers is never raised."""
-        gateway = Gateway(self._ports, run_id, facts_from_json(facts))
         alive = asyncio.create_task(_beat())
         try:
-            outcome = await gateway.carry_out(command_from_json(command))
-            return RawValue(await self._checked_in(outcome_to_json(outcome)))
+            rules = None if held is None else Held.from_json(held)
+            outcome = await self._outcome(run_id, command, facts_from_json(facts), rules)
+            return RawValue(await self._checked_in(outcome))
         finally:
             alive.cancel()
+
+    async def _outcome(
+        self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], held: Held | None
+    ) -> dict[str, Any]:
+        """The outcome of a call, as data without secrets."""
+        if held is None:
+            called = await Gateway(self._ports, run_id, facts).carry_out(command_from_json(command))
+            return outcome_to_json(called)
+        named = Named(held.secrets, self._offered, self._environ)
+        try:
+            told = command_from_json(named.put_in(command))
+            gateway = await self._rules.gateway(self._ports, run_id, facts, held)
+        except (NotGiven, CallsheetError) as error:
+            return outcome_to_json(Failed(str(command["key"]), str(error)))
+        return named.take_out(outcome_to_json(await gateway.carry_out(told)))
 
     @activity.defn(name=KEEP)
     async def keep_past(self, rows: Sequence[Any]) -> str:

@@ -38,6 +38,8 @@ class Carried(NamedTuple):
     letters: tuple[Letter, ...]
     worked: float
     doubts: Mapping[str, int]
+    began: Mapping[str, float] = {}
+    """When agents were first asked, by the key of their call."""
 
     def machine(self, order: Order) -> Machine:
         """The machine in that state; raises NotRestorable where it is none of this plan."""

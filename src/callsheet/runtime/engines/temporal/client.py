@@ -17,14 +17,18 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.machine import Decided
+from callsheet.ir.canon import canonical_bytes
+from callsheet.machine import Decided, Limits
+from callsheet.policy.canon import policy_to_json
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, named_doubts
-from callsheet.runtime.engines.temporal.history import told_by
-from callsheet.runtime.engines.temporal.journaling import note_happenings, note_order, stands
+from callsheet.runtime.engines.temporal.history import Told, told_by
+from callsheet.runtime.engines.temporal.journaling import machine_of, note_happenings, note_order, stands
 from callsheet.runtime.engines.temporal.orders import MEMO, RESTING, RUNNING, WORKFLOW, Order, workflow_id
 from callsheet.runtime.engines.temporal.reaching import Reached
+from callsheet.runtime.engines.temporal.reopened import Again
+from callsheet.runtime.guard import bounded
 from callsheet.runtime.inbox import fitting
 from callsheet.store import EventType, Journal
 from callsheet.store.records import event_record
@@ -45,6 +49,7 @@ async def start(reached: Reached, journal: Journal, order: Order) -> None:
     Raises JournalError where the journal cannot take it, CallsheetError (TMP004) where the server refuses it.
     """
     note_order(journal, order)
+    order = await _with_rules(reached, order)
     try:
         await reached.client.start_workflow(
             WORKFLOW,
@@ -61,21 +66,34 @@ async def start(reached: Reached, journal: Journal, order: Order) -> None:
         raise refused(f"run {order.run_id} cannot be started", error) from error
 
 
+async def _with_rules(reached: Reached, order: Order) -> Order:
+    """The order with the policy's place, once the policy lies there for the workers."""
+    if order.start.policy is None:
+        return order
+    data = canonical_bytes(policy_to_json(order.start.policy))
+    return order._replace(rules=await reached.claims.lay_down(data))
+
+
 async def bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
     """Write into the journal what the server knows of a run, and give how it stands.
 
     Raises CallsheetError: TMP005 for a run that the server does not know, TMP006 for a history that cannot
     be replayed; JournalError.
     """
-    handle = handle_of(reached, run_id)
+    await _brought(reached, journal, run_id)
+    return stands(journal, run_id)
+
+
+async def _brought(reached: Reached, journal: Journal, run_id: str) -> Told:
+    """Write what the server knows of a run into the journal, and give it."""
     try:
-        history = await handle.fetch_history()
+        history = await handle_of(reached, run_id).fetch_history()
     except RPCError as error:
         raise not_there(reached, run_id, error) from error
     told = await told_by(history, reached.client.data_converter, reached.claims)
     note_order(journal, told.order, at=history.events[0].event_time.ToDatetime().timestamp())
     note_happenings(journal, told.order, told.happened)
-    return stands(journal, run_id)
+    return told
 
 
 async def wait_for(
@@ -155,19 +173,47 @@ async def go_on(
     *,
     waits: bool = False,
     on_idle: Callable[[], Awaitable[None]] | None = None,
+    limits: Callable[[Limits], Limits] = lambda limits: limits,
 ) -> RunOutcome:
     """Wait for a run, with a verdict on all of its calls in doubt if there is one; gives how it stands then.
 
-    A run that never reached the server is started. Models that have given no answer are asked again. Raises
-    what `bring_up_to_date` raises.
+    A run that never reached the server is started; a graph that has failed goes on with what failed and
+    what waited for that. Models that have given no answer are asked again. `limits` makes, of the limits
+    that the run has, those that hold from now on. Raises what `bring_up_to_date` raises.
     """
     await _start_again(reached, journal, run_id)
-    stand = await bring_up_to_date(reached, journal, run_id)
+    told = await _brought(reached, journal, run_id)
+    stand, machine = stands(journal, run_id), machine_of(journal, run_id)
+    bounds = bounded(limits(machine.limits), told.order.start.policy)
+    if stand.result is not None:
+        if not machine.may_reopen:
+            return stand
+        await _reopen(reached, told, bounds)
+        return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle)
+    if bounds != machine.limits:
+        await _signal(reached, run_id, "bound", bounds.to_json())
     if verdict is not None and stand.in_doubt:
         await decide(reached, journal, run_id, [call.key for call in stand.in_doubt], verdict)
     if stand.unanswered:
         await _signal(reached, run_id, "resume")
     return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle)
+
+
+async def _reopen(reached: Reached, told: Told, limits: Limits) -> None:
+    """Let a graph that has failed go on in a new history."""
+    order = told.order
+    try:
+        await reached.client.start_workflow(
+            WORKFLOW,
+            args=[order.to_json(), None, Again(told.happened, limits).to_json()],
+            id=order.workflow_id,
+            task_queue=order.queue,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            static_summary=_summary(order),
+        )
+    except RPCError as error:
+        raise refused(f"run {order.run_id} cannot go on", error) from error
 
 
 async def _start_again(reached: Reached, journal: Journal, run_id: str) -> None:

@@ -27,6 +27,8 @@ with workflow.unsafe.imports_passed_through():
         Event,
         Failed,
         Finish,
+        Limits,
+        LimitsChanged,
         PlanCompiled,
         Probe,
         Result,
@@ -41,8 +43,10 @@ with workflow.unsafe.imports_passed_through():
     from callsheet.runtime.answers import found
     from callsheet.runtime.engines.temporal.carried import Carried, plan_of, state_of
     from callsheet.runtime.engines.temporal.happenings import Row, row_of
+    from callsheet.runtime.engines.temporal.held import held_for
     from callsheet.runtime.engines.temporal.orders import KEEP, MEMO, RESTING, RUNNING, WORKFLOW, Order
     from callsheet.runtime.engines.temporal.outside import Outside
+    from callsheet.runtime.engines.temporal.reopened import Again, Refolded, refold
     from callsheet.store.inbox import Letter
     from callsheet.store.records import event_of, result_body
     from callsheet.store.replay import begin
@@ -57,10 +61,18 @@ _KEEPING = timedelta(minutes=5)
 
 @workflow.defn(name=WORKFLOW)
 class PlanRun:
-    """One run of a plan; what it has `carried` along stands where its last history ended."""
+    """One run of a plan.
+
+    What it has `carried` along stands where its last history ended; a graph that has failed goes on `again`.
+    """
 
     @workflow.init
-    def __init__(self, order: dict[str, Any], carried: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        order: dict[str, Any],
+        carried: dict[str, Any] | None = None,
+        again: dict[str, Any] | None = None,
+    ) -> None:
         self.order = Order.from_json(order)
         if self.order.core != MACHINE_VERSION:
             raise ValueError(
@@ -68,15 +80,25 @@ class PlanRun:
                 f" worker has version {MACHINE_VERSION}: a worker of that version has to carry it on"
             )
         self.carried = None if carried is None else Carried.from_json(carried)
-        if self.carried is None:
+        before = None if again is None else Again.from_json(again)
+        self._refolded: Refolded | None = None if before is None else refold(self.order, before)
+        self._worked_before = 0.0 if before is None else before.worked
+        if self._refolded is not None:
+            self._machine = self._refolded.machine
+        elif self.carried is None:
             self._machine = begin(self.order.plan, self.order.start).machine
         else:
             self._machine = self.carried.machine(self.order)
-        self.happened: list[Row] = []
+            self._worked_before = self.carried.worked
+        self.happened: list[Row] = [] if before is None else list(before.rows)
         self.past: tuple[str, ...] = () if self.carried is None else self.carried.past
         self._arrived: list[Event] = []
         self._outside = Outside(
-            self.order, lambda: self._machine.limits.max_concurrency_by_tool, self._note, self._arrived
+            self.order,
+            lambda: self._machine.limits.max_concurrency_by_tool,
+            self._note,
+            self._arrived,
+            lambda command, began: held_for(self.order, self._machine, command, began),
         )
         self._asks: dict[str, tuple[Ask, Posed]] = {}
         self._letters: list[Letter] = [] if self.carried is None else list(self.carried.letters)
@@ -88,14 +110,21 @@ class PlanRun:
         self._began = workflow.now()
 
     @workflow.run
-    async def run(self, order: dict[str, Any], carried: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def run(
+        self,
+        order: dict[str, Any],
+        carried: dict[str, Any] | None = None,
+        again: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Carry the run to its end; gives the body of the journal's `end`."""
-        del order, carried  # read before the first signal
+        del order, carried, again  # read before the first signal
         machine = self._machine
         try:
             self._outside.spawn(self._watch_time())
             commands: list[Command] = []
-            if self.carried is None:
+            if self._refolded is not None:
+                commands = self._go_on(self._refolded)
+            elif self.carried is None:
                 commands = machine.feed(Started(self.order.start.inputs), _UNITS)
             else:
                 self._take_up(self.carried)
@@ -145,6 +174,11 @@ class PlanRun:
         self._arrived.append(Cancelled(reason))
 
     @workflow.signal
+    def bound(self, limits: dict[str, Any]) -> None:
+        """Let other limits hold from now on."""
+        self._arrived.append(LimitsChanged(Limits.from_json(limits)))
+
+    @workflow.signal
     def resume(self) -> None:
         """Ask models again that have given no answer."""
         self._outside.ask_models_again()
@@ -169,6 +203,8 @@ class PlanRun:
                 self._plan_facts = dict(event.facts)
             self._note(event)
             commands += self._machine.feed(event, _UNITS)
+            if isinstance(event, LimitsChanged):
+                self._outside.spawn(self._watch_time())
             if isinstance(event, Doubted | Decided):
                 self._after_doubt(event)
         return commands
@@ -212,13 +248,11 @@ class PlanRun:
 
     def _worked(self) -> float:
         """How many seconds the run has been worked on."""
-        before = 0.0 if self.carried is None else self.carried.worked
-        return before + (workflow.now() - self._began).total_seconds() - self._rested
+        return self._worked_before + (workflow.now() - self._began).total_seconds() - self._rested
 
     async def _watch_time(self) -> None:
         """End the run when it has been worked on for as long as it may be."""
-        limit = self._machine.limits.max_seconds
-        while limit is not None:
+        while (limit := self._machine.limits.max_seconds) is not None:
             left = limit - self._worked()
             if left <= 0 and not self._rests():
                 self._arrived.append(TimeUp(limit))
@@ -300,12 +334,22 @@ class PlanRun:
             tuple(self._letters),
             self._worked(),
             dict(self._doubts),
+            dict(outside.began),
         )
+
+    def _go_on(self, refolded: Refolded) -> list[Command]:
+        """Note what the machine was told to go on; gives what follows."""
+        self._outside.facts = refolded.facts
+        self._plan_facts = refolded.plan_facts
+        for event in refolded.told:
+            self._note(event)
+        return refolded.commands
 
     def _take_up(self, carried: Carried) -> None:
         """Launch what had not left before, and wait on for what was waited for."""
         outside = self._outside
         outside.facts = dict(carried.facts)
+        outside.began = dict(carried.began)
         for key, command in self._machine.open_commands().items():
             if key in carried.doubted and not isinstance(command, Sleep | Ask):
                 outside.doubted[key] = command.call if isinstance(command, Probe) else command

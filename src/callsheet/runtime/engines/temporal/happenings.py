@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from callsheet.ir import plan_to_json
+from callsheet.ir import plan_from_json, plan_to_json
 from callsheet.machine import (
     AgentTurn,
     Ask,
@@ -25,7 +25,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.asking import asked_to_json
 from callsheet.store.events import EventType
-from callsheet.store.records import event_record, result_body
+from callsheet.store.records import event_of, event_record, result_body
 
 Row: TypeAlias = "dict[str, Any]"
 """`at` (wall time in seconds since 1970), `type`, `key`, `body`; of a new plan the plan itself as `steps`."""
@@ -50,6 +50,12 @@ def row_of(at: float, what: Event | Awaited | Result, due: float | None = None) 
             if isinstance(what, CallModel | RunAgent | AgentTurn | Compile):
                 return _row(at, EventType.INTENT, what.key, None)
             return _row(at, *event_record(what))
+
+
+def event_in(row: Row) -> Event | None:
+    """The event that a row tells the machine of; None for one that it is not told of."""
+    steps = row.get("steps")
+    return event_of(row["type"], row["key"] or "", row["body"] or {}, lambda _: plan_from_json(steps))
 
 
 def _row(at: float, kind: EventType, key: str | None, body: dict[str, Any] | None) -> Row:

@@ -6,16 +6,18 @@ run writes. What the journal has already is not written again, so it can be brou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from callsheet.ir import plan_from_json
+from callsheet.machine import Machine
 from callsheet.machine.keys import place_of_key
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls
 from callsheet.runtime.engines.temporal.happenings import Row
 from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.runtime.engines.temporal.secret_parts import SecretParts
 from callsheet.runtime.inbox import asks_of
 from callsheet.runtime.recording import text_of
+from callsheet.sealing.sealer import Path
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
 from callsheet.store.errors import JournalError
 
@@ -38,33 +40,37 @@ def note_happenings(journal: Journal, order: Order, happened: Sequence[Row]) -> 
     known = journal.find_run(order.run_id).events - 1
     if len(happened) <= known:
         return
+    labels = None if order.start.policy is None else SecretParts(order)
     with journal.claim(order.run_id) as writer:
-        for row in happened[writer.last_seq - 1 :]:
-            writer.date(row["at"])
-            _write(writer, row)
+        for number, row in enumerate(happened):
+            secret = None if labels is None else labels.of(row)
+            if number >= writer.last_seq - 1:
+                writer.date(row["at"])
+                _write(writer, row, secret)
         writer.commit()
     if not journal.find_run(order.run_id).status.is_final:
         _set_status(journal, order.run_id)
 
 
-def _write(writer: RunWriter, row: Row) -> None:
+def _write(writer: RunWriter, row: Row, secret: Mapping[Path, str] | None) -> None:
     kind, key, body = EventType(row["type"]), row["key"], row["body"]
     if "steps" in row:
         plan = plan_from_json(row["steps"])
         writer.add_plan(plan, text_of(plan))
     if kind is EventType.INTENT:
         writer.intend(key, None if body is None else body["tool"])
-    elif key is not None:
-        _append(writer, kind, key, body)
-    else:
-        writer.append(kind, body=body)
-        if kind is EventType.END:
-            writer.set_status(RunStatus(body["status"]))
+        return
+    step, index, attempt = (None, None, None) if key is None else place_of_key(key)
+    writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body, secret=secret)
+    if kind is EventType.END:
+        writer.set_status(RunStatus(body["status"]))
+    elif kind is EventType.REOPEN:
+        writer.set_status(RunStatus.RUNNING)
 
 
-def _append(writer: RunWriter, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
-    step, index, attempt = place_of_key(key)
-    writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body)
+def machine_of(journal: Journal, run_id: str) -> Machine:
+    """The machine of a run as its journal tells it."""
+    return fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0]).machine
 
 
 def stands(journal: Journal, run_id: str) -> RunOutcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from callsheet.ir import Plan, plan_from_json, plan_to_json
 from callsheet.machine.version import MACHINE_VERSION
@@ -21,6 +21,8 @@ RUNNING, RESTING = "running", "resting"
 PLANS = "callsheet"
 TOOLS = "-tools"
 MODELS = "-models"
+SECRETS = "secrets"
+"""Where the note of a run's face says which secrets its workers put in."""
 _FORMAT = 1
 
 
@@ -29,7 +31,8 @@ class Order(NamedTuple):
 
     `queue` is the task queue of the workflow; calls of tools and of models have queues of their own beside
     it. A worker that has not been heard of for `heartbeat` seconds is taken for dead. After about `turn_over`
-    events of a history the run goes on in a new one.
+    events of a history the run goes on in a new one. `rules` names the blob of the policy that the run is
+    under, empty without one.
     """
 
     run_id: str
@@ -40,6 +43,12 @@ class Order(NamedTuple):
     heartbeat: float = 30.0
     core: str = MACHINE_VERSION
     turn_over: int = 10_000
+    rules: str = ""
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """Variables of the workers' environment by the text that stands in their place in the inputs."""
+        return cast("Mapping[str, str]", self.start.launch.get(SECRETS, {}))
 
     @property
     def workflow_id(self) -> str:
@@ -58,6 +67,7 @@ class Order(NamedTuple):
             "heartbeat": self.heartbeat,
             "core": self.core,
             "turn_over": self.turn_over,
+            **({"rules": self.rules} if self.rules else {}),
         }
 
     @classmethod
@@ -74,6 +84,7 @@ class Order(NamedTuple):
             data["heartbeat"],
             data["core"],
             data["turn_over"],
+            data.get("rules", ""),
         )
 
 

@@ -33,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
         TimerFired,
         ToolFacts,
     )
+    from callsheet.runtime.engines.temporal.held import talk_of
     from callsheet.runtime.engines.temporal.orders import CARRY_OUT, MODELS, TOOLS, Order
     from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
     from callsheet.store.records import facts_to_json
@@ -43,6 +44,8 @@ _LONGEST_CALL = timedelta(days=1)
 _AGAIN = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 """For calls that may be made again: without end, for only a worker that was lost leads to it."""
 _ONCE = RetryPolicy(maximum_attempts=1)
+nap = workflow.sleep
+"""Waits as plans ask for them."""
 _LOST = {
     TimeoutType.HEARTBEAT: "the worker that carried it out was lost",
     TimeoutType.START_TO_CLOSE: "no answer came in time",
@@ -53,7 +56,8 @@ class Outside:
     """The calls and waits of one run.
 
     `note` hears of each command when it leaves, with the wall time at which a wait is due; `arrived` takes
-    the events. `caps` bound the calls of single tools under way at once. While `is_closed` no call leaves.
+    the events. `caps` bound the calls of single tools under way at once; `held` says what holds a call. While
+    `is_closed` no call leaves.
     """
 
     def __init__(
@@ -62,11 +66,15 @@ class Outside:
         caps: Callable[[], Mapping[str, int]],
         note: Callable[[Remote | Sleep, float | None], None],
         arrived: list[Event],
+        held: Callable[[Remote, Mapping[str, float]], dict[str, Any] | None],
     ) -> None:
         self._order = order
         self._caps = caps
         self._note = note
         self._arrived = arrived
+        self._held = held
+        self.began: dict[str, float] = {}
+        """When agents were first asked, by the key of their call."""
         self.facts: dict[str, ToolFacts] = dict(order.start.facts)
         self.waiting: deque[Remote] = deque()
         self.doubted: dict[str, Remote] = {}
@@ -151,10 +159,15 @@ class Outside:
 
     async def _call(self, command: Remote) -> None:
         key, tool, may_rerun = command.key, _tool_of(command), self._may_rerun(command)
+        talk = talk_of(command)
+        if talk:
+            self.began.setdefault(talk, workflow.now().timestamp())
+        held = self._held(command, self.began)
+        args: list[Any] = [self._order.run_id, command_to_json(command), self._facts_for((tool,))]
         try:
             outcome = await workflow.execute_activity(
                 CARRY_OUT,
-                args=[self._order.run_id, command_to_json(command), self._facts_for((tool,))],
+                args=args if held is None else [*args, held],
                 activity_id=key,
                 task_queue=self._order.queue + (TOOLS if isinstance(command, CallTool | Probe) else MODELS),
                 start_to_close_timeout=_LONGEST_CALL,
@@ -184,7 +197,7 @@ class Outside:
         return facts_to_json({tool: self.facts[tool] for tool in tools if tool in self.facts})
 
     async def _sleep(self, key: str, seconds: float) -> None:
-        await workflow.sleep(seconds, summary=key)
+        await nap(seconds, summary=key)
         del self.due[key]
         self._arrived.append(TimerFired(key))
 

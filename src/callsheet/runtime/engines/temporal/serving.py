@@ -20,7 +20,9 @@ from callsheet.runtime.engines.temporal.calls import Calls
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.orders import MODELS, TOOLS
+from callsheet.runtime.engines.temporal.rules import OpenLabels
 from callsheet.runtime.gateway import Ports
+from callsheet.store.labels import LabelStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,23 @@ class Duties:
     models: bool = True
     calls: int = 100
     drain: float = 10.0
+    secrets: tuple[str, ...] = ()
+    """Variables of this process's environment that runs may name as secrets."""
 
 
 async def serve(
-    client: Client, ports: Ports, claims: ClaimCheck, duties: Duties, on_ready: Callable[[], None]
+    client: Client,
+    ports: Ports,
+    claims: ClaimCheck,
+    duties: Duties,
+    on_ready: Callable[[], None],
+    labels: OpenLabels = LabelStore.in_memory,
 ) -> None:
-    """Work until this is cancelled. Raises RuntimeError where the server refuses the worker for good."""
-    calls = Calls(ports, claims)
+    """Work until this is cancelled, with the `labels` of files and facts for runs under a policy.
+
+    Raises RuntimeError where the server refuses the worker for good.
+    """
+    calls = Calls(ports, claims, labels, duties.secrets)
     drain = timedelta(seconds=duties.drain)
     workers: list[Worker] = []
     if duties.plans:

@@ -45,7 +45,7 @@ def command_to_json(command: Remote) -> Data:
         case CallModel() | RunAgent():
             return {**command._asdict(), "kind": kind}
         case AgentTurn(label=label, allowed=allowed, turns=turns):
-            told = {**allowed._asdict(), "arguments": _patterns(allowed)}
+            told = allowance_to_json(allowed)
             said = [_turn_to_json(turn) for turn in turns]
             return {
                 **command._asdict(), "kind": kind, "label": _label(label), "allowed": told, "turns": said
@@ -84,6 +84,22 @@ def outcome_from_json(data: Mapping[str, Any]) -> Event:
     if event is None:
         raise ValueError(f"{data['type']} is no outcome")
     return event
+
+
+def allowance_to_json(allowed: Allowance) -> Data:
+    """The data of what an agent may do."""
+    return {**allowed._asdict(), "arguments": _patterns(allowed)}
+
+
+def allowance_from_json(told: Mapping[str, Any]) -> Allowance:
+    """What data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+    allowed: Data = dict(told)
+    allowed["tools"] = tuple(allowed["tools"])
+    allowed["arguments"] = {
+        tool: {name: tuple(each) for name, each in named.items()}
+        for tool, named in cast("dict[str, dict[str, list[str]]]", allowed["arguments"]).items()
+    }
+    return Allowance(**allowed)
 
 
 def _label(label: Label | None) -> str | None:
@@ -138,12 +154,6 @@ def _read_tool(told: Data) -> CallTool:
 
 
 def _read_turn(told: Data) -> AgentTurn:
-    allowed: Data = dict(told["allowed"])
-    allowed["tools"] = tuple(allowed["tools"])
-    allowed["arguments"] = {
-        tool: {name: tuple(each) for name, each in named.items()}
-        for tool, named in cast("dict[str, dict[str, list[str]]]", allowed["arguments"]).items()
-    }
     turns = tuple(
         Turn(
             turn["answer"],
@@ -152,7 +162,11 @@ def _read_turn(told: Data) -> AgentTurn:
         )
         for turn in told["turns"]
     )
-    own: Data = {"allowed": Allowance(**allowed), "turns": turns, "label": _read_label(told["label"])}
+    own: Data = {
+        "allowed": allowance_from_json(told["allowed"]),
+        "turns": turns,
+        "label": _read_label(told["label"]),
+    }
     return AgentTurn(**{**told, **own})
 
 

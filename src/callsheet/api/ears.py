@@ -1,0 +1,62 @@
+"""Who follows a run: a stream of its events, and what became of its steps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from callsheet.api.steps import StepLog
+from callsheet.api.stream import EventStream
+from callsheet.ir import Plan as Steps
+from callsheet.machine import Compile
+from callsheet.machine.progress import with_own_ids
+from callsheet.runtime.runs import Watch
+from callsheet.sealing.veiled import Hides
+from callsheet.store import EventType, Journal
+
+
+class Ears(NamedTuple):
+    """Who follows a run: a stream of its events, and what became of its steps."""
+
+    stream: EventStream | None = None
+    log: StepLog | None = None
+
+    def watching(self, watch: Watch) -> Watch:
+        """The watch, with the log following; the stream is its observer already."""
+        return watch if self.log is None else self.log.watching(watch)
+
+    def veil(self, hides: Hides) -> None:
+        """Let what they tell show none of this in its `repr`."""
+        if self.stream is not None:
+            self.stream.hides = hides
+        if self.log is not None:
+            self.log.hides = hides
+
+    def begin_from(self, plan: Steps, new_plans: list[tuple[str, Steps]]) -> None:
+        """Tell both of the plans of a run that is taken up."""
+        if self.stream is not None:
+            self.stream.begin_from(plan, new_plans)
+        if self.log is not None:
+            self.log.begin_from(plan, new_plans)
+
+    def compiled(self, command: Compile, plan: Steps) -> None:
+        """Tell both of a new plan."""
+        if command.progress is not None:
+            plan = with_own_ids(plan, command.progress.plan, command.progress.number)
+        if self.stream is not None:
+            self.stream.compiled(command.key, plan)
+        if self.log is not None:
+            self.log.compiled(plan)
+
+
+def plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Steps]]]:
+    """The plan of a run, and those that its RE-PLANs got, by the keys of their calls."""
+    info = journal.find_run(run_id)
+    if info.run_id != run_id:
+        return Steps(()), []  # there is no run of this very id, as its resumption will say
+    first = journal.plan(info.plan_hash)[0]
+    later = [
+        (row.key, journal.plan((row.body or {})["plan"])[0])
+        for row in journal.events(run_id)
+        if row.type is EventType.PLAN and row.key is not None
+    ]
+    return first, later

@@ -1,0 +1,94 @@
+"""The tools that a runtime reaches: its own, and those of MCP servers, which are opened when they are needed.
+
+In: a kit, plans. Out: a registry, and what was doubtful when the servers were opened. They stay open until
+the session ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from callsheet.api.agents import asks_for_all_tools
+from callsheet.api.kit import Kit
+from callsheet.api.reach import absent_tools, take_in
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ir import Plan as Steps
+from callsheet.ports.tools import Registry
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import McpPool, ServerStatus
+
+_log = logging.getLogger("callsheet")
+
+
+class OpenTools:
+    """The tools of a session. Servers close with `stack`; `when_opened` is called once they are open."""
+
+    def __init__(self, kit: Kit, stack: AsyncExitStack, when_opened: Callable[[], None]) -> None:
+        self.registry = Registry(kit.tools)
+        self.are_all_here = not kit.servers
+        """Whether no server is left to be opened."""
+        self.servers: tuple[ServerStatus, ...] = ()
+        """Those that are open."""
+        self._kit = kit
+        self._stack = stack
+        self._when_opened = when_opened
+        self._opening = asyncio.Lock()
+        self._pool: McpPool | None = None
+        self._doubts: tuple[Diagnostic, ...] = ()
+        """What was wrong or doubtful when the servers were opened."""
+
+    async def reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
+        """Open the servers if a tool of the plan is not here, or if no plan is given.
+
+        Gives what is doubtful about them: an error only where a tool of the plan is missing.
+        """
+        async with self._opening:
+            if not self.are_all_here and (plan is None or self._needs_servers(plan)):
+                await self._open_servers()
+        if plan is not None and absent_tools(plan, self.registry, self._kit.agents):
+            return self._doubts
+        return tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in self._doubts)
+
+    def _needs_servers(self, plan: Steps) -> bool:
+        """Whether a tool that a plan needs is not here, or its agents may call whatever there is."""
+        rules = self._kit.agents
+        return bool(absent_tools(plan, self.registry, rules)) or asks_for_all_tools(plan, rules)
+
+    async def _open_servers(self) -> None:
+        from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
+
+        sink = folder_sink(self._kit.files)
+        pool = McpPool(self._kit.servers, blob_sink=sink, pins=self._kit.pins, logins=login_file())
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(pool)
+            self._doubts = await pool.connect(keep_going=True)
+            for tool, alias in pool.tools():
+                take_in(self.registry, tool, alias)
+            self._stack.push_async_exit(opened.pop_all())
+        self._pool = pool
+        self.servers = tuple(pool.status())
+        self.are_all_here = True
+        self._when_opened()
+        for doubt in (d for d in self._doubts if d.severity is not Severity.HINT):
+            _log.warning("%s: %s", doubt.code, doubt.message)
+
+    def credentials(self) -> Known:
+        """The credentials that were configured for the servers, and those of the environment."""
+        found = [*in_environment(os.environ)]
+        if self._kit.servers:
+            from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
+
+            found += credentials_of(self._kit.servers)
+        if self._pool is not None:
+            found += self._pool.secrets()
+        return configured(found)

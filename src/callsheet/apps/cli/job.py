@@ -1,0 +1,249 @@
+"""A run that is about to begin: its plan is checked on the tools that are there, proved, and launched.
+
+In: a job, all that the command line says. Out: an exit status; how the run stands is printed. What is
+needed to open the same tools again is kept with the run, so that `resume` needs no options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_diagnostics, say
+from callsheet.apps.cli.progress import Progress
+from callsheet.apps.operations.library import changed_tools, other_tools
+from callsheet.apps.operations.reading import PlanText
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
+from callsheet.ir import Order, Plan
+
+if TYPE_CHECKING:
+    from callsheet.apps.models import Asked
+    from callsheet.apps.session import Setup, Toolbox
+    from callsheet.apps.veil import Veil
+    from callsheet.machine.limits import Limits
+    from callsheet.policy.model import Policy
+    from callsheet.runtime.doubt import RunOutcome
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
+    from callsheet.runtime.runs import Launch
+    from callsheet.store.journal import Journal
+
+_FIRST_SIGHT = "TOL022"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run that is about to begin. `journal` is None where nothing is to be recorded."""
+
+    text: PlanText
+    plan: Plan
+    inputs: dict[str, Any]
+    setup: Setup
+    limits: Limits
+    run_id: str
+    journal: Journal | None
+    progress: Progress
+    quiet: bool
+    approve: tuple[str, ...]
+    approval_timeout: dict[str, float]
+    waits: bool
+    accepts_changed_tools: bool
+    on_in_doubt: str
+    policy: Policy | None
+    approved: tuple[str, ...]
+    secrets: dict[str, str]
+    """The inputs that are secret, which `inputs` has as well."""
+    veil: Veil
+    engine: TemporalSettings | None
+    """Where the run is carried out, None for here."""
+    detaches: bool
+    named: Mapping[str, str]
+    """Variables of the environment of workers elsewhere by the text in their place."""
+
+
+def canonical_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of tools as plans have them, each once."""
+    from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
+
+    return tuple(dict.fromkeys(map(canonical_tool_name, names)))
+
+
+def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
+    """Check the plan on the tools that are there, run it, and tell how it stands; gives the exit status."""
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
+    from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
+
+    try:
+        with job.veil.over_prints(), job.progress:
+            outcome, diagnostics = run_to_end(_run(job))
+    except KeyboardInterrupt as stop:
+        return options.interrupted(stop, _recorded(job), hint)
+    except JournalWriteFailed as error:
+        raise with_way_on(error, _recorded(job), hint) from error
+    except CallsheetError as error:
+        raise job.veil.error(error) from None
+    finally:
+        if job.journal is not None:
+            job.journal.close()
+    place = None if job.journal is None else job.journal.path
+    if outcome is None:
+        from callsheet.apps.cli.engines.running import detached  # noqa: PLC0415 - as above
+
+        return detached(job.run_id, hint, as_json=as_json)
+    warnings = to_json(job.veil.diagnostics(diagnostics), job.text.source)
+    reopens = job.plan.order is Order.DAG
+    outcome = job.veil.outcome(outcome)
+    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens)
+
+
+def _recorded(job: Job) -> str | None:
+    """The id of the run, if it is in the journal, or if nobody can tell."""
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
+
+    if job.journal is None:
+        return None
+    try:
+        return job.run_id if any(i.run_id == job.run_id for i in job.journal.runs(limit=100)) else None
+    except JournalError:
+        return job.run_id
+
+
+async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
+    from callsheet.apps.models import asked_by  # noqa: PLC0415 - as above
+    from callsheet.apps.session import open_toolbox  # noqa: PLC0415
+    from callsheet.runtime.asking import Respondents  # noqa: PLC0415
+    from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
+    from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
+
+    present = Respondents(waits=job.waits)
+    asked = asked_by(job.setup, job.plan, job.limits)
+    plan = None if asked.knows_all_tools(job.plan) else job.plan
+    async with open_toolbox(job.setup, plan, asked.agents) as toolbox:
+        job.veil.know(toolbox.known)
+        diagnostics = _check(job, toolbox, asked)
+        compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
+        policy = _proved(job, toolbox)
+        launch = _launch(job, toolbox, asked, policy)
+        ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
+        watch = Watch(observer=job.veil.observing(job.progress.note))
+        job.progress.begin()
+        outcome: RunOutcome | None
+        if job.engine is not None and job.journal is not None:
+            from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+
+            running.check_blind(job.plan, job.secrets)
+            outcome = await running.run_there(
+                job.plan,
+                launch,
+                job.journal,
+                job.run_id,
+                job.engine,
+                detaches=job.detaches,
+                waits=job.waits,
+                secrets=job.named,
+            )
+        elif job.journal is None:
+            result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
+            outcome = RunOutcome(job.run_id, result, usage=result.usage)
+        else:
+            outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, present)
+        job.progress.end()
+    return outcome, diagnostics
+
+
+def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
+    """Refuse a plan with errors; else print the warnings, and which servers were opened."""
+    from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
+    from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.secret_inputs import short_ones  # noqa: PLC0415 - as above
+
+    usual = set(canonical_names(job.setup.settings.approve))
+    found = (
+        *toolbox.diagnostics,
+        *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=asked.means),
+        *wrong_tools(job.plan, toolbox.registry, asked.agents),
+        *_other_tools(job, toolbox),
+        *idle_rules(job.plan, set(job.approve) - usual, _limited(job)),
+        *short_ones(job.secrets),
+    )
+    if any(d.is_error for d in found):
+        raise CallsheetError(found, job.text.source)
+    warnings = tuple(
+        d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
+    )
+    if not job.quiet:
+        print_diagnostics(job.veil.diagnostics(warnings), job.text.source)
+        if toolbox.servers:
+            names = ", ".join(server.name for server in toolbox.servers)
+            say(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
+    return warnings
+
+
+def _limited(job: Job) -> list[str]:
+    """The tools whose calls the command limits; those of the configuration are meant for other plans too."""
+    own, usual = job.limits, job.setup.settings.limits
+    named = {**own.max_calls_by_tool, **own.max_concurrency_by_tool}
+    return sorted(named.keys() - usual.max_calls_by_tool.keys() - usual.max_concurrency_by_tool.keys())
+
+
+def _other_tools(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
+    names = changed_tools(job.text, toolbox.registry)
+    return (other_tools(job.text, names, is_accepted=job.accepts_changed_tools),) if names else ()
+
+
+def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
+    """The policy on the tools that there are, once the plan has been proved; raises PolicyRefused."""
+    if job.policy is None:
+        return None
+    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
+
+    options.check_approved(job.plan, job.approved)
+    from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
+    from callsheet.runtime.rest import left_before  # noqa: PLC0415 - as above
+    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
+
+    proof = prove(
+        job.plan,
+        job.policy,
+        toolbox.registry,
+        inputs=job.inputs,
+        labels=secret_labels(job.policy, job.secrets),
+        approved=job.approved,
+        can_ask=job.journal is not None,
+        left=NOTHING_LEFT if job.journal is None else left_before(job.journal.path, job.setup.folder),
+    )
+    proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
+    proof.raise_if_refused(job.text.source)
+    if not job.quiet:
+        print_diagnostics(proof.diagnostics, job.text.source)
+    return proof.policy
+
+
+def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> Launch:
+    from callsheet.api.reach import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
+    from callsheet.apps.session import setup_of_run  # noqa: PLC0415
+    from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
+    from callsheet.runtime.runs import Launch  # noqa: PLC0415
+
+    servers = servers_of(job.plan, toolbox.registry, toolbox.servers, asked.agents) if toolbox.servers else {}
+    return Launch(
+        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), asked.agents),
+        pins=pins_of(job.plan, toolbox.registry, asked.agents),
+        inputs=job.inputs,
+        limits=job.limits,
+        source=job.text.source.text,
+        approve=job.approve,
+        approval_timeout=job.approval_timeout,
+        note={
+            "plan": job.text.source.name,
+            "setup": setup_of_run(job.setup, toolbox).to_note(),
+            **({"servers": servers} if servers else {}),
+        },
+        policy=policy,
+        verified="" if policy is None else plan_hash(job.plan),
+        secret=frozenset(job.secrets),
+    )

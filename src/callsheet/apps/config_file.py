@@ -1,0 +1,62 @@
+"""Where the user's configuration file is, and its one key that stands for a variable of the environment.
+
+`store` is read below the applications, where stores are opened, from `CALLSHEET_STORE` alone. So a process
+takes the key for that variable while it carries out a command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from callsheet.diagnostics import CallsheetError
+
+VARIABLE = "CALLSHEET_CONFIG"
+"""Names the configuration file in place of the one in the user's configuration folder."""
+_STORE = "CALLSHEET_STORE"
+
+
+def settings_path(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the configuration file is, or would be."""
+    named = (os.environ if environ is None else environ).get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
+
+    return user_config_path("callsheet", appauthor=False) / "config.toml"
+
+
+@contextmanager
+def shared_store() -> Generator[None]:
+    """The store of the configuration file, where the environment names none, until the block is left.
+
+    Raises CallsheetError (CFG016) for a file that is not TOML. What else is wrong with it, who needs it says.
+    """
+    address = None if _STORE in os.environ else _configured()
+    if address is None:
+        yield
+        return
+    os.environ[_STORE] = address
+    try:
+        yield
+    finally:
+        os.environ.pop(_STORE, None)
+
+
+def _configured() -> str | None:
+    place = settings_path()
+    try:
+        text = place.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None
+    import tomllib  # noqa: PLC0415 - only where there is a file
+
+    try:
+        address = tomllib.loads(text).get("store")
+    except tomllib.TOMLDecodeError as error:
+        raise CallsheetError.single(
+            "CFG016", f"the configuration {place}: it is not TOML: {error}"
+        ) from error
+    return address if isinstance(address, str) else None

@@ -1,0 +1,88 @@
+"""Where reading goes on after a step that could not be read, and how far its error reaches.
+
+In: a reader that has stopped in a step. Out: the reader where the next step may begin; the error covers
+what is lost with it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from callsheet.diagnostics import Diagnostic, Span
+from callsheet.frontends.ltp.words import LABELLED, NUMBERED_LINE, RECOVERY_LINE
+from callsheet.frontends.values.reader import STEP_LINE, Reader
+
+_BRACKETS = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|[()\[\]{}]|\n")
+_STRUCTURE = re.compile(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
+
+
+def recover(reader: Reader, start: int, said: int) -> None:
+    """Go to the place where reading goes on after an error in the step that begins at `start`.
+
+    `said` is how many diagnostics there were before that step.
+    """
+    text = reader.text
+    error = reader.diagnostics[-1]
+    depth, reader.depth = reader.depth, 0
+    at = max(reader.pos, start + 1)
+    line = reader.line_start(at)
+    if line > start and RECOVERY_LINE.match(text, line):
+        reader.pos = line
+        _end_before(reader, line, error, said)
+    elif error.code == "LTP020":
+        has_id = LABELLED.match(text, start) is not None
+        found = (STEP_LINE if has_id else RECOVERY_LINE).search(text, reader.line_end(at))
+        reader.pos = len(text) if found is None else found.start()
+        if has_id:
+            reader.pos = _before_structure(reader, at, reader.pos)
+    else:
+        reader.pos = _end_of_brackets(text, at, depth)
+    _cover(reader, error, said)
+
+
+def _end_before(reader: Reader, line: int, error: Diagnostic, said: int) -> None:
+    """Of a step that ran on into the line of the next one, say where it should have ended."""
+    span = error.span
+    if span is None or span.start < line or len(reader.diagnostics) <= said:
+        return
+    end = line
+    while reader.text[end - 1] in " \t\r\n":
+        end -= 1
+    message = "the step goes on behind this, where the next one begins"
+    help_ = "close its brackets and quotes on this line"
+    reader.diagnostics[-1] = Diagnostic("LTP021", error.severity, message, Span(end, end), help_)
+
+
+def _before_structure(reader: Reader, at: int, end: int) -> int:
+    """The first line between the two that can only be structure: PLAN_END or a lone brace."""
+    found = _STRUCTURE.search(reader.text, reader.line_end(at), end)
+    return end if found is None else found.start()
+
+
+def _end_of_brackets(text: str, at: int, depth: int) -> int:
+    """The end of the line on which the brackets open at `at` close, or the next step before."""
+    for match in _BRACKETS.finditer(text, at):
+        mark = match[0]
+        if mark == "\n":
+            if depth <= 0:
+                return match.start()
+            if RECOVERY_LINE.match(text, match.end()) or NUMBERED_LINE.match(text, match.end()):
+                return match.end()
+        elif mark in "([{":
+            depth += 1
+        elif mark in ")]}":
+            depth -= 1
+    return len(text)
+
+
+def _cover(reader: Reader, error: Diagnostic, said: int) -> None:
+    """Let the error's span reach over the further lines that are lost with it."""
+    text, span = reader.text, error.span
+    if span is None or len(reader.diagnostics) <= said:
+        return
+    end = reader.pos
+    while end > span.end and text[end - 1] in " \t\r\n":
+        end -= 1
+    if "\n" in text[span.start : end]:
+        reader.diagnostics[-1] = replace(error, span=Span(span.start, end))

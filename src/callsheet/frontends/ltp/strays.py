@@ -1,0 +1,39 @@
+"""Lines inside a plan that are no steps: what is said of them, and what was probably meant."""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.diagnostics import Span, did_you_mean
+from callsheet.frontends.ltp.words import CONTROL, CONTROL_SPELLINGS
+from callsheet.frontends.values.reader import Reader, shown
+
+_ELSE = re.compile(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
+_WORD = re.compile(r"@?([A-Za-z_][A-Za-z0-9_-]*)([ \t]*\()?")
+_ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
+
+
+def say_stray(reader: Reader, span: Span, line: str) -> None:
+    """Report a line that is not a step (LTP002), or that the language has no ELSE (LTP015)."""
+    if _ELSE.match(line):
+        way_out = "write a step with the opposite condition: ?IF (NOT (…)) THEN …"
+        reader.error("LTP015", "the language has no ELSE", *span, help=way_out)
+        return
+    reader.error("LTP002", f"this line is not a step: {shown(line)}", *span, help=_meant(line))
+
+
+def _meant(line: str) -> str:
+    word = _WORD.match(line)
+    if _ELSEWHERE.match(line):
+        return "a step stands on one line: join this to the line above"
+    if word is not None and (control := CONTROL_SPELLINGS.get(word[1].upper())) is not None:
+        return f"write {'GOTO S5' if control == 'GOTO' else f'{CONTROL[control]} (values)'}"
+    if word is not None and word[2] is not None:
+        return f"did you mean @{word[1].upper()} (…)? A call begins with @"
+    near = did_you_mean(
+        line.split("(", maxsplit=1)[0].split(" ", maxsplit=1)[0],
+        ("TERMINATE", "RESPOND", "GOTO", "RE-PLAN"),
+    )
+    return (
+        f"did you mean {near[0]}?" if near else "write S1: @TOOL (arguments) > $result, or # before a comment"
+    )

@@ -1,0 +1,45 @@
+"""Whether a plan has written a file anew on every way to a step that reads it: what was there before is gone.
+
+In: a plan made ready, the number of a step. Out: yes or no. A write that fails changes nothing; what is read
+then has its own label, which is known when it is read.
+"""
+
+from __future__ import annotations
+
+from callsheet.ir import Call, Order
+from callsheet.passes.verify.places import ALL_FILES, SOME_FILE
+from callsheet.passes.verify.standing import AT_THE_START
+from callsheet.passes.verify.subject import Subject
+from callsheet.policy.builtins import fold
+
+
+def reads_its_own(subject: Subject, number: int) -> bool:
+    """Whether the file that a step reads is one that the plan has written before, whichever way it came."""
+    if subject.plan.order is Order.DAG or subject.standing is not AT_THE_START:
+        return False
+    places = [place for place in subject.accesses[number].reads if place != SOME_FILE]
+    if len(places) != 1 or places[0] == ALL_FILES or not places[0].startswith("file:"):
+        return False
+    flow, place = subject.flow, places[0]
+    group = flow.group_end[number]
+    seen = bytearray(len(flow.successors))
+    stack = [flow.entry]
+    while stack:
+        node = stack.pop()
+        if node == number:
+            return False
+        if seen[node] or (
+            node < flow.end and _writes(subject, node, place) and flow.group_end[node] != group
+        ):
+            continue
+        seen[node] = 1
+        stack += flow.successors[node]
+    return True
+
+
+def _writes(subject: Subject, number: int, place: str) -> bool:
+    """Whether a step puts a whole new file into this place, if it is come to."""
+    step = subject.plan.steps[number]
+    if step.condition is not None or step.foreach is not None or not isinstance(step.action, Call):
+        return False
+    return fold(step.action.tool) == "WRITE_FILE" and place in subject.accesses[number].writes

@@ -1,0 +1,108 @@
+"""Whether what a call gives may be an address that carries private data: repeated, or put together by it.
+
+In: a call as far as it is known, what is known of its tool, the label of what it gives. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from urllib.parse import unquote
+
+from callsheet.ir.labels import Label
+from callsheet.policy.builtins import BUILTINS, Traits, fold
+from callsheet.policy.calls import CallView
+from callsheet.policy.links import hosts_named, images
+from callsheet.policy.rules.answers import links_data
+from callsheet.policy.rules.base import Setting, flowing, of_name, own_texts
+
+_JOINING = re.compile(r"\b(?:join|replace|replace_pattern|format_date)\s*\(")
+"""The functions of queries that put texts of their own around data."""
+_TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|"(?:\\.|[^"\\])*"|\w+|[=!<>]=|\S""", re.S)
+_COMPARISONS = frozenset({"==", "!=", "<=", ">=", "<", ">"})
+_TESTS = frozenset({"starts_with", "ends_with", "contains"})
+"""The functions of queries that only tell whether a text is there."""
+_HOST = re.compile(r"\A\s*[A-Za-z][A-Za-z0-9+.-]*:[/\\]*[^/\\?#]*")
+_CLOSED = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://[^\s{}%<>]*[^\s{}%<>=?&#]\s*")
+
+
+def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: Label) -> bool:
+    """Whether what a call gives, of data of this label, may be an address that carries private data.
+
+    A tool may repeat what it is given; one that `composes` may make anything of it, and of what it knows.
+    """
+    if traits is not None and traits.no_echo:
+        return False
+    if links_data(setting, beyond_host(call, traits)):
+        return True
+    if not (traits is None or traits.composes or puts_together(call)):
+        return False
+    own = list(_own_texts(call))
+    if flowing(call).is_public and fold(call.tool) not in BUILTINS:
+        own = [text for text in own if not _CLOSED.fullmatch(text)]
+    if any(images(text) for text in own):
+        return True
+    named = [host for text in own for host in hosts_named(text)]
+    return any(host is None or not label.may_reach(setting.audiences.of_host(host)) for host in named)
+
+
+def beyond_host(call: CallView, traits: Traits | None) -> CallView:
+    """The call with what its address says behind the host, which gets all of it: as the page may repeat it.
+
+    >>> from callsheet.policy.calls import Argument
+    >>> address = Argument("url", ("https://c.example/?to=https%3A//", "d.example"))
+    >>> beyond_host(CallView("S1", "FETCH_PAGE", (address,)), BUILTINS["FETCH_PAGE"]).arguments[0].text
+    '/?to=https://d.example'
+    """
+    if traits is None or traits.address is None:
+        return call
+    argument = of_name(call, traits.address)
+    if argument is None or argument.items:
+        return call
+    parts = [unquote(p) if isinstance(p, str) else p._replace(text="x") for p in argument.parts]
+    if parts and isinstance(parts[0], str):
+        parts[0] = _HOST.sub("", parts[0])
+    shown = argument._replace(parts=tuple(parts))
+    return call._replace(arguments=tuple(shown if a is argument else a for a in call.arguments))
+
+
+def puts_together(call: CallView) -> bool:
+    """Whether a query makes one text of its data and of texts of its own."""
+    query = of_name(call, "query") if call.tool == "SELECT" else None
+    return query is not None and (query.text is None or _JOINING.search(query.text) is not None)
+
+
+def _own_texts(call: CallView) -> Iterator[str]:
+    """What the plan itself says in a call, as far as it may come out of it."""
+    query = of_name(call, "query") if call.tool == "SELECT" else None
+    for argument in call.arguments:
+        text = argument.text if argument is query else None
+        if text is not None:
+            yield texts_given(text)
+        else:
+            yield from own_texts(argument)
+
+
+@lru_cache(maxsize=256)
+def texts_given(query: str) -> str:
+    """A query without the texts that it only compares with.
+
+    >>> texts_given("join(', ', [?starts_with(url, 'https://c.example/')].url)")
+    "join ( ', ' , [ ? starts_with ( url , ) ] . url )"
+    """
+    tokens = _TOKEN.findall(query)
+    opened: list[str] = []
+    kept: list[str] = []
+    for at, token in enumerate(tokens):
+        before = tokens[at - 1] if at else ""
+        after = tokens[at + 1] if at + 1 < len(tokens) else ""
+        if token == "(":
+            opened.append(before)
+        elif token == ")" and opened:
+            opened.pop()
+        is_tested = bool(opened) and opened[-1] in _TESTS and (before, after) == (",", ")")
+        is_compared = before in _COMPARISONS or after in _COMPARISONS
+        if token[0] not in "'`" or not (is_tested or is_compared):
+            kept.append(token)
+    return " ".join(kept)

@@ -1,0 +1,79 @@
+"""A graph that has failed, taken up again: a new history that begins with all that has happened.
+
+In: what happened, as rows, and other limits where some were given. Out: the machine as it was when it
+failed, told to go on, with the commands that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+from callsheet.machine import (
+    Command,
+    Event,
+    Limits,
+    LimitsChanged,
+    Machine,
+    PlanCompiled,
+    Reopened,
+    Started,
+    ToolFacts,
+)
+from callsheet.runtime.engines.temporal.happenings import Row, event_in
+from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.store.events import EventType
+from callsheet.store.replay import begin
+
+
+class Again(NamedTuple):
+    """What has happened in a run that failed, and the limits with which it goes on, None for its own."""
+
+    rows: Sequence[Row]
+    limits: Limits | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        return {"rows": list(self.rows), "limits": None if self.limits is None else self.limits.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+        limits = data["limits"]
+        return cls(data["rows"], None if limits is None else Limits.from_json(limits))
+
+    @property
+    def worked(self) -> float:
+        """The seconds that the run has been worked on."""
+        ends = [row["body"] for row in self.rows if row["type"] == EventType.END]
+        return float(ends[-1]["usage"]["seconds"]) if ends else 0.0
+
+
+class Refolded(NamedTuple):
+    """A machine that goes on: what it was told for that, what it asks for, and what is known of its tools."""
+
+    machine: Machine
+    told: tuple[Event, ...]
+    commands: list[Command]
+    facts: dict[str, ToolFacts]
+    plan_facts: dict[str, ToolFacts]
+
+
+def refold(order: Order, again: Again) -> Refolded:
+    """The machine that has seen all that happened, told to go on."""
+    machine = begin(order.plan, order.start).machine
+    machine.feed(Started(order.start.inputs))
+    facts, plan_facts = dict(order.start.facts), dict[str, ToolFacts]()
+    for row in again.rows:
+        event = event_in(row)
+        if event is None:
+            continue
+        machine.feed(event)
+        if isinstance(event, PlanCompiled):
+            plan_facts = dict(event.facts)
+            facts |= plan_facts
+    told: tuple[Event, ...] = (Reopened(),)
+    if again.limits is not None and again.limits != machine.limits:
+        told = (LimitsChanged(again.limits), *told)
+    commands = [command for event in told for command in machine.feed(event)]
+    return Refolded(machine, told, commands, facts, plan_facts)

@@ -1,0 +1,59 @@
+"""The rules of runs under a policy, as a worker keeps them: policies by their hash, labels where they lie.
+
+In: what a call is held to. Out: a gateway that holds it to that. A policy that cannot be fetched for a
+while is fetched again: the call waits, and is not made without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from callsheet.machine import ToolFacts
+from callsheet.policy.canon import policy_from_json
+from callsheet.policy.model import Policy
+from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.held import Held
+from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.guard import Guard, GuardedGateway
+from callsheet.runtime.tokens import NO_TASKS, Tasks
+from callsheet.store.blobs import BlobMissing
+from callsheet.store.labels import LabelStore
+
+OpenLabels: TypeAlias = "Callable[[], LabelStore]"
+"""Opens the labels of files and facts; raises CallsheetError."""
+_PAUSE = 1.0
+_log = logging.getLogger("callsheet")
+
+
+class Rules:
+    """The policies and the labels of one worker; for the thread of its loop."""
+
+    def __init__(self, claims: ClaimCheck, labels: OpenLabels) -> None:
+        self._claims = claims
+        self._open = labels
+        self._labels: LabelStore | None = None
+        self._policies: dict[str, Policy] = {}
+
+    async def gateway(self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts], held: Held) -> Gateway:
+        """The way out for a call that is held to this; raises CallsheetError where labels cannot be kept."""
+        if not held.rules:
+            return Gateway(ports, run_id, facts)
+        policy = await self._policy(held.rules)
+        if self._labels is None:
+            self._labels = self._open()
+        began, task = held.began, held.task
+        tasks = NO_TASKS if task is None else Tasks({held.talk: task}, lambda _: began)
+        return GuardedGateway(ports, run_id, Guard(policy, held.plan, self._labels, tasks=tasks), facts)
+
+    async def _policy(self, name: str) -> Policy:
+        while name not in self._policies:
+            try:
+                self._policies[name] = policy_from_json(json.loads(await self._claims.fetch(name)))
+            except (BlobMissing, OSError) as error:
+                _log.warning("a policy cannot be fetched: %s; it is tried again", error)
+                await asyncio.sleep(_PAUSE)
+        return self._policies[name]

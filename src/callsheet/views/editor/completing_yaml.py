@@ -1,0 +1,180 @@
+"""What could be written at a place of a YAML plan: fields, tools, arguments, indexes, references.
+
+In: a document, an offset, what is known. Out: proposals. Columns up to the cursor tell where it stands, so
+that the text need not be YAML yet. In braces on one line nothing but references is proposed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from callsheet.frontends.values.reader import NAME
+from callsheet.views.editor.completing_dag import Frame, Named, Place, fitting
+from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.knowledge import Knowledge
+from callsheet.views.editor.proposing import Proposal
+
+_ENTRY = re.compile(rf"""(["']?)({NAME})\1[ ]*:(?:[ ]+|$)(.*)""")
+_DASH = re.compile(r"-(?:[ ]+|$)")
+_WORD = re.compile(r"""["']?[\w.-]*\Z""")
+_BLOCK = re.compile(r"[|>][+-]?[0-9]?[ ]*(#.*)?$")
+
+
+class _Open(NamedTuple):
+    """What stands open at a column: a mapping or a list."""
+
+    column: int
+    frame: Frame
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What stands open after the lines so far, and the fields in them: the one around, name, value."""
+
+    opened: list[_Open] = field(default_factory=list[_Open])
+    entries: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    block: int | None = None
+    """The column of the field whose text goes on over lines of its own."""
+
+    def line(self, line: str) -> None:
+        """Read a whole line."""
+        column = len(line) - len(line.lstrip(" "))
+        said = line[column:]
+        if not said or said.startswith("#"):
+            return
+        if self.block is not None and column > self.block:
+            return
+        self.block = None
+        inner, said = self.dashes(column, said)
+        found = _ENTRY.match(said)
+        if found is None:
+            return
+        frame = self.mapping(inner)
+        value = found[3].strip()
+        outer = self.opened[-2].frame.key if len(self.opened) > 1 else ""
+        frame.key = found[2]
+        frame.texts[found[2]] = _plain(value)
+        self.entries.append((outer, found[2], _plain(value)))
+        if _BLOCK.match(value):
+            self.block = inner
+
+    def dashes(self, column: int, said: str) -> tuple[int, str]:
+        """Open a list for each dash that begins a line; gives the column and the text behind them."""
+        while dash := _DASH.match(said):
+            self._close(column + 1)
+            if not self._is_list_at(column):
+                self.opened.append(_Open(column, Frame("[")))
+            column, said = column + dash.end(), said[dash.end() :]
+        return column, said
+
+    def mapping(self, column: int) -> Frame:
+        """The mapping whose names stand in this column, opened where it is not."""
+        self._close(column + 1)
+        if self._is_list_at(column):
+            self.opened.pop()
+        if not self.opened or self.opened[-1].column != column:
+            self.opened.append(_Open(column, Frame("{")))
+        return self.opened[-1].frame
+
+    def _is_list_at(self, column: int) -> bool:
+        return bool(self.opened) and self.opened[-1].column == column and self.opened[-1].frame.mark == "["
+
+    def _close(self, column: int) -> None:
+        while self.opened and self.opened[-1].column >= column:
+            self.opened.pop()
+
+
+def yaml_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
+    """What could be written at an offset of a YAML plan.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> from callsheet.views.editor.knowledge import NOTHING
+    >>> document = open_document("steps:\n  - index: one\n  - index: two\n    depends_on: [")
+    >>> [p.label for p in yaml_proposals(document, len(document.text), NOTHING)]
+    ['one']
+    """
+    text = document.text
+    if not text.strip():
+        return ()
+    place = _place(text[:offset])
+    if place is None:
+        return ()
+    whole = _read(text.split("\n"))
+    indexes = [value for _, name, value in whole.entries if name == "index"]
+    given = [name for outer, name, _ in whole.entries if outer == "variables"]
+    results = [value for _, name, value in whole.entries if name == "result_variable"]
+    named = Named(indexes, [name for name in (*given, *results, *document.inputs) if name])
+    found = fitting(place, offset, known, named)
+    if not place.frames[-1].is_key:
+        return tuple(found)
+    return tuple(replace(each, insert=f"{each.label}: ") for each in found)
+
+
+def _read(lines: list[str]) -> _Reading:
+    reading = _Reading()
+    for line in lines:
+        reading.line(line)
+    return reading
+
+
+def _place(before: str) -> Place | None:
+    """Where a text that is cut off ends; None where nothing is known of it."""
+    *lines, last = before.split("\n")
+    reading = _read(lines)
+    column = len(last) - len(last.lstrip(" "))
+    said = last[column:]
+    if reading.block is not None and column > reading.block:
+        return _value(reading, said)
+    inner, rest = reading.dashes(column, said)
+    entry = _ENTRY.match(rest)
+    if entry is not None:
+        reading.mapping(inner).key = entry[2]
+        return _value(reading, entry[3])
+    if not _WORD.match(rest):
+        return None
+    if inner > column and _field_of_list(reading) == "depends_on":
+        return Place(_frames(reading), _typed(rest))
+    if inner > column and _field_of_list(reading) != "steps":
+        return None
+    return _key(reading, inner, rest)
+
+
+def _key(reading: _Reading, column: int, typed: str) -> Place | None:
+    """The name of a field, in a mapping that is there or that begins here."""
+    frame = reading.mapping(column)
+    outer = reading.opened[-2].frame if len(reading.opened) > 1 else None
+    if not frame.texts and outer is not None and outer.mark == "{" and outer.texts.get(outer.key):
+        return None  # the field before has its value
+    frame.key = ""
+    return Place(_frames(reading), _typed(typed))
+
+
+def _value(reading: _Reading, said: str) -> Place | None:
+    """The value of the field that was named last."""
+    frames = _frames(reading)
+    frames[-1].awaits_key = False
+    if said.startswith("["):
+        item = re.split(r"[\[,][ ]*", said)[-1]
+        return None if "]" in said else Place((*frames, Frame("[")), _typed(item))
+    if said.startswith("{") and not said.rpartition("$")[2].startswith("{"):
+        return None
+    return Place(frames, _typed(said))
+
+
+def _typed(said: str) -> str | None:
+    """What is written of a text so far, without the quote that begins it; None where nothing is."""
+    return said[1:] if said[:1] in ("'", '"') and said else said or None
+
+
+def _plain(value: str) -> str:
+    return value.partition(" #")[0].strip().strip("\"'")
+
+
+def _frames(reading: _Reading) -> tuple[Frame, ...]:
+    return tuple(each.frame for each in reading.opened)
+
+
+def _field_of_list(reading: _Reading) -> str:
+    return reading.opened[-2].frame.key if len(reading.opened) > 1 else ""

@@ -1,0 +1,44 @@
+"""Tools for tests of servers and hosts: some wait until a file is there, so that runs are met under way."""
+
+TOOLS = '''
+import asyncio
+from pathlib import Path
+
+from callsheet import tool
+
+@tool(effect="read")
+def add(a: int, b: int = 1) -> int:
+    """The sum of two numbers."""
+    return a + b
+
+@tool(effect="read")
+async def hold(name: str) -> str:
+    """Waits until a file is there."""
+    Path(name + ".began").touch()
+    while not Path(name).exists():
+        await asyncio.sleep(0.01)
+    return name
+
+@tool
+async def write(name: str) -> str:
+    """As hold, and may have changed something."""
+    Path(name + ".began").touch()
+    while not Path(name).exists():
+        await asyncio.sleep(0.01)
+    return name
+
+@tool(effect="read")
+def die() -> str:
+    """Ends its process, unless a file says that all is calm."""
+    import os
+    if not Path("calm").exists():
+        os._exit(77)
+    return "alive"
+
+@tool
+def note(line: str) -> str:
+    """Adds a line to a file."""
+    with open("notes.txt", "a") as file:
+        file.write(line + "\\n")
+    return line
+'''

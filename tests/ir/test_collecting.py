@@ -1,0 +1,47 @@
+"""The collector rests while much is built, and what it costs does not depend on what else is alive."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
+
+from callsheet.ir.collecting import collector_rests
+
+
+@pytest.fixture(autouse=True)
+def _collecting() -> Iterator[None]:
+    assert gc.isenabled()
+    yield
+    gc.unfreeze()
+    assert gc.isenabled()
+
+
+def test_nothing_is_collected_meanwhile() -> None:
+    with collector_rests(True):
+        assert not gc.isenabled()
+
+
+def test_what_was_much_is_old_afterwards() -> None:
+    with collector_rests(True):
+        kept = [[number] for number in range(200_000)]
+        assert gc.get_count()[0] >= len(kept)
+    assert gc.get_count()[0] < 1_000
+    assert gc.get_freeze_count() == 0
+
+
+def test_little_asks_nothing_that_takes_as_long_as_there_are_objects() -> None:
+    with patch("gc.get_freeze_count") as asked, collector_rests(True):
+        pass
+    asked.assert_not_called()
+
+
+def test_what_somebody_froze_stays_frozen() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with collector_rests(True):
+        kept = [[number] for number in range(200_000)]
+    assert len(kept) == 200_000
+    assert gc.get_freeze_count() > frozen // 2

@@ -1,0 +1,68 @@
+"""What earlier runs have left in files counts in the proof, unless the plan writes the file anew before."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conformance.security import policy_of
+
+from callsheet.frontends.ltp import parse
+from callsheet.ir.labels import Label, read_label
+from callsheet.passes.verify import Left, Verdict, verify
+
+SECRET = Left(files={"docs/a.md": read_label("U/secret")})
+READ = '@READ_FILE (path="docs/./a.md") > $a'
+WRITE = '@WRITE_FILE (path="docs/a.md", content="fresh") > $w'
+SEARCH = "@WEB_SEARCH (query=$a) > $r"
+
+
+def proved(*steps: str, left: Left = SECRET) -> Verdict:
+    lines = [f"S{number}: {step}" for number, step in enumerate(steps, 1)]
+    plan = parse("\n".join([*lines, f'S{len(lines) + 1}: @RESPOND ("done")'])).require()
+    return verify(plan, policy_of({}), left=left)
+
+
+def test_a_public_file_in_which_a_run_has_left_a_secret_is_secret() -> None:
+    assert proved(READ, SEARCH, left=Left()).ok
+    (found,) = proved(READ, SEARCH).violations
+    assert (found.step, found.flow[0]) == ("S2", "S1 $a")
+    assert "an earlier run has left" in (found.help or "")
+
+
+def test_data_of_the_plan_itself_is_not_said_to_be_left_by_a_run() -> None:
+    (found,) = proved('@READ_FILE (path="notes.txt") > $a', SEARCH).violations
+    assert "earlier run" not in (found.help or "")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (WRITE, READ, SEARCH),
+        ('@CALC ("1") > $n', "?IF ($n == 1) THEN GOTO S4", WRITE, WRITE, READ, SEARCH),
+    ],
+)
+def test_what_the_plan_writes_anew_on_every_way_is_what_it_reads(steps: tuple[str, ...]) -> None:
+    assert proved(*steps).ok
+
+
+def test_a_write_beside_the_read_does_not_come_before_it() -> None:
+    text = f"PLAN_START\n@PARALLEL {{\nS1: {WRITE}\nS2: {READ}\n}}\nS3: {SEARCH}\nPLAN_END"
+    assert not verify(parse(text).require(), policy_of({}), left=SECRET).ok
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (READ, WRITE, SEARCH),
+        (f"?IF (IS_EMPTY($x)) THEN {WRITE}", READ, SEARCH),
+        ("?IF (IS_EMPTY($x)) THEN GOTO S3", WRITE, READ, SEARCH),
+        ('@WRITE_FILE (path="docs/b.md", content="fresh") > $w', READ, SEARCH),
+        ('@EDIT_FILE (path="docs/a.md", old="x", new="y") > $w', READ, SEARCH),
+        (WRITE, '@SEARCH_FILES (pattern="x", path="docs") > $a', SEARCH),
+    ],
+)
+def test_what_may_still_be_there_counts(steps: tuple[str, ...]) -> None:
+    assert not proved(*steps).ok
+
+
+def test_what_code_may_have_written_anywhere_counts_everywhere() -> None:
+    assert not proved(READ, SEARCH, left=Left(anywhere=Label(True, frozenset()))).ok

