@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+import callsheet
 from callsheet.apps.cli import options
 from callsheet.apps.cli.engines.choice import TEMPORAL, Whereabouts, require_extra, whereabouts
 from callsheet.apps.cli.exits import Exit
@@ -19,6 +20,40 @@ if TYPE_CHECKING:
     from callsheet.runtime.engines.temporal.serving import Duties
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.store.labels import LabelStore
+
+
+class Version(NamedTuple):
+    """Of which version of a deployment a worker is, and whether new runs go to it; empty for none."""
+
+    deployment: str
+    build: str
+    is_current: bool
+
+
+def _versioned(deployment: str, build: str, is_current: bool) -> Version:
+    if (build or is_current) and not deployment:
+        raise click.UsageError("--build and --current are about a deployment: add --deployment")
+    if "." in deployment:
+        raise click.BadParameter("it is a name without dots", param_hint="'--deployment'")
+    return Version(deployment, build, is_current)
+
+
+_version = options.folded(
+    "version",
+    _versioned,
+    deployment=click.option(
+        "--deployment",
+        default="",
+        metavar="NAME",
+        help="The worker is of a version of this deployment: runs stay with the version that began them.",
+    ),
+    build=click.option(
+        "--build", default="", metavar="ID", help="Which version it is; default: the release of callsheet."
+    ),
+    is_current=click.option(
+        "--current", "is_current", is_flag=True, help="New runs go to this version from now on."
+    ),
+)
 
 
 @click.command()
@@ -58,15 +93,18 @@ if TYPE_CHECKING:
     metavar="VARIABLE",
     help="A variable of this environment that runs may name as a secret; may be repeated.",
 )
+@_version
 @options.tool_sources
 @click.option("--json", "as_json", is_flag=True, help="Print what it serves as a JSON object.")
-def worker(
+def worker(  # noqa: PLR0913 - an argument for each option
+    *,
     engine: str,
     whereabouts: Whereabouts,
     serves: tuple[str, ...],
     calls: int,
     drain: float,
     secrets: tuple[str, ...],
+    version: Version,
     setup: Setup,
     as_json: bool,
 ) -> int:
@@ -79,6 +117,7 @@ def worker(
     require_extra()
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
     from callsheet.runtime.engines.temporal.serving import Duties  # noqa: PLC0415
+    from callsheet.runtime.engines.temporal.versions import default_build  # noqa: PLC0415
 
     settings = whereabouts.over(setup.settings.temporal)
     wanted = serves or ("plans", "tools", "models")
@@ -90,9 +129,11 @@ def worker(
         calls=calls,
         drain=drain,
         secrets=secrets,
+        deployment=version.deployment,
+        build=version.build or default_build(callsheet.__version__),
     )
     try:
-        run_to_end(_serve(settings, setup, duties, as_json=as_json))
+        run_to_end(_serve(settings, setup, duties, is_current=version.is_current, as_json=as_json))
     except KeyboardInterrupt as stop:
         say("stopped; other workers carry on what it had under way")
         return getattr(stop, "status", Exit.INTERRUPTED)
@@ -109,11 +150,14 @@ def _labels() -> LabelStore:
     return open_labels(journal)
 
 
-async def _serve(settings: TemporalSettings, setup: Setup, duties: Duties, *, as_json: bool) -> None:
+async def _serve(
+    settings: TemporalSettings, setup: Setup, duties: Duties, *, is_current: bool, as_json: bool
+) -> None:
     from callsheet.apps.models import asked_by_all, with_fetched  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.serving import serve  # noqa: PLC0415
+    from callsheet.runtime.engines.temporal.versions import make_current  # noqa: PLC0415
 
     reached = await reach(settings)
     setup = with_fetched(setup, say) if duties.models else setup
@@ -134,5 +178,12 @@ async def _serve(settings: TemporalSettings, setup: Setup, duties: Duties, *, as
                     f"serves {', '.join(kinds)} on the task queue {duties.queue} of {address}; Ctrl-C ends it"
                 )
 
-        await serve(reached.client, ports, reached.claims, duties, tell, _labels)
+        serving = asyncio.create_task(serve(reached.client, ports, reached.claims, duties, tell, _labels))
+        try:
+            if is_current:
+                await make_current(reached.client, duties.deployment, duties.build)
+            await serving
+        finally:
+            serving.cancel()
+            await asyncio.wait({serving})
     await asyncio.sleep(0)

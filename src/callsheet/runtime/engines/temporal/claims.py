@@ -1,8 +1,9 @@
 """The claim check: payloads that are too large for a history lie in a store of blobs, by their hash.
 
 In: payloads. Out: the same, but for large ones a ticket with the SHA-256 and the size of what lies in the
-store. Who reads a history gets the whole again, so that the machine always sees values. A blob never
-changes and may be written twice; it is there, on the disk, before the ticket is handed out.
+store; and all of them encrypted where that is asked for. Who reads a history gets the whole again, so that
+the machine always sees values. A blob never changes and may be written twice; it is there, on the disk,
+before the ticket is handed out.
 """
 
 from __future__ import annotations
@@ -14,19 +15,22 @@ from hashlib import sha256
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import PayloadCodec
 
+from callsheet.runtime.engines.temporal.sealing import Boxes
 from callsheet.store.shared.blobs import Blobs
 
 LIMIT = 64 * 1024
 """Bytes of a payload that stands in a history itself."""
 _TICKET = b"callsheet/blob"
+_BOX = b"callsheet/sealed"
 _DIGEST, _SIZE, _WAS = "sha256", "size", "was"
 
 
 class ClaimCheck(PayloadCodec):
-    """Puts large payloads into a store and fetches them again; small ones pass."""
+    """Puts large payloads into a store and fetches them again; small ones pass, in boxes if there are any."""
 
-    def __init__(self, blobs: Blobs, limit: int = LIMIT) -> None:
+    def __init__(self, blobs: Blobs, limit: int = LIMIT, boxes: Boxes | None = None) -> None:
         self._blobs = blobs
+        self._boxes = boxes
         self._limit = limit
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
@@ -39,17 +43,28 @@ class ClaimCheck(PayloadCodec):
 
     async def lay_down(self, data: bytes) -> str:
         """Keep bytes and give their SHA-256. Raises OSError where the store cannot be written."""
-        digest = sha256(data).hexdigest()
-        await asyncio.to_thread(self._blobs.put, digest, data)
+        return await asyncio.to_thread(self._lay_down, data)
+
+    def _lay_down(self, data: bytes) -> str:
+        kept = data if self._boxes is None else self._boxes.put(data)
+        digest = sha256(kept).hexdigest()
+        self._blobs.put(digest, kept)
         return digest
 
     async def fetch(self, digest: str) -> bytes:
-        """Bytes that were laid down. Raises BlobMissing, or OSError, where they cannot be fetched."""
-        return await asyncio.to_thread(self._blobs.get, digest)
+        """Bytes that were laid down. Raises BlobMissing, or OSError, where they cannot be fetched, and
+        NotOpened where they were encrypted with another key."""
+        kept = await asyncio.to_thread(self._blobs.get, digest)
+        return kept if self._boxes is None else await asyncio.to_thread(self._boxes.take, kept)
 
     async def _checked_in(self, payload: Payload) -> Payload:
+        if payload.metadata.get("encoding") in (_BOX, _TICKET):
+            return payload  # a result, which is checked in where it is made
         if len(payload.data) <= self._limit:
-            return payload
+            if self._boxes is None or not self._boxes.seals:
+                return payload
+            told = {"encoding": _BOX, _WAS: payload.metadata["encoding"]}
+            return Payload(metadata=told, data=self._boxes.put(payload.data))
         digest = await self.lay_down(payload.data)
         ticket = {
             "encoding": _TICKET,
@@ -61,6 +76,8 @@ class ClaimCheck(PayloadCodec):
 
     async def _fetched(self, payload: Payload) -> Payload:
         told = payload.metadata
+        if told.get("encoding") == _BOX and self._boxes is not None:
+            return Payload(metadata={"encoding": told[_WAS]}, data=self._boxes.take(payload.data))
         if told.get("encoding") != _TICKET:
             return payload
         data = await self.fetch(told[_DIGEST].decode())

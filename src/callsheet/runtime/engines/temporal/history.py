@@ -30,6 +30,7 @@ from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.happenings import Row
 from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
+from callsheet.sealing.keys import NotOpened
 from callsheet.store.blobs import BlobMissing
 
 
@@ -80,7 +81,7 @@ async def told_by(history: WorkflowHistory, converter: DataConverter, claims: Cl
     run = witness.seen[-1]
     try:
         before = [OrderedJson().from_payload(Payload(data=await claims.fetch(name))) for name in run.past]
-    except (BlobMissing, OSError) as error:
+    except (BlobMissing, NotOpened, OSError) as error:
         raise _unreadable(history, error) from error
     return Told(run.order, tuple(chain(*before, run.happened)))
 

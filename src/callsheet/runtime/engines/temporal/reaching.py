@@ -16,8 +16,10 @@ from temporalio.service import RPCError
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.payloads import conversion
+from callsheet.runtime.engines.temporal.sealing import Boxes
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store.shared.opening import open_blobs
+from callsheet.store.vault import Vault
 
 _DEFAULT = "localhost:7233"
 _MESSAGE = re.compile(r'message: "([^"]*)"')
@@ -49,7 +51,7 @@ async def reach(settings: TemporalSettings) -> Reached:
     config["target_host"] = address
     if settings.namespace:
         config["namespace"] = settings.namespace
-    claims = ClaimCheck(open_blobs(settings.place))
+    claims = ClaimCheck(open_blobs(settings.place), boxes=Boxes(Vault().sealing, seals=settings.encrypt))
     try:
         client = await Client.connect(**config, data_converter=conversion(claims))
     except (RuntimeError, RPCError, ValueError) as error:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.worker import Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from callsheet.runtime.engines.temporal.calls import Calls
@@ -40,6 +41,9 @@ class Duties:
     drain: float = 10.0
     secrets: tuple[str, ...] = ()
     """Variables of this process's environment that runs may name as secrets."""
+    deployment: str = ""
+    """Of which deployment the driver of plans is, empty for none; `build` tells its versions apart."""
+    build: str = ""
 
 
 async def serve(
@@ -68,6 +72,7 @@ async def serve(
                 ),
                 activities=[calls.keep_past],
                 graceful_shutdown_timeout=drain,
+                deployment_config=_deployment(duties),
             )
         )
     for is_wanted, suffix in ((duties.tools, TOOLS), (duties.models, MODELS)):
@@ -86,3 +91,14 @@ async def serve(
             await stack.enter_async_context(worker)
         on_ready()
         await asyncio.Event().wait()
+
+
+def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
+    """The version of a worker whose runs stay with workers of their version."""
+    if not duties.deployment:
+        return None
+    return WorkerDeploymentConfig(
+        WorkerDeploymentVersion(duties.deployment, duties.build),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior.PINNED,
+    )

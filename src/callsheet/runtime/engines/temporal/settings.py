@@ -21,7 +21,8 @@ class TemporalSettings:
     the task queue of plans; those of tools and models begin with it. `blobs` is the place of large values,
     which all workers and clients reach: a folder, `s3://BUCKET/PREFIX`, `postgresql://…`; by default the
     shared store, else a folder beside the journal. A worker that has not been heard of for `heartbeat`
-    seconds is taken for dead. Raises ValueError for what cannot be.
+    seconds is taken for dead. With `encrypt` all that the server and the place of blobs are given is
+    encrypted with the user's key, which all workers and clients need. Raises ValueError for what cannot be.
     """
 
     address: str = ""
@@ -30,6 +31,7 @@ class TemporalSettings:
     queue: str = "callsheet"
     blobs: str = ""
     heartbeat: float = 30.0
+    encrypt: bool = False
 
     def __post_init__(self) -> None:
         if not self.queue:

@@ -1,0 +1,71 @@
+"""Models, agents and new plans on a real server, with a provider over HTTP and workers of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.runtime.engines.temporal.conftest import World, read
+
+from callsheet.api.reach import facts_of
+from callsheet.apps.models import asked_by_all
+from callsheet.apps.session import Setup, open_toolbox
+from callsheet.apps.settings import Settings
+from callsheet.ir import OnInDoubt
+from callsheet.machine import Status
+from callsheet.ports.models.settings import ModelSettings
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.gateway import Ports
+from providers import Provider, answer, refuses, serving
+
+
+async def _run(world: World, provider: Provider, text: str, folder: Path) -> RunOutcome:
+    """A plan whose models are asked by one worker, and everything else done by another."""
+    settings = Settings(model=ModelSettings(url=f"{provider.url}/v1", name="small", retries=0))
+    setup = Setup(workspace=folder, data=folder / "data", discovers=False, settings=settings)
+    asked, plan = asked_by_all(setup), read(text)
+    async with open_toolbox(setup) as toolbox:
+        registry = toolbox.registry
+        facts = facts_of(plan, registry, OnInDoubt.ASK, asked.agents)
+        models = toolbox.ports(asked.model, asked.compiler(registry, "ask"), asked.turns(registry))
+        without = Ports(toolbox.ports().route)
+        async with (
+            world.worker(without, models=False),
+            world.worker(models, plans=False, tools=False),
+        ):
+            run_id = await world.start(plan, {"t": "a long text"}, facts)
+            outcome = await world.wait(run_id)
+            if outcome.result is None:
+                outcome = await client.go_on(world.reached, world.journal, run_id, None)
+            return outcome
+
+
+async def test_operations_agents_and_new_plans_are_asked_of_the_models_own_workers(
+    world: World, tmp_path: Path
+) -> None:
+    text = (
+        'S1: @LLM_SUMMARIZE ($t) > $s\nS2: @AGENT_SOLVE ("what is 6 times 7?", tools=["calc"]) > $a\n'
+        'S3: RE-PLAN ("say it")'
+    )
+    answers = (
+        "short",
+        '{"tool": "calc", "args": {"expression": "6 * 7"}}',
+        '{"finish": "it is 42"}',
+        'S1: @RESPOND ("$s: $a")',
+    )
+    with serving(*map(answer, answers)) as provider:
+        outcome = await _run(world, provider, text, tmp_path)
+        assert len(provider.asked) == len(answers)
+    assert outcome.result is not None
+    assert (outcome.result.status, outcome.result.response) == (Status.DONE, "short: it is 42")
+    assert outcome.result.usage.model_calls == len(answers)
+    assert world.journal.verify(outcome.run_id) is None
+
+
+async def test_a_model_that_gives_no_answer_is_asked_again_when_the_run_goes_on(
+    world: World, tmp_path: Path
+) -> None:
+    with serving(refuses(500), answer("short")) as provider:
+        outcome = await _run(world, provider, 'S1: @LLM_SUMMARIZE ($t) > $s\nS2: @RESPOND ("$s")', tmp_path)
+    assert outcome.result is not None
+    assert (outcome.result.response, len(provider.asked)) == ("short", 2)
