@@ -9,7 +9,6 @@ a resume.
 from __future__ import annotations
 
 import marshal
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -65,7 +64,7 @@ class Refusal(NamedTuple):
 class Budget:
     """The counts of one run and the room that its limits leave.
 
-    Room is looked for only now and then: so many calls as `ahead` says may be counted before any
+    Room is looked for only now and then: so many steps and calls as `ahead` says may be counted before any
     limit can be in the way. What calls spend sets it to zero as soon as it goes over a limit.
     """
 
@@ -224,7 +223,9 @@ class Budget:
             again = self._repeat(tool, made_of)
             if again is not None:
                 return again
-        self.ahead = sys.maxsize if most is None else most - total
+        self.ahead = limits.max_steps - self.steps
+        if most is not None:
+            self.ahead = min(self.ahead, most - total)
         for name, cap in limits.max_calls_by_tool.items():
             self.ahead = min(self.ahead, cap - self.calls.get(name, 0))
         return None
@@ -292,26 +293,15 @@ class Budget:
     def usage(self) -> Usage:
         """All that has been used; the time is known to the driver alone."""
         by_tool = {tool: count for tool, count in self.calls.items() if count}
+        seconds = round(self.model_seconds, 3) if self.model_seconds else 0.0
+        # by place, in the order of the fields: every run ends with one, and names take twice as long
+        # fmt: off
         return Usage(
-            steps=self.steps,
-            calls=sum(by_tool.values()),
-            calls_by_tool=by_tool,
-            model_calls=self.model_calls,
-            retries=self.retries,
-            waits=self.waits,
-            waited=self.waited,
-            replans=self.replans,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            cost=self.cost,
-            bytes=self.bytes,
-            early=self.early,
-            unused=self.unused,
-            cached_tokens=self.cached_tokens,
-            model_requests=self.model_requests,
-            unpriced=self.unpriced,
-            model_seconds=round(self.model_seconds, 3) if self.model_seconds else 0.0,
+            self.steps, sum(by_tool.values()), by_tool, self.model_calls, self.retries, self.waits,
+            self.waited, self.replans, self.input_tokens, self.output_tokens, self.cost, self.bytes, 0.0,
+            self.early, self.unused, self.cached_tokens, self.model_requests, self.unpriced, seconds,
         )
+        # fmt: on
 
 
 _COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits", "weigh"))

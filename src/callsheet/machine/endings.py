@@ -11,8 +11,8 @@ from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, Held, Plain
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.order import advance, complete, complete_group, complete_node, go_on_behind, settle
-from callsheet.machine.outcomes import keep, store
+from callsheet.machine.order import advance, complete_group, go_on_behind, item_ended, settle
+from callsheet.machine.outcomes import keep
 from callsheet.machine.program import Kind
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
@@ -20,51 +20,19 @@ from callsheet.machine.run import Run, failure
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     """A call has given its value."""
-    key, value, remarks, spent, label, review = event  # in less time than one field after the other
-    attempt = run.attempts.pop(key, None)
-    if isinstance(attempt, tuple):
-        if not review:
-            _plain_succeeded(run, attempt, event, out)
-            return
-        attempt = run.unfolded(key, attempt)
-    if attempt is None:
-        _heard(run, event, out)
+    key, value, remarks, spent, _, review = event  # in less time than one field after the other
+    call = run.attempts.pop(key, None)
+    if not isinstance(call, tuple) or review:
+        _framed_succeeded(run, call, event, out)
         return
-    if review:
-        note_beside(run, attempt, event)
-        _hold(run, attempt, Held(value, review), out)
-        return
-    if run.monitor is not None:
-        run.monitor.came(attempt, label)
-    frame = attempt.frame
+    code, _, place, frame = call
     if type(value) in SIZED:
         run.budget.measure(value)
     if remarks or spent is not None:
-        note_beside(run, attempt, event)
-    if frame.items is not None:
-        settle(run, attempt, value, out)
+        run.note_beside(code.id, event, "" if frame is None else f"item {place}: ")
+    if frame is not None:
+        item_ended(run, frame, place, value, out)
         return
-    frame.value = value
-    if frame.grouped:
-        frame.open = 0
-        if run.schedule is not None:
-            complete_node(run, run.schedule, frame, out)
-        else:
-            complete(run, frame, out)
-        return
-    store(run, frame)
-    run.pc = frame.code.number + 1
-    advance(run, out)
-
-
-def _plain_succeeded(run: Run, call: Plain, event: Succeeded, out: list[Command]) -> None:
-    """As `succeeded`, for a call that has no frame."""
-    code, _, place = call
-    _, value, remarks, spent, _, _ = event
-    if type(value) in SIZED:
-        run.budget.measure(value)
-    if remarks or spent is not None:
-        run.note_beside(code.id, event)
     if place >= 0:
         group = run.group
         assert group is not None
@@ -79,6 +47,26 @@ def _plain_succeeded(run: Run, call: Plain, event: Succeeded, out: list[Command]
     else:
         run.pc = code.number + 1
         advance(run, out)
+
+
+def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, out: list[Command]) -> None:
+    """As `succeeded`, for a call of which there is more to say than its value."""
+    if call is None:
+        _heard(run, event, out)
+        return
+    attempt = run.unfolded(event.key, call) if isinstance(call, tuple) else call
+    value = event.value
+    if event.review:
+        note_beside(run, attempt, event)
+        _hold(run, attempt, Held(value, event.review), out)
+        return
+    if run.monitor is not None:
+        run.monitor.came(attempt, event.label)
+    if type(value) in SIZED:
+        run.budget.measure(value)
+    if event.remarks or event.spent is not None:
+        note_beside(run, attempt, event)
+    settle(run, attempt, value, out)
 
 
 def _hold(run: Run, attempt: Attempt, held: Held, out: list[Command]) -> None:

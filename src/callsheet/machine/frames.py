@@ -52,9 +52,9 @@ class Skipped:
 SKIPPED = Skipped()
 
 
-Plain: TypeAlias = "tuple[StepCode, dict[str, Any], int]"
-"""A call of a tool by a step without items, as long as nothing has happened to it: what is called, with what
-arguments, and at which place in its group (NOWHERE outside of one).
+Plain: TypeAlias = "tuple[StepCode, dict[str, Any], int, Frame | None]"
+"""A call of a tool, as long as nothing has happened to it: what is called, with what arguments, and for which
+item of the frame; without a frame, at which place in its group (NOWHERE outside of one).
 
 All that a frame and an attempt say besides follows from that and the call's key: `Run.call` makes them
 where somebody wants to look.

@@ -13,13 +13,15 @@ class Graph(NamedTuple):
     """The dependencies of a plan, by the numbers of its steps.
 
     `waits` counts what a step waits for, `dependents` are those that wait for it. Of the steps that
-    may start the one with the highest `rank` goes first: where nothing else is given, the number of
-    steps on the longest way from it to an end, itself counted.
+    may start the one with the lowest `place` goes first: the one of the highest rank, and of two with the
+    same rank the first in the plan. Where nothing else is given, the rank is the number of
+    steps on the longest way to an end, the step itself counted. `order` has the steps by place.
     """
 
     waits: tuple[int, ...]
     dependents: tuple[tuple[int, ...], ...]
-    rank: tuple[int, ...]
+    place: tuple[int, ...]
+    order: tuple[int, ...]
 
 
 def compile_graph(plan: Plan, ranks: Mapping[str, int] | None = None) -> Graph:
@@ -50,7 +52,11 @@ def compile_graph(plan: Plan, ranks: Mapping[str, int] | None = None) -> Graph:
         rank = [1] * len(waits)
         for number in reversed(order):
             rank[number] += max((rank[follower] for follower in dependents[number]), default=0)
-    return Graph(tuple(waits), tuple(map(tuple, dependents)), tuple(rank))
+    first = sorted(range(len(rank)), key=rank.__getitem__, reverse=True)  # keeps the plan's order of equals
+    place = [0] * len(rank)
+    for at, number in enumerate(first):
+        place[number] = at
+    return Graph(tuple(waits), tuple(map(tuple, dependents)), tuple(place), tuple(first))
 
 
 def topological(waits: Sequence[int], dependents: Sequence[Sequence[int]]) -> list[int]:

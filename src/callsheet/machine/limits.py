@@ -90,10 +90,9 @@ class Limits:
         for name, most in at_once.items():
             if most < 1:
                 raise ValueError(f"max_concurrency_by_tool must be at least 1: for {name} it is {most}")
-        bounds = {f.name: getattr(self, f.name) for f in fields(self) if f.name.startswith("max_")}
-        del bounds["max_calls_by_tool"], bounds["max_concurrency_by_tool"]
-        for name, bound in (*bounds.items(), *caps.items()):
-            if bound is not None and not (bound >= 0 and math.isfinite(bound)):
+        bounds = [(name, getattr(self, name)) for name in _BOUNDS]
+        for name, bound in (*bounds, *caps.items()):
+            if bound is not None and not 0 <= bound < math.inf:
                 raise ValueError(f"{name} must not be negative: it is {bound}")
 
     def without_guards(self) -> Self:
@@ -142,3 +141,4 @@ _OPTIONAL = (
 """The bounds that may be None."""
 _NAMES = tuple(f.name for f in fields(Limits))
 _TABLES = ("max_calls_by_tool", "max_concurrency_by_tool")
+_BOUNDS = tuple(name for name in _NAMES if name.startswith("max_") and name not in _TABLES)

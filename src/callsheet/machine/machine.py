@@ -35,7 +35,7 @@ from callsheet.machine.events import (
     TimerFired,
     TimeUp,
 )
-from callsheet.machine.frames import Attempt, End, NewPlan
+from callsheet.machine.frames import End, NewPlan
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
@@ -133,9 +133,8 @@ class Machine(Run):
         """What is waited for in the order of the text."""
         group = self.group
         attempt = next(iter(self.attempts.values()), None) or next(iter(self.inner.values()), None)
-        items: list[JSON] | None = None
-        if group is None and isinstance(attempt, Attempt):
-            items = attempt.frame.items
+        frame = attempt[3] if isinstance(attempt, tuple) else None if attempt is None else attempt.frame
+        items = None if frame is None or group is not None else frame.items
         return Turn(
             self.pc,
             self.pc + 1 if group is None else group.end,

@@ -61,13 +61,22 @@ def advance(run: Run, out: list[Command]) -> None:
 def settle(run: Run, attempt: Attempt, value: JSON, out: list[Command]) -> None:
     """One call has its final outcome: keep it, start what may follow, commit what is whole."""
     frame = attempt.frame
+    if frame.items is not None:
+        item_ended(run, frame, attempt.index, value, out)
+        return
     frame.open -= 1
-    if frame.items is None:
-        frame.value = value
-    else:
-        frame.results[attempt.index] = value
-        if frame.next < len(frame.items):
-            fill(run, frame, out)
+    frame.value = value
+    complete(run, frame, out)
+
+
+def item_ended(run: Run, frame: Frame, index: int, value: JSON, out: list[Command]) -> None:
+    """As `settle`, for an item of a FOREACH."""
+    items = frame.items
+    assert items is not None
+    frame.open -= 1
+    frame.results[index] = value
+    if frame.next < len(items):
+        fill(run, frame, out)
     if not frame.open:
         complete(run, frame, out)
 
@@ -223,7 +232,7 @@ def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
 def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
     """Start the steps of a graph whose dependencies are done, as many as may be under way."""
     steps, most = run.program.steps, run.limits.max_concurrency
-    at_once, ready = run.limits.max_concurrency_by_tool, schedule.ready
+    at_once, ready, order = run.limits.max_concurrency_by_tool, schedule.ready, schedule.order
     while ready and schedule.open < most and run.result is None:
         if run.left <= 0:
             run.is_paused = True
@@ -233,7 +242,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
             if number is None:
                 break
         else:
-            number = heappop(ready)[1]
+            number = order[heappop(ready)]
             schedule.open += 1
         run.left -= 1
         code = steps[number]

@@ -49,7 +49,8 @@ class Run:
     come to, `group` is the @PARALLEL block under way and `schedule` where a graph stands. Calls under
     way are among the `attempts`, those of operations that go turn by turn `inner`, waits between two
     attempts `asleep`, new plans `compiling`, what people are asked with `asking`. `planning` is what was
-    asked of a planner when a graph had failed, which has been asked `plans_asked` times. `left` is how many
+    asked of a planner when a graph had failed, which has been asked `plans_asked` times. `is_free` says that
+    neither a policy nor a person has to be asked about any call. `left` is how many
     steps and items may be done before a pause, `unfilled` the FOREACH that a pause has broken off. `ahead`
     has what leaves before its turn, None where nothing can. `monitor` is what a policy sees of the run, None
     in a run without one. `course` notes what values decide, or is told of it. `edits` are the variables that
@@ -69,6 +70,7 @@ class Run:
         "generation",
         "group",
         "inner",
+        "is_free",
         "is_paused",
         "is_started",
         "last",
@@ -126,6 +128,7 @@ class Run:
         if self.course is not None:
             self.course.lead(program)
         self.gated = self.asking.gated(program)
+        self.is_free = self.monitor is None and not self.gated
         if self.monitor is not None:
             self.monitor.load(program)
         self.scope = Variables(program)
@@ -178,6 +181,7 @@ class Run:
         self.inner = other.inner
         if other.monitor is not None:
             self.monitor, self.ahead = other.monitor, None
+            self.is_free = False
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)
 
@@ -212,7 +216,9 @@ class Run:
 
     def unfolded(self, key: str, call: Plain) -> Attempt:
         """A plain call with its frame."""
-        code, args, place = call
+        code, args, place, of_items = call
+        if of_items is not None:
+            return Attempt().begin(of_items, place, key, args, [])
         grouped = place != NOWHERE or self.schedule is not None
         frame = Frame().begin(code, key.removesuffix(FIRST), grouped)
         frame.ran, frame.open = True, 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from callsheet.ir import JSON
 from callsheet.machine.frames import End
@@ -34,20 +34,23 @@ class Schedule:
         "dropped",
         "failures",
         "open",
+        "order",
         "ready",
     )
 
     def __init__(self, graph: Graph, tools: Sequence[str] = ()) -> None:
         """`tools` are those that the steps call, for `next(at_once)`."""
         self._graph = graph
+        self.order = graph.order
+        """The steps by place."""
         self._tools = tools
         self._busy: defaultdict[str, int] = defaultdict(int)
-        self._held: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._held: defaultdict[str, list[int]] = defaultdict(list)
         """Steps that may start once fewer calls of their tool are under way."""
         self._left = list(graph.waits)
         self._done = bytearray(len(graph.waits))
-        self.ready: list[tuple[int, int]] = []
-        """The steps that may start, as a heap of their ranks, the highest first, and numbers."""
+        self.ready: list[int] = []
+        """The steps that may start, as a heap of their places."""
         self._find_ready()
         self.open = 0
         self.failures: dict[int, str] = {}
@@ -58,9 +61,9 @@ class Schedule:
         """The steps that wait for one that failed."""
 
     def _find_ready(self) -> None:
-        rank, done = self._graph.rank, self._done
-        self.ready = [(-rank[n], n) for n, count in enumerate(self._left) if not count and not done[n]]
-        heapify(self.ready)
+        place, done = self._graph.place, self._done
+        self.ready = [place[n] for n, count in enumerate(self._left) if not count and not done[n]]
+        self.ready.sort()  # a heap as well
 
     def next(self, at_once: Mapping[str, int]) -> int | None:
         """The step that is to be started next, if one may; without `at_once` it is the first that is `ready`.
@@ -70,13 +73,14 @@ class Schedule:
         """
         while self.ready:
             place = heappop(self.ready)
-            tool = self._tools[place[1]]
+            number = self.order[place]
+            tool = self._tools[number]
             if self._busy[tool] >= at_once.get(tool, self._busy[tool] + 1):
                 heappush(self._held[tool], place)
                 continue
             self._busy[tool] += 1
             self.open += 1
-            return place[1]
+            return number
         return None
 
     def _leave(self, number: int) -> None:
@@ -130,11 +134,11 @@ class Schedule:
         else:
             self.open -= 1
         self._done[number] = 1
-        left = self._left
-        for follower in self._graph.dependents[number]:
+        left, graph = self._left, self._graph
+        for follower in graph.dependents[number]:
             left[follower] = count = left[follower] - 1
             if not count and self._stop is None:
-                heappush(self.ready, (-self._graph.rank[follower], follower))
+                heappush(self.ready, graph.place[follower])
 
     def failed(self, number: int, error: str) -> list[int]:
         """A step has failed; gives the steps that can never start now, in the order of the plan."""
@@ -178,8 +182,7 @@ class Schedule:
             self.dropped.update(self._reached(number))
         self._find_ready()
         begun = failures.keys() | set(under_way)
-        self.ready = [] if stop is not None else [entry for entry in self.ready if entry[1] not in begun]
-        heapify(self.ready)
+        self.ready = [] if stop is not None else [at for at in self.ready if self.order[at] not in begun]
 
     def try_again(self) -> None:
         """After a failure: let what failed start once more, and what waited for it wait again."""

@@ -21,7 +21,6 @@ from callsheet.machine.result import Status
 from callsheet.machine.run import Run, failure
 from callsheet.machine.values import is_empty, items_of, to_text
 
-_NO_INPUTS: list[JSON] = []
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT, Kind.ASK})
 _call: Callable[[tuple[object, ...]], CallTool] = partial(cast("Any", tuple).__new__, CallTool)
 """Makes one of all its fields, in less time than its own constructor takes."""
@@ -36,7 +35,7 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
     only of those that something else happens to than that they succeed.
     """
     budget, slots = run.budget, run.slots
-    if budget.ahead <= 0 or run.monitor is not None or run.gated or budget.steps >= run.limits.max_steps:
+    if budget.ahead <= 0 or not run.is_free or code.source is not None:
         return False
     if code.reads:
         was_set = run.scope.was_set
@@ -58,7 +57,7 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
     budget.calls[tool] += 1
     if run.observer is not None:
         run.tell(NoteKind.STARTED, code.id)
-    run.attempts[key] = (code, args, place)
+    run.attempts[key] = (code, args, place, None)
     out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
     return True
 
@@ -103,10 +102,11 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
     """
     code, items, slots = frame.code, frame.items, run.slots
     assert items is not None
-    window = run.limits.window if code.concurrent else 1
-    before = slots[code.loop_slot]
-    monitor = run.monitor
+    window, loop_slot, condition = run.limits.window if code.concurrent else 1, code.loop_slot, code.condition
+    before = slots[loop_slot]
+    budget, monitor = run.budget, run.monitor
     label = None if monitor is None else monitor.enter(frame)
+    are_plain = code.is_plain and run.is_free
     while frame.next < len(items) and frame.open < window and not frame.stopped:
         if run.left <= 0:
             frame.open += 1
@@ -115,12 +115,21 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
         run.left -= 1
         index = frame.next
         frame.next += 1
-        slots[code.loop_slot] = items[index]
-        if monitor is not None and code.condition is not None:
+        slots[loop_slot] = items[index]
+        if monitor is not None and condition is not None:
             monitor.tested(code)
-        if code.condition is None or code.condition(slots):
+        if condition is not None and not condition(slots):
+            continue
+        if are_plain and budget.ahead > 0:
+            key, tool, args = f"{frame.prefix}{index}.1", code.tool, code.arguments(slots)
+            budget.ahead -= 1
+            budget.calls[tool] += 1
+            frame.open += 1
+            run.attempts[key] = (code, args, index, frame)
+            out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
+        else:
             _perform(run, frame, index, out)
-    slots[code.loop_slot] = before
+    slots[loop_slot] = before
     if monitor is not None and label is not None:
         monitor.leave(frame, label)
 
@@ -171,6 +180,7 @@ def _count(run: Run, frame: Frame) -> bool:
     if budget.steps >= most:
         return run.has_room(frame, Refusal("max_steps", most, budget.steps))
     budget.steps += 1
+    budget.ahead -= 1
     frame.ran = True
     if run.observer is not None:
         run.tell(NoteKind.STARTED, frame.code.id)
@@ -188,15 +198,11 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
                 run, run.monitor, Attempt().begin(frame, index, f"{frame.prefix}{index}.1", args, []), out
             )
             return
-        budget = run.budget
-        if budget.ahead > 0 and not code.recurs:  # as `reserve` does it, a tenth of a step faster
-            budget.ahead -= 1
-            budget.calls[code.tool] += 1
-        elif not run.has_room(frame, budget.reserve(code.tool, args if code.recurs else None)):
+        if not run.has_room(frame, run.budget.reserve(code.tool, args if code.recurs else None)):
             return
-        key = f"{frame.prefix}{index}.1" if index or frame.prefix is not code.prefix else code.first_key
-        run.attempts[key] = Attempt().begin(frame, index, key, args, _NO_INPUTS)
         frame.open += 1
+        key = f"{frame.prefix}{index}.1"
+        run.attempts[key] = Attempt().begin(frame, index, key, args, [])
         out.append(_call((key, code.id, code.tool, args, code.wants_data, "", None)))
     elif kind in _CALLS:
         _perform_call(run, frame, index, out)

@@ -27,6 +27,18 @@ class ToolFailed(Exception):
         self.final = final
 
 
+class _Beside:
+    """What is told of few calls: most have none, so it is made when something is."""
+
+    __slots__ = ("handed", "returned", "review", "shown")
+
+    def __init__(self) -> None:
+        self.handed = ""
+        self.returned = ""
+        self.review = ""
+        self.shown: Label | None = None
+
+
 class CallContext:
     """What a port is told about a call besides its arguments, and where it tells what its answer cannot.
 
@@ -43,17 +55,14 @@ class CallContext:
     """
 
     __slots__ = (
+        "_beside",
         "_delivery",
         "_idempotency_key",
-        "handed",
         "key",
         "leads",
         "on_late",
         "remarks",
-        "returned",
-        "review",
         "run_id",
-        "shown",
         "spent",
     )
 
@@ -81,15 +90,54 @@ class CallContext:
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
         self.spent: Spent | None = None
-        self.shown: Label | None = None
         self.leads: Callable[[str, str], str | None] | None = None
-        self.handed = ""
-        self.returned = ""
-        self.review = ""
+        self._beside: _Beside | None = None
         self._delivery = delivery
         self._idempotency_key: str | None = None
         self.on_late = on_late
         return self
+
+    def _told(self) -> _Beside:
+        """Where what few calls have is kept from now on."""
+        if self._beside is None:
+            self._beside = _Beside()
+        return self._beside
+
+    @property
+    def handed(self) -> str:
+        """The LCTL block for an agent."""
+        return "" if self._beside is None else self._beside.handed
+
+    @handed.setter
+    def handed(self, block: str) -> None:
+        self._told().handed = block
+
+    @property
+    def returned(self) -> str:
+        """The LCTL block that an agent gives back."""
+        return "" if self._beside is None else self._beside.returned
+
+    @returned.setter
+    def returned(self, block: str) -> None:
+        self._told().returned = block
+
+    @property
+    def review(self) -> str:
+        """Why a person has to look at the answer."""
+        return "" if self._beside is None else self._beside.review
+
+    @review.setter
+    def review(self, why: str) -> None:
+        self._told().review = why
+
+    @property
+    def shown(self) -> Label | None:
+        """The label of the data that a planner was shown."""
+        return None if self._beside is None else self._beside.shown
+
+    @shown.setter
+    def shown(self, label: Label | None) -> None:
+        self._told().shown = label
 
     def came_late(self, outcome: JSON | ToolFailed) -> None:
         """Tell what came after the call was given up, in the thread of its event loop.
