@@ -11,6 +11,11 @@ from playwright.async_api import Browser
 from tests.apps.http.conftest import TOKEN, TOOLS, Api, running
 from tests.viewer.web import Web, browse
 
+from callsheet.apps.operations.reading import plan_text
+from callsheet.runtime.runs import Launch, enlist_run
+from callsheet.sealing.known import Known
+from callsheet.store import Durability, Journal
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 Browse = Callable[..., Awaitable[Web]]
@@ -122,8 +127,10 @@ async def test_the_list_tells_how_runs_stand_and_is_filtered(web: Web):
 
 
 async def test_older_runs_are_shown_when_they_are_asked_for(web: Web):
-    for n in range(103):
-        web.api.start("S1: @ADD (a=1) > $a", run_id=f"run{n:03}")
+    plan = plan_text("S1: @RESPOND (1)").require()
+    with Journal.open(web.api.folder / "journal.db", durability=Durability.OFF) as journal:
+        for n in range(103):
+            await enlist_run(plan, Known(), Launch(), journal, f"run{n:03}")
     await web.sign_in("runs")
     await web.page.locator(".older").click()
     await web.wait_for(lambda: web.page.evaluate("document.querySelectorAll('.run').length === 103"))

@@ -64,7 +64,8 @@ def canonical_bytes(value: object) -> bytes:
 def plan_bytes(plan: Plan) -> bytes:
     """The canonical form of a plan, made once and kept with it."""
     if plan.canonical is None:
-        object.__setattr__(plan, "canonical", canonical_bytes(plan_to_json(plan)))
+        with collector_rests(len(plan.steps) >= _LARGE):
+            object.__setattr__(plan, "canonical", canonical_bytes(plan_to_json(plan)))
     assert plan.canonical is not None
     return plan.canonical
 

@@ -173,7 +173,16 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
     """Tell a run from its events; raises JournalError (JRN020) where they cannot be read."""
     scribe = _Scribe()
     folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
-    if folded.machine.result is not None:
+    result = folded.machine.result
+    if result is not None:
         for visit in scribe.steps:
             visit.outcome = "stopped" if visit.outcome == "running" else visit.outcome
+        if result.refusal is not None and scribe.steps and scribe.steps[-1].step == result.ended_at:
+            _cut_off(scribe.steps[-1], folded.machine.program.plan)
     return Account(folded, scribe.steps, scribe.warnings, scribe.late)
+
+
+def _cut_off(visit: StepAccount, plan: Plan) -> None:
+    """A loop that a limit ended has the results so far, and is not done."""
+    if visit.outcome == "ok" and any(step.id == visit.step and step.foreach for step in plan.steps):
+        visit.outcome = "stopped"

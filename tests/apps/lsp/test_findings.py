@@ -93,8 +93,9 @@ async def test_a_policy_has_findings_with_their_places(editor):
 async def test_places_are_counted_as_the_editor_counts(editor):
     text = 'S1: @READ_FILE (path="😀") > $a\nS2: @RESPOND ("😀 $b")\n'
     columns = {"utf-8": 20, "utf-16": 18, "utf-32": 17}
-    for encoding, column in columns.items():
-        async with editor(encodings=[encoding]) as it:
-            it.open("p.ltp", text)
-            (found,) = [d for d in await it.findings("p.ltp") if d.code == "CHK001"]
-            assert found.range.start.character == column, encoding
+    async with editor.listening() as port:
+        for encoding, column in columns.items():
+            async with editor(port=port, encodings=[encoding]) as it:
+                it.open("p.ltp", text)
+                (found,) = [d for d in await it.findings("p.ltp") if d.code == "CHK001"]
+                assert found.range.start.character == column, encoding

@@ -56,6 +56,12 @@ def test_members_of_a_group_wait_for_what_stands_before_it() -> None:
     assert said(
         "S1: @READ (1) > $a", "@PARALLEL {", "S2: @READ ($a) > $b", "S3: @READ ($b)", "}", "S4: @READ ($b)"
     )[1:] == ["S2 waits for S1 ($a)", "S3 starts at once", "S4 waits for S2 ($b)"]
+    members = ("@PARALLEL {", "S2: @WRITE (1)", "S3: @WRITE (2)", "}")
+    assert said("S1: @READ (1)", *members)[1:] == [
+        "S2 waits for all before its group: it may write",
+        "S3 waits for all before its group: it may write",
+    ]
+    assert said(*members) == ["S2 starts at once", "S3 starts at once"]
 
 
 @pytest.mark.parametrize(

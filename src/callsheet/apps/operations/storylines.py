@@ -42,11 +42,8 @@ def story_lines(story: Story, hint: str = "") -> Iterator[str]:
     actions = {step.id: describe_action(step.action) for step in steps}
     held = {call.step: "in doubt" for call in story.in_doubt}
     held |= {ask.step: "asks" for ask in story.asks if not ask.is_answered}
-    result = account.folded.machine.result
-    cut_off = None if result is None or result.refusal is None else result.ended_at
-    last = next((visit for visit in reversed(account.steps) if visit.step == cut_off), None)
     for visit in account.steps:
-        yield _step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH), _held(visit, held, last))
+        yield _step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH), _held(visit, held))
         for turn in _turns(visit):
             yield f"      {turn}"
     for warning in (*account.warnings, *_cuts(account)):
@@ -62,12 +59,11 @@ def chain_in_words(bad: BadEvent | None) -> str:
     return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
 
 
-def _held(visit: StepAccount, held: Mapping[str, str], last: StepAccount | None) -> tuple[str, str]:
-    """The mark and the word for how a visit stands; `last` is the one in which a limit ended the run."""
+def _held(visit: StepAccount, held: Mapping[str, str]) -> tuple[str, str]:
+    """The mark and the word for how a visit stands, also of one that waits for something."""
     if visit.outcome == "running" and visit.step in held:
         return "?", held[visit.step]
-    outcome = "stopped" if visit is last and visit.outcome == "ok" else visit.outcome
-    return _MARKS[outcome], outcome
+    return _MARKS[visit.outcome], visit.outcome
 
 
 def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:

@@ -45,12 +45,13 @@ class StepSchedule(NamedTuple):
     """When a step starts.
 
     In its turn, when all before it is done, if `turn` says why (as in "it may write"); else as soon as all
-    that it `waits` for is settled. A step of a group has its turn with the group.
+    that it `waits` for is settled. A step of a group (`is_member`) has its turn with it.
     """
 
     step: str
     waits: tuple[Wait, ...]
     turn: str = ""
+    is_member: bool = False
 
     def describe(self) -> str:
         """The schedule of the step in one line.
@@ -62,7 +63,7 @@ class StepSchedule(NamedTuple):
         'S6 waits for S2 ($b) and S5 (may write)'
         """
         if self.turn:
-            return f"{self.step} waits for all before it: {self.turn}"
+            return f"{self.step} waits for all before {'its group' if self.is_member else 'it'}: {self.turn}"
         if not self.waits:
             return f"{self.step} starts at once"
         named = [f"{wait.step} ({wait.words})" for wait in self.waits]
@@ -105,14 +106,23 @@ def schedule_of(
         ]
     gated = {code.number for code in program.steps if code.tool and asks_first(code.tool)}
     links = links_of(program, gated)
-    return [_schedule_of(number, program, links) for number in range(len(program.steps))]
+    firsts: dict[int, int] = {}
+    for number, step in enumerate(plan.steps):
+        if step.group is not None:
+            firsts.setdefault(step.group, number)
+    return [
+        _schedule_of(number, program, links, None if step.group is None else firsts[step.group])
+        for number, step in enumerate(plan.steps)
+    ]
 
 
-def _schedule_of(number: int, program: Program, links: Links) -> StepSchedule:
+def _schedule_of(number: int, program: Program, links: Links, group: int | None) -> StepSchedule:
+    """When a step starts; `group` is the first step of its group, if it is in one."""
     name = program.steps[number].id
     nature = links.natures[number]
     if not nature.may_lead:
-        return StepSchedule(name, (), "" if number == 0 else nature.why)
+        is_first = (number if group is None else group) == 0
+        return StepSchedule(name, (), "" if is_first else nature.why, is_member=group is not None)
     found: dict[int, tuple[Cause, list[str]]] = {}
     for read in (*links.asks[number], *links.takes[number]):
         for setter in _chain(read.setter, links.setter_before, program, links):

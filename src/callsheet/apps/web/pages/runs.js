@@ -92,7 +92,7 @@ export function Runs() {
         <option value="">all</option>
         ${STATUSES.map((name) => html`<option key=${name} value=${name}>${said(name)}</option>`)}
       </select></label>
-      <span class="quiet" role="status">${isAnswered ? `${rows.length}${isMore ? "+" : ""}` : "looking …"}</span>
+      <span class="quiet" role="status">${isAnswered ? `${rows.length}${isMore ? "+" : ""} run${rows.length === 1 ? "" : "s"}` : "looking …"}</span>
     </div>
     ${wrong ? html`<p class="why is-failed" role="alert">${wrong}</p>` : ""}
     ${asks.length ? html`<${Asks} asks=${asks} />` : ""}
