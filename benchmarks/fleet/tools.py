@@ -30,3 +30,10 @@ def write(run: str, item: int) -> str:
     _log(f"write {run} {item}")
     time.sleep(_PAUSE)
     return f"{run}:{item}"
+
+
+@tool
+def bulk(run: str, size: int) -> str:
+    """Gives a text of so many bytes, and must not be repeated unasked."""
+    _log(f"bulk {run} {size}")
+    return "x" * size

@@ -40,8 +40,10 @@ from callsheet.store.replay import fold
 
 _T = TypeVar("_T")
 _PATIENCE = 600.0
-_TOGETHER = 0.02
+_TOGETHER = 0.1
 """Seconds within which calls that were asked for together have come."""
+_IN_TURN = 100
+"""Calls of a run that wait for one another; scripts are shorter."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class Switchboard:
     by_run: dict[str, Ports] = field(default_factory=dict[str, Ports])
     arrived: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The keys of calls that have come and not begun, by run."""
+    begun: dict[str, int] = field(default_factory=dict[str, int])
+    """How many calls have come, by run."""
 
     def ports(self) -> Ports:
         """Ports for a worker."""
@@ -80,7 +84,8 @@ class Switchboard:
         """Let calls that come together begin in the order of their keys, as a script is written for it."""
         waiting = self.arrived.setdefault(context.run_id, [])
         waiting.append(context.key)
-        await asyncio.sleep(_TOGETHER)
+        count = self.begun[context.run_id] = self.begun.get(context.run_id, 0) + 1
+        await asyncio.sleep(_TOGETHER if count <= _IN_TURN else 0)
         while min(waiting, key=_order_of) != context.key:  # noqa: ASYNC110 - a moment
             await asyncio.sleep(0)
         waiting.remove(context.key)
