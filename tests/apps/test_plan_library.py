@@ -69,7 +69,7 @@ def test_a_goal_becomes_a_kept_plan_that_runs(home):
     ("answer", "code", "said"),
     [
         ("I cannot do that.", "PLN010", "I cannot do that"),
-        ("", "CMP005", "is empty"),
+        ("", "MDL011", "is empty"),
         (json.dumps({"steps": [{**STEP, "index": "1", "tool": "ghost"}]}), "PLN010", "@GHOST"),
         (json.dumps({"steps": [{**STEP, "index": "1", "depends_on": ["1"]}]}), "PLN010", "wait"),
         ('{"title": "x", "steps": [{"index": "1",]}', "DAG001", ""),

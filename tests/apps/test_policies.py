@@ -23,6 +23,18 @@ def test_init_writes_a_policy_that_can_be_read_with_each_tool_at_its_strictest(w
     assert "READ_FILE" not in policy.tools, "the shipped policies know the built-in tools"
 
 
+def test_an_argument_that_may_say_who_is_reached_is_suggested(machine: Machine) -> None:
+    machine.write(
+        "mail.py",
+        "import callsheet\n@callsheet.tool\ndef send(to: str, body: str) -> str:\n    return to\n",
+    )
+    assert machine("policy", "init", "--tools", "mail.py").exit_code == 0
+    text = (machine.folder / "policy.toml").read_text(encoding="utf-8")
+    assert load_policy("policy.toml").tools["SEND"].audience_arg is None, "only the operator says so"
+    machine.write("policy.toml", text.replace("# audience_arg", "audience_arg"))
+    assert load_policy("policy.toml").tools["SEND"].audience_arg == "to"
+
+
 def test_what_a_tool_says_of_itself_cannot_leave_its_comment(machine: Machine) -> None:
     machine.write(
         "sly.py",

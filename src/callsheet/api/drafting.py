@@ -15,6 +15,10 @@ from callsheet.ports.tools import ToolSpec
 
 _OWN = ("builtin", "transform", "people")
 _WIDEST = 100
+_RECEIVERS = frozenset(
+    ("to", "recipient", "recipients", "email", "address", "channel", "url", "uri", "host", "endpoint")
+)
+"""Names of arguments that often say who is reached; a suggestion, which the operator has to make true."""
 _HEAD = """\
 # What plans may do here, written by `callsheet policy init`.
 #   callsheet verify PLAN --policy {file}   proves a plan against it
@@ -35,10 +39,12 @@ mail = []
 # "url:api.internal" = {{ conf = "priv" }}
 """
 _KEYS = """
-# In each entry: `egress`: does a call tell somebody outside what its arguments are? `destructive`: does it
+# In each entry: `egress`: does a call tell somebody outside what its arguments are? `audience_arg`: the
+# argument that says whom; without it nobody knows, and only public data may go there. `destructive`: does it
 # delete, pay, send, or do what cannot be undone? Then each call needs a yes. `control`: the arguments that
 # decide what is done, and must not come from untrusted data. `returns`: T/ for trusted results, U/ else;
-# and who may read them. `pin`: the declaration for which this was written.
+# and who may read them. `no_echo`: its results repeat none of its arguments. `pin`: the declaration for
+# which this was written.
 """
 
 
@@ -60,7 +66,10 @@ def draft_policy(specs: Mapping[str, ToolSpec], base: str, file: str) -> str:
 def _entry(name: str, spec: ToolSpec) -> str:
     lines = ["", *_comments(name, spec), f"[tools.{json.dumps(policy_name(name, spec))}]"]
     only_reads = spec.is_declared and spec.effect.only_reads
-    lines.append(f"egress = {_word(not (spec.is_declared and spec.effect is Effect.PURE))}")
+    reaches = not (spec.is_declared and spec.effect is Effect.PURE)
+    lines.append(f"egress = {_word(reaches)}")
+    if reaches and (receiver := _receiver(spec)) is not None:
+        lines.append(f"# audience_arg = {json.dumps(receiver)}")
     lines.append(f"destructive = {_word(not only_reads)}")
     lines.append(f"control = {json.dumps(list(spec.parameter_names), ensure_ascii=False)}")
     if spec.is_declared and spec.effect in (Effect.PURE, Effect.READ, Effect.IDEMPOTENT):
@@ -69,6 +78,11 @@ def _entry(name: str, spec: ToolSpec) -> str:
     if spec.pin is not None and spec.origin.startswith("mcp:"):
         lines.append(f"pin = {json.dumps(spec.pin)}")
     return "\n".join(lines) + "\n"
+
+
+def _receiver(spec: ToolSpec) -> str | None:
+    """The argument that looks as if it says who is reached."""
+    return next((name for name in spec.parameter_names if name.casefold() in _RECEIVERS), None)
 
 
 def policy_name(name: str, spec: ToolSpec) -> str:

@@ -214,9 +214,11 @@ async def test_a_watcher_sees_what_another_process_writes(folder):
         seen = []
 
         async def watch():
-            seen.extend([told async for told in here.watch(run)])
+            async for told in here.watch(run):
+                seen.append(told)
 
         watching = asyncio.create_task(watch())
+        await until(lambda: seen)
         touch("go")
         await asyncio.wait_for(watching, 20)
         assert seen[-1].status == "done"
