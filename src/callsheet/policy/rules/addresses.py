@@ -34,12 +34,14 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     def check(call: CallView, notes: Notes) -> None:
         argument = of_name(call, name)
         if argument is None:
-            notes.object(Rule.ADDRESS, f"@{tool} is given no {name}", name)
+            notes.object(
+                Rule.ADDRESS, f"@{tool} is given no {name}", name, help=f"name the {name} in the plan"
+            )
             return
         authority = authority_of(argument)
         refusal = _refusal(setting, authority, only)
         if refusal is not None:
-            notes.object(Rule.ADDRESS, refusal, name, "fetch a public https:// address")
+            notes.object(Rule.ADDRESS, refusal, name, help="fetch a public https:// address")
             return
         detail = "strangers choose the host" if authority.chosen_by.untrusted else authority.host or ""
         notes.oblige(Duty.SSRF_GUARD, call, detail)

@@ -22,11 +22,17 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
 
     def check(call: CallView, notes: Notes) -> None:
         if given is None:
-            notes.object(Rule.AGENT, "the policy lets no agent work")
+            notes.object(
+                Rule.AGENT,
+                "the policy lets no agent work",
+                help="write the steps in the plan, or let agents work: [dynamic] agent in the policy",
+            )
             return
         tools = _tools(setting, call, notes)
         for refusal in _refusals(setting, tools):
-            notes.object(Rule.AGENT, refusal, "tools")
+            notes.object(
+                Rule.AGENT, refusal, "tools", help="leave it out of the agent's tools, and call it in a step"
+            )
         _numbers(given, call, notes)
         _together(setting, call, tools, notes)
 
@@ -41,13 +47,23 @@ def _tools(setting: Setting, call: CallView, notes: Notes) -> frozenset[str]:
     names: set[str] = set()
     for leaf in leaves(wanted):
         if leaf.text is None:
-            notes.object(Rule.AGENT, "the tools of the agent are not known before the run", "tools")
+            notes.object(
+                Rule.AGENT,
+                "the tools of the agent are not known before the run",
+                "tools",
+                help="write their names in the plan",
+            )
             return setting.agent_tools
         names.update(fold(name) for name in leaf.text.replace(",", " ").split())
     more = sorted(names - setting.agent_tools)
     if more:
         listed = ", ".join(f"@{name}" for name in more)
-        notes.object(Rule.AGENT, f"the policy does not give an agent {listed}", "tools")
+        notes.object(
+            Rule.AGENT,
+            f"the policy does not give an agent {listed}",
+            "tools",
+            help="leave them out, or name them in the policy: [dynamic] agent.tools",
+        )
     return frozenset(names)
 
 
@@ -74,7 +90,12 @@ def _numbers(given: AgentRule, call: CallView, notes: Notes) -> None:
         except ValueError:
             is_too_many = True
         if is_too_many:
-            notes.object(Rule.AGENT, f"the policy gives an agent {name} of at most {most}", name)
+            notes.object(
+                Rule.AGENT,
+                f"the policy gives an agent {name} of at most {most}",
+                name,
+                help=f"write {most} or less in the plan",
+            )
 
 
 class _Powers(NamedTuple):
@@ -124,12 +145,21 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
             Rule.FLOW,
             f"{shown(data)} goes to an agent that can send it out with @{can.ways_out[0]}",
             None if guilty is None or guilty.isdigit() else guilty,
-            "give the agent no tool that reaches outside, or public data alone",
+            help="give the agent no tool that reaches outside, or public data alone",
         )
     elif can.ways_out and not call.pc.is_public:
-        notes.object(Rule.IMPLICIT, f"private data decides whether an agent with @{can.ways_out[0]} starts")
+        notes.object(
+            Rule.IMPLICIT,
+            f"private data decides whether an agent with @{can.ways_out[0]} starts",
+            help="decide by something public, or start it whatever the data says",
+        )
     if can.ways_out and can.private:
         both = f"read private data with @{can.private[0]} and send it out with @{can.ways_out[0]}"
-        notes.object(Rule.AGENT, f"the agent could {both}", "tools")
+        notes.object(Rule.AGENT, f"the agent could {both}", "tools", help="give it one of the two, not both")
     if can.changes and (data.untrusted or can.hears_strangers):
-        notes.object(Rule.AGENT, f"untrusted text could make the agent misuse @{can.changes[0]}", "tools")
+        notes.object(
+            Rule.AGENT,
+            f"untrusted text could make the agent misuse @{can.changes[0]}",
+            "tools",
+            help="let it only read, and make the change in a step of the plan",
+        )

@@ -24,7 +24,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         if links_data(setting, call, is_strict=True):
             notes.oblige(Duty.VERIFY_AGAIN, call, "fields beside each other make no address")
         if not call.pc.is_public and _tells_by_image(setting, call):
-            notes.object(Rule.ANSWER, f"{tool} would show an image from outside only if private data says so")
+            notes.object(
+                Rule.ANSWER,
+                f"{tool} would show an image from outside only if private data says so",
+                help="show it whatever the data says, or say it in words",
+            )
 
     return check
 

@@ -33,10 +33,11 @@ class Notes:
         rule: Rule,
         message: str,
         argument: str | None = None,
-        help: str | None = None,  # noqa: A002 - the objection's own word
+        *,
+        help: str,  # noqa: A002 - the objection's own word
         reaches: str | None = None,
     ) -> None:
-        """Something refuses the call."""
+        """Something refuses the call; `help` says what to change."""
         self.objections.append(Objection(rule, message, argument, help, reaches))
 
     def ask(self, why: str) -> None:

@@ -31,7 +31,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 Rule.CONTROL,
                 f"untrusted data decides {argument.name} of @{tool}",
                 argument.name,
-                "hand data to a program on stdin, not in its code"
+                help="hand data to a program on stdin, not in its code"
                 if held.runs_code
                 else "write it in the plan, or let somebody approve the step",
             )

@@ -66,7 +66,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 Rule.EXECUTABLE,
                 f"@{tool} would put untrusted content where it is executed",
                 name,
-                "write it to a file that nothing runs, such as .md or .txt",
+                help="write it to a file that nothing runs, such as .md or .txt",
             )
 
     return check

@@ -135,7 +135,7 @@ def _flow(
         Rule.ANSWER if is_answer else Rule.FLOW,
         f"{what} in {_place(guilty)} of {_called(tool)} would reach {who}",
         guilty.name,
-        _OUT_OF_LINKS
+        help=_OUT_OF_LINKS
         if is_answer
         else "send public data, or send it to a host or address that the policy trusts",
         reaches=who,

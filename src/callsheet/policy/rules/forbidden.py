@@ -32,7 +32,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 Rule.FORBIDDEN,
                 f"an argument of @{tool} matches {pattern}, which the policy forbids",
                 guilty,
-                "hand secrets over by a tool that has them, not in a plan",
+                help="hand secrets over by a tool that has them, not in a plan",
             )
 
     return check

@@ -36,7 +36,10 @@ def _code_check(as_code: _Refusal | None, as_shell: _Refusal | None) -> Check | 
     def check(call: CallView, notes: Notes) -> None:
         if as_shell is not None and may_be_shell(call):
             notes.object(
-                as_shell.rule, f"the program may be a shell's: {as_shell.message}", "language", as_shell.help
+                as_shell.rule,
+                f"the program may be a shell's: {as_shell.message}",
+                "language",
+                help=as_shell.help,
             )
         elif as_code is not None and not is_surely_shell(call):
             notes.object(as_code.rule, as_code.message, help=as_code.help)
@@ -64,7 +67,11 @@ def _agent_check(setting: Setting, tool: str) -> Check | None:
 
     def only_for_plans(call: CallView, notes: Notes) -> None:
         if call.in_agent:
-            notes.object(Rule.AGENT, f"no agent may call @{tool} under this policy")
+            notes.object(
+                Rule.AGENT,
+                f"no agent may call @{tool} under this policy",
+                help="call it in a step of the plan",
+            )
 
     return only_for_plans
 
@@ -74,15 +81,19 @@ class _Refusal(NamedTuple):
 
     rule: Rule
     message: str
-    help: str | None = None
+    help: str
 
 
 def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | None:
     policy = setting.policy
     if _NAME.fullmatch(tool) is None:
-        return _Refusal(Rule.UNKNOWN_TOOL, f"{tool!r} is no name of a tool")
+        return _Refusal(Rule.UNKNOWN_TOOL, f"{tool!r} is no name of a tool", "name a tool that there is")
     if tool in setting.denied or (tool == "SHELL_EXEC" and "EXEC_CODE" in setting.denied):
-        return _Refusal(Rule.DENIED_TOOL, f"the policy denies @{tool}")
+        return _Refusal(
+            Rule.DENIED_TOOL,
+            f"the policy denies @{tool}",
+            "use another tool, or take it off the policy's deny",
+        )
     if setting.allowed is not None and tool not in setting.allowed:
         named = ", ".join(f"@{name}" for name in sorted(setting.allowed)) or "none"
         return _Refusal(

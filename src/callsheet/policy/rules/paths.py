@@ -33,7 +33,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             if argument is None or argument.text in ("", "."):
                 return
         if argument is None:
-            notes.object(Rule.PATH, f"@{tool} is given no {name}", name)
+            notes.object(Rule.PATH, f"@{tool} is given no {name}", name, help=f"name the {name} in the plan")
         elif use is PathUse.HOST:
             _host(setting, tool, call, argument, notes)
         elif argument.text is not None:
@@ -46,22 +46,32 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
 
 def _host(setting: Setting, tool: str, call: CallView, argument: Argument, notes: Notes) -> None:
     if argument.text is None:
-        notes.object(Rule.PATH, f"the path of @{tool} is not known before the run", argument.name)
+        notes.object(
+            Rule.PATH,
+            f"the path of @{tool} is not known before the run",
+            argument.name,
+            help="write it in the plan",
+        )
         return
     try:
         path = host_path(argument.text)
     except PathRefused as error:
-        notes.object(Rule.PATH, str(error), argument.name)
+        notes.object(Rule.PATH, str(error), argument.name, help="name a file by its full path")
         return
     if any(covers(pattern, path) for pattern in _SENSITIVE):
-        notes.object(Rule.PATH, f"{path} holds what no plan may read", argument.name)
+        notes.object(
+            Rule.PATH,
+            f"{path} holds what no plan may read",
+            argument.name,
+            help="read another file; no policy opens this one",
+        )
     elif not any(matches(pattern, path) for pattern in setting.policy.host_read):
         if not setting.is_approved(call):
             notes.object(
                 Rule.PATH,
                 f"{path} is not among the paths of the host that the policy lets a plan read",
                 argument.name,
-                "name it in the policy, or let somebody approve the step",
+                help="name it in the policy, or let somebody approve the step",
             )
     elif setting.sources.file(path, True).is_secret and not setting.is_approved(call):
         notes.ask(f"{path} is a secret")
@@ -71,7 +81,7 @@ def _workspace(setting: Setting, tool: str, call: CallView, text: str, notes: No
     try:
         path = workspace_path(text)
     except PathRefused as error:
-        notes.object(Rule.PATH, f"{error}: {text!r}", "path", "name a file inside the workspace")
+        notes.object(Rule.PATH, f"{error}: {text!r}", "path", help="name a file inside the workspace")
         return
     if setting.sources.file(path).is_secret and not setting.is_approved(call):
         notes.ask(f"@{tool} opens {path}, which is a secret by its name")
@@ -94,7 +104,7 @@ def _unknown(
             Rule.PATH,
             f"nothing is known of the path that @{tool} reads",
             argument.name,
-            "write at least its folder in the plan",
+            help="write at least its folder in the plan",
         )
 
 

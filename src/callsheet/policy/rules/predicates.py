@@ -33,7 +33,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             if not holds(args):
                 continue
             if rule.then == "refuse":
-                notes.object(Rule.PREDICATE, f"the policy refuses @{tool} where {rule.when}")
+                notes.object(
+                    Rule.PREDICATE,
+                    f"the policy refuses @{tool} where {rule.when}",
+                    help="change the arguments, or the rule in the policy",
+                )
             elif not setting.is_approved(call):
                 notes.ask(f"the policy asks for a yes to @{tool} where {rule.when}")
 

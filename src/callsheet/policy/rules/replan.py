@@ -15,7 +15,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
 
     def check(call: CallView, notes: Notes) -> None:
         if rule is None:
-            notes.object(Rule.REPLAN, "the policy lets no run be planned anew")
+            notes.object(
+                Rule.REPLAN,
+                "the policy lets no run be planned anew",
+                help="write all steps in the plan, or allow it in the policy: [dynamic] replan",
+            )
             return
         reason = flowing(call)
         if reason.untrusted and rule.context != "any":
