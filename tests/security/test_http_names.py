@@ -28,6 +28,14 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder in a folder of the test's own: a way out of it is seen, what other tests leave is not."""
+    inner = tmp_path / "machine"
+    inner.mkdir()
+    return inner
+
+
 def addresses(page: Page) -> list[str]:
     """The addresses of a page with one name that is hostile."""
     names = re.findall(r"\{([a-z_]+)\}", page.path)

@@ -43,7 +43,7 @@ def code(error: pytest.ExceptionInfo[CallsheetError]) -> str:
 
 @pytest.fixture
 def library(tmp_path: Path) -> PlanLibrary:
-    return PlanLibrary(tmp_path / "plans")
+    return PlanLibrary(tmp_path / "kept" / "plans")
 
 
 def graph():

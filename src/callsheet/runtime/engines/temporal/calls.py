@@ -55,6 +55,10 @@ class Calls:
         self._offered = frozenset(offered)
         self._environ = environ
 
+    def close(self) -> None:
+        """Let go of what the calls have opened; no call is under way any more."""
+        self._rules.close()
+
     @activity.defn(name=CARRY_OUT)
     async def carry_out(
         self,

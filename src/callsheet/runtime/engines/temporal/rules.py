@@ -49,6 +49,12 @@ class Rules:
         tasks = NO_TASKS if task is None else Tasks({held.talk: task}, lambda _: began)
         return GuardedGateway(ports, run_id, Guard(policy, held.plan, self._labels, tasks=tasks), facts)
 
+    def close(self) -> None:
+        """Let go of the labels, where a run has made this open them."""
+        if self._labels is not None:
+            self._labels.close()
+            self._labels = None
+
     async def _policy(self, name: str) -> Policy:
         while name not in self._policies:
             try:

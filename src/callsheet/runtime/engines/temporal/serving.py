@@ -87,6 +87,7 @@ async def serve(
                 )
             )
     async with AsyncExitStack() as stack:
+        stack.callback(calls.close)
         for worker in workers:
             await stack.enter_async_context(worker)
         on_ready()
