@@ -65,6 +65,7 @@ CODES: dict[str, Code] = _table(
     CHK030="a path into a value without parts",
     CHK031="a cast that the result never fits",
     CHK032="an output of a step without a result",
+    CHK033="the ending of a file that is read as a field",
     CHK040="a tool that is not in the catalogue",
     CHK041="an argument that the tool does not have",
     CHK042="an argument that is missing",
