@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from callsheet.diagnostics import Span
 from callsheet.ir.expr import Condition, Value
@@ -95,6 +95,26 @@ class Retry:
     delay: float | None = None
     backoff: float | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+
+def word_of(action: Action) -> str:
+    """What an action does in one word of a plan: its tool with `@`, or the control word.
+
+    >>> word_of(Call("READ_FILE")), word_of(Goto("S1"))
+    ('@READ_FILE', 'GOTO')
+    """
+    match action:
+        case Call(tool=tool):
+            return f"@{tool}"
+        case Respond():
+            return "@RESPOND"
+        case Terminate():
+            return "TERMINATE"
+        case Replan():
+            return "RE-PLAN"
+        case Goto():
+            return "GOTO"
+    assert_never(action)
 
 
 @dataclass(frozen=True, slots=True)
