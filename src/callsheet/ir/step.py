@@ -152,17 +152,13 @@ class Step:
     depends_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     """Where each of `depends_on` stands."""
 
-    def values(self) -> Iterator[Value]:
+    def values(self) -> tuple[Value, ...]:
         """The values that the action is given, in the order of the text."""
-        match self.action:
-            case Call(positional=positional, named=named):
-                yield from positional
-                for _, value in named:
-                    yield value
-            case Respond(values=values) | Terminate(values=values) | Replan(values=values):
-                yield from values
-            case Goto():
-                pass
+        action = self.action
+        if isinstance(action, Call):
+            named = action.named
+            return action.positional + tuple([value for _, value in named]) if named else action.positional
+        return () if isinstance(action, Goto) else action.values
 
     def failure_values(self) -> Iterator[Value]:
         """The values of the message that ends the plan when the step fails."""

@@ -140,7 +140,7 @@ class Gateway:
         context = _new(CallContext).begin(self._run_id, key, key, self._came_late)
         try:
             if type(command) is not CallTool:
-                return await self._carry_out_other(command, context)
+                return await self._carry_out_other(cast("Any", command), context)
             _, _, tool, args, wants_data, delivery, _ = command  # in less time than one field after the other
             route = self._routes.get(tool) or self._find(tool)
             if wants_data and tool in LISTED_TOOLS:

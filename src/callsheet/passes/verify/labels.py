@@ -51,11 +51,8 @@ class Labels:
         """The join of what a step sees under these names."""
         label = LITERAL
         values = self.subject.web.seen[step]
-        reading = self.subject.readings[step]
-        for name in names:
-            if name == reading.loop:
-                label = label.join(self.seen(step, reading.source))
-            elif name in values:
+        for name in self.subject.readings[step].outer(names):
+            if name in values:
                 label = label.join(self.of_value[values[name]])
         return label
 
@@ -68,10 +65,8 @@ class Labels:
             return self.seen(step, names)
         label = LITERAL
         values = self.subject.web.seen[step]
-        for name in names:
-            if name == self.subject.readings[step].loop:
-                label = label.join(self.shown(step, self.subject.readings[step].source))
-            elif name in values:
+        for name in self.subject.readings[step].outer(names):
+            if name in values:
                 label = label.join(self.presence[values[name]])
         return label
 

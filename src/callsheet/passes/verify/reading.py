@@ -30,6 +30,12 @@ class Reading(NamedTuple):
         """All of them."""
         return tuple(dict.fromkeys(name for part in self[:5] for name in part or ()))
 
+    def outer(self, names: Iterable[str]) -> Iterable[str]:
+        """The same, with what the items come from in the place of the loop variable."""
+        if self.loop is None:
+            return names
+        return [outer for name in names for outer in (self.source if name == self.loop else (name,))]
+
 
 def reading_of(step: Step) -> Reading:
     """What a step reads."""
