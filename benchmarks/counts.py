@@ -95,8 +95,8 @@ def work() -> None:
     """Do each workload, with a mark before and behind it that callgrind sees; run under callgrind.
 
     Twice before that: what is done once in a process is no part of it, and the interpreter has specialized
-    its code. What is there by then is not looked through for cycles: when the collector's turn comes is chance.
-    Nor are turns left to others by the clock, which is fifty times as fast here.
+    its code. What is there by then is not looked through for cycles: when the collector's turn comes is
+    chance. Nor are turns left to others by the clock, which is fifty times as fast here.
     """
     from callsheet.runtime import crew, local  # noqa: PLC0415 - as above
 
