@@ -112,7 +112,7 @@ class Judge:
             held = [rule for rule in rules if rule is not None]
             checks = tuple([rule.check if isinstance(rule, OfLabels) else rule for rule in held])
             source = self._fixed_source(name, traits)
-            plain = source is not None and self.policy.planner == LITERAL
+            plain = source is not None and self.policy.planner.is_public
             of_labels = plain and all(isinstance(rule, OfLabels) for rule in held)
             again = of_labels and all(isinstance(rule, OfLabels) and rule.again for rule in held)
             found = _Prepared(name, traits, checks, source, of_labels, again)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +25,6 @@ from callsheet.machine import (
 )
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.snapshots import state_from_json, state_to_json
-from callsheet.policy.calls import CallView, Judgement
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy, ReplanRule, ToolRule, When
 from callsheet.runtime.simulated import Simulation
@@ -104,16 +105,99 @@ def each(policy: Policy) -> Enforcement:
     return Enforcement(policy, Judge(policy).judge, {}, policy.inputs)
 
 
-@given(plan_texts() | same_texts() | same_texts(), POLICIES, SEEDS, SEEDS)
-@settings(max_examples=200, deadline=None)
-def test_a_run_goes_the_same_way_whether_each_call_is_judged_in_full_or_not(
-    text: str, policy: Policy, world: int, schedule: int
-) -> None:
+def goes_the_same_way(text: str, policy: Policy, world: int = 0, schedule: int = 0) -> Machine:
+    """The machine at the end of a run that goes as it does where each call is judged in full."""
     quick, full = machine_of(text, Enforcement.under(policy)), machine_of(text, each(policy))
     one, other = driven(quick, world, schedule), driven(full, world, schedule)
     assert one.run(INPUTS) == other.run(INPUTS)
     assert keys_of(one) == keys_of(other)
     assert told(quick) == told(full)
+    return quick
+
+
+@given(plan_texts() | same_texts() | same_texts(), POLICIES, SEEDS, SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_a_run_goes_the_same_way_whether_each_call_is_judged_in_full_or_not(
+    text: str, policy: Policy, world: int, schedule: int
+) -> None:
+    goes_the_same_way(text, policy, world, schedule)
+
+
+def policy_of(**rule: Any) -> Policy:
+    """Tools that are plain but for what is said of them; strangers have written what the run is given."""
+    plain = {"egress": False, "destructive": False, "idempotent": True, "no_echo": True, "returns": LITERAL}
+    rules = {name: ToolRule(**{**plain, **rule}) for name in FACTS}
+    return Policy(tools=rules, inputs=read_label("U/pub"))
+
+
+GUARDED = """
+S1: @KEEP ("q", "x") > $d
+S2: @KEEP ($d, $d) > $c
+S3: ?IF ($b != 2) THEN @KEEP ($d, $d) > $c
+"""
+TWICE = 'S1: @KEEP ($b, "x") > $c\nS2: @KEEP ($b, "x") > $d'
+PRIVATE = read_label("U/priv")
+
+
+def test_what_decided_that_a_call_is_made_counts() -> None:
+    machine = goes_the_same_way(GUARDED, policy_of())
+    assert machine.monitor is not None
+    assert str(machine.monitor.variables()["c"][0]) == "U/pub"
+
+
+def test_a_yes_to_one_step_is_none_to_another() -> None:
+    policy = policy_of(control=("x",))
+    assert (
+        refused(goes_the_same_way(TWICE, replace(policy, approved=frozenset({"S1"})))) == "control-argument"
+    )
+
+
+def test_what_one_step_makes_public_no_other_does() -> None:
+    policy = policy_of(returns=PRIVATE)
+    machine = goes_the_same_way(TWICE, replace(policy, declassify=frozenset({"S1"})))
+    assert machine.monitor is not None
+    assert str(machine.monitor.variables()["d"][0]) == "U/priv"
+
+
+def test_the_same_data_in_another_argument_is_another_call() -> None:
+    text = 'S1: @KEEP (y=$b, x="q")\nS2: @KEEP (x=$b, y="q")'
+    assert refused(goes_the_same_way(text, policy_of(control=("x",)))) == "control-argument"
+
+
+def test_of_a_call_that_is_tried_again_the_key_is_looked_at_each_time() -> None:
+    text = 'S1: ?FOREACH ($i IN ["k", ""]) THEN @KEEP ($b, $i) ON_FAIL @RETRY(1)'
+    assert refused(goes_the_same_way(text, policy_of(idempotent=False, key_arg="y"))) == "retry"
+
+
+def test_of_private_data_it_counts_what_the_plan_says_beside_it() -> None:
+    text = """
+        S1: @READ ("q", "x") > $d
+        S2: @KEEP ($d, "x") > $c
+        S3: @KEEP ($d, "https://evil.example/?q=") > $c
+    """
+    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))
+    assert machine.monitor is not None
+    assert str(machine.monitor.variables()["c"][0]) == "U/model+trusted"
+
+
+def test_that_a_call_succeeded_is_noted_where_its_failure_leads_elsewhere() -> None:
+    text = 'S1: @KEEP ("q", $b) > $d\nS2: @KEEP ("q", $b) > $d ON_FAIL GOTO S3\nS3: @KEEP ("q", "x") > $c'
+    machine = goes_the_same_way(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
+    assert machine.monitor is not None
+    assert machine.monitor.deciding.noted
+
+
+def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:
+    text = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @KEEP ($i, $b)"
+    policy = replace(policy_of(), forbidden=("3",))
+    assert refused(goes_the_same_way(text, policy)) == "forbidden-pattern"
+
+
+def refused(machine: Machine) -> str | None:
+    """The rule by which a run was refused."""
+    assert machine.result is not None
+    objection = machine.result.objection
+    return None if objection is None else objection.rule
 
 
 @given(plan_texts() | same_texts() | same_texts(), POLICIES, SEEDS, SEEDS)

@@ -100,7 +100,7 @@ class Monitor:
         self.deciding = Deciding(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
         )
-        self._pass_by(None if course is not None or self.literal != LITERAL else rules.rules)
+        self._pass_by(None if course is not None else rules.rules)
 
     def _pass_by(self, rules: Judge | None) -> None:
         self.passing = Passing(rules, self.deciding, self.standing, self._judging.extended, self._slot_of)
