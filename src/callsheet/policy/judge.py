@@ -90,11 +90,11 @@ class Judge:
         return self.prepared(tool).traits
 
     def is_of_labels(self, tool: str, *, again: bool) -> bool:
-        """Whether what the arguments of a tool say makes no difference, as long as everybody may read all.
+        """Whether what the arguments of a tool say makes no difference, as long as everybody may read them.
 
-        What is said of a call then holds of every other with arguments of the same names and labels, behind the
-        same way, if it gives something public and no step of theirs is named in the policy. `again` asks it of
-        calls that may be made more than once.
+        What is said of a call then holds of every other with arguments of the same names and labels, behind
+        the same way, if what it gives is public and the policy names neither of their steps. `again` asks it
+        of calls that may be made more than once.
 
         >>> Judge(Policy()).is_of_labels("FETCH_PAGE", again=False)
         False

@@ -18,8 +18,8 @@ Judging: TypeAlias = "Callable[[CallView], Judgement]"
 class Enforcement:
     """The policy of a run, and its rules.
 
-    `inputs` are the labels of variables that the run begins with, by name; of others it is `given`. `rules` are
-    what `judge` goes by, where that is known: then a call is not judged again that looks as another to them.
+    `inputs` are the labels of variables that the run begins with, by name; of others it is `given`. `rules`
+    are what `judge` goes by, where that is known: then no call is judged again that looks to them as another.
     """
 
     policy: Policy

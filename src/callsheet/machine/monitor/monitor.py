@@ -349,7 +349,7 @@ class Monitor:
             self._led(code, label)
 
     def kept(self, code: StepCode, key: str) -> None:
-        """The call of a step, which makes no other, has its outcome, and is done: `came` and `stored` in one."""
+        """The only call of a step has its outcome, and the step is done: `came` and `stored` in one."""
         label, _, origins, _, _ = self.underway.calls.pop(key)
         if self._exact or code.fail_target is not None or code.fail_message is not None:
             self._led(code, label)

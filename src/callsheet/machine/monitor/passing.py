@@ -1,8 +1,8 @@
 """Calls that pass by their labels alone: what was said of one holds of the next of the same shape.
 
-In: a call that was judged in full. Out: the labels of other calls of its tool with arguments of the same names
-and labels, behind the same way. Only where everybody may read all of them and no rule looks at what they say:
-every other call is judged anew, with its values.
+In: a call that was judged in full. Out: the labels of other calls of its tool, with arguments of the same
+names and labels, behind the same way. Only where everybody may read all of them and no rule looks at what
+they say: every other call is judged anew, with its values.
 """
 
 from __future__ import annotations
@@ -38,10 +38,7 @@ class Sight(NamedTuple):
 
 
 class Passing:
-    """What is known of the calls of one program under one set of rules; None are rules that look at everything.
-
-    `named` are the steps that the policy says something of.
-    """
+    """What is known of the calls of one program under one set of rules; without rules nothing ever is."""
 
     __slots__ = ("_deciding", "_extended", "_looped", "_named", "_rules", "_shapes", "_slot_of", "_standing")
 
@@ -49,6 +46,7 @@ class Passing:
         self, rules: Judge | None, deciding: Deciding, standing: Standing, extended: Extended, slot_of: SlotOf
     ) -> None:
         self._rules = rules
+        # of these steps the policy says something, which holds of no other
         self._named = frozenset[str]() if rules is None else rules.policy.approved | rules.policy.declassify
         self._deciding = deciding
         self._standing = standing
@@ -78,7 +76,7 @@ class Passing:
         return bare(Admitted, (told[0], told[1], self._extended.by(origins, code.id), (), NOTHING_SHOWN))
 
     def note(self, code: StepCode, admitted: Admitted) -> None:
-        """A call of a step was judged in full: so it is with others that look alike, if all of it is public."""
+        """A call of a step was judged in full: so is what looks like it, if everybody may read all of it."""
         if admitted.reasons or not admitted.result.is_public or not admitted.sent.is_public:
             return
         sight = self._sight(code)

@@ -78,10 +78,10 @@ Check: TypeAlias = Callable[[CallView, Notes], None]
 
 
 class OfLabels(NamedTuple):
-    """A check that what the arguments say can make no difference to, as long as everybody may read all of them.
+    """A check to which it makes no difference what the arguments say, as long as everybody may read them.
 
-    It looks at their names and labels alone, at the label of the way, and at what the policy says of the step.
-    `again` says that this holds as well of a call that may be made more than once.
+    It looks at their names and labels alone, at the label of the way, and at what the policy says of the
+    step. `again` says that this holds as well of a call that may be made more than once.
     """
 
     check: Check
