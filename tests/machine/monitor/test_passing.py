@@ -125,7 +125,13 @@ def test_a_run_goes_the_same_way_whether_each_call_is_judged_in_full_or_not(
 
 def policy_of(**rule: Any) -> Policy:
     """Tools that are plain but for what is said of them; strangers have written what the run is given."""
-    plain = {"egress": False, "destructive": False, "idempotent": True, "no_echo": True, "returns": LITERAL}
+    plain: dict[str, Any] = {
+        "egress": False,
+        "destructive": False,
+        "idempotent": True,
+        "no_echo": True,
+        "returns": LITERAL,
+    }
     rules = {name: ToolRule(**{**plain, **rule}) for name in FACTS}
     return Policy(tools=rules, inputs=read_label("U/pub"))
 

@@ -20,6 +20,7 @@ from callsheet.machine.monitor.admitted import Admitted, Origins
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.judging import Judging
+from callsheet.machine.monitor.narrowing import narrowed
 from callsheet.machine.monitor.origins import merged
 from callsheet.machine.monitor.passing import Passing
 from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
@@ -27,7 +28,6 @@ from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.monitor.standing import PLAIN, Standing
 from callsheet.machine.monitor.underway import Underway
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
-from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
@@ -261,16 +261,9 @@ class Monitor:
 
     def narrow(self, talk: Talk) -> None:
         """Leave an operation in turns no more than the policy gives its kind."""
-        rule, allowed = self.enforcement.policy.agent, talk.allowed
-        if rule is None or talk.code.kind is not Kind.AGENT:
-            return
-        given = {fold(name) for name in rule.tools}
-        talk.allowed = allowed._replace(
-            tools=tuple(name for name in allowed.tools if fold(name) in given),
-            turns=min(allowed.turns, rule.max_turns),
-            calls=rule.max_calls if allowed.calls is None else min(allowed.calls, rule.max_calls),
-            arguments=rule.arguments,
-        )
+        rule = self.enforcement.policy.agent
+        if rule is not None and talk.code.kind is Kind.AGENT:
+            talk.allowed = narrowed(talk.allowed, rule)
 
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
         """Judge a call that an agent asks for: all that its model has seen may be in it.

@@ -108,14 +108,13 @@ class Passing:
         slot_of, shape = self._slot_of, [code.tool, code.retries, int(repeats)]
         for name, value in code.written:
             shape.append(name)
-            kind = type(value)
-            if kind is Ref:
+            if type(value) is Ref:  # nearly all are one of these three
                 shape.append(places.setdefault(slot_of(value.name), len(places)))
-            elif kind is Template:
+            elif type(value) is Template:
                 for part in value.parts:
                     if type(part) is Ref:
                         shape.append(places.setdefault(slot_of(part.name), len(places)))
-            elif kind is not Literal:
+            elif type(value) is not Literal:
                 shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
         known = self._shapes.get(key := tuple(shape))
         if known is None:
