@@ -36,6 +36,7 @@ from callsheet.ir.step import (
     Retry,
     Step,
     Terminate,
+    word_of,
 )
 from callsheet.ir.types import JSON, Cast
 
@@ -80,4 +81,5 @@ __all__ = [
     "plan_from_json",
     "plan_hash",
     "plan_to_json",
+    "word_of",
 ]

@@ -26,6 +26,8 @@ from callsheet.runtime.engines.temporal.payloads import OrderedJson
 from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.masking import mask_value
 from callsheet.store.records import facts_from_json
 
 _BEATS = 3
@@ -99,7 +101,7 @@ class Calls:
 
     async def _checked_in(self, outcome: Mapping[str, Any]) -> Payload:
         """The outcome as a payload; a store that cannot be written is tried again, never the call."""
-        payload = OrderedJson().to_payload(outcome)
+        payload = self._without_configured(outcome)
         while True:
             try:
                 (kept,) = await self._claims.encode([payload])
@@ -108,6 +110,17 @@ class Calls:
                 await asyncio.sleep(_PAUSE)
             else:
                 return kept
+
+    def _without_configured(self, outcome: Mapping[str, Any]) -> Payload:
+        """The outcome as a payload, with a mask in the place of secrets that reach the tools.
+
+        They are never taken out of a journal alone, as on one machine: the history is read by the server.
+        """
+        payload = OrderedJson().to_payload(outcome)
+        known = self._ports.known
+        if not known or not known.may_be_in(payload.data):
+            return payload
+        return OrderedJson().to_payload({**outcome, "body": mask_value(outcome["body"], Finder(known))})
 
 
 async def _beat() -> None:

@@ -22,6 +22,7 @@ from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.orders import MODELS, TOOLS
 from callsheet.runtime.engines.temporal.rules import OpenLabels
+from callsheet.runtime.engines.temporal.users import sign
 from callsheet.runtime.gateway import Ports
 from callsheet.store.labels import LabelStore
 
@@ -90,6 +91,7 @@ async def serve(
         stack.callback(calls.close)
         for worker in workers:
             await stack.enter_async_context(worker)
+        stack.callback(asyncio.create_task(sign(client, claims.blobs)).cancel)
         on_ready()
         await asyncio.Event().wait()
 
