@@ -65,9 +65,20 @@ def plan_bytes(plan: Plan) -> bytes:
     """The canonical form of a plan, made once and kept with it."""
     if plan.canonical is None:
         with collector_rests(len(plan.steps) >= _LARGE):
-            object.__setattr__(plan, "canonical", canonical_bytes(plan_to_json(plan)))
+            object.__setattr__(plan, "canonical", _plan_bytes(plan))
     assert plan.canonical is not None
     return plan.canonical
+
+
+def _plan_bytes(plan: Plan) -> bytes:
+    """The steps of a large plan are encoded in slices: one call for all would keep other threads waiting."""
+    steps, size = plan.steps, _LARGE
+    if len(steps) <= size:
+        return canonical_bytes(plan_to_json(plan))
+    slices = [steps[at : at + size] for at in range(0, len(steps), size)]
+    encoded = [_encode([step_to_json(step) for step in some])[1:-1] for some in slices]
+    head, steps_key, tail = _encode(_plan_json(plan, [])).partition('"steps":[')
+    return "".join([head, steps_key, ",".join(encoded), tail]).encode("utf-8", "surrogatepass")
 
 
 def plan_hash(plan: Plan) -> str:
@@ -80,7 +91,11 @@ def plan_hash(plan: Plan) -> str:
 
 def plan_to_json(plan: Plan) -> dict[str, Json]:
     """The plan as JSON data; `plan_from_json` reads it back to an equal plan."""
-    out: dict[str, Json] = {"ir": IR_VERSION, "steps": [step_to_json(s) for s in plan.steps]}
+    return _plan_json(plan, [step_to_json(step) for step in plan.steps])
+
+
+def _plan_json(plan: Plan, steps: list[Json]) -> dict[str, Json]:
+    out: dict[str, Json] = {"ir": IR_VERSION, "steps": steps}
     if plan.order is not Order.TEXT:
         out["order"] = str(plan.order)
     if plan.variables:
@@ -212,7 +227,7 @@ _REF = frozenset({"ref", "path"})
 _TEMPLATE = frozenset({"template"})
 _DICT = frozenset({"dict"})
 _LARGE = 1_000
-"""From this many steps on the cyclic collector rests."""
+"""From this many steps on the cyclic collector rests; so many are encoded at a time."""
 
 
 def _mapping(data: object) -> Mapping[str, Json]:
