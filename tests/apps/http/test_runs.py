@@ -282,7 +282,7 @@ def test_a_run_that_ends_its_servers_is_left_as_it_is_until_somebody_resumes_it(
 
 
 def test_a_plan_is_read_checked_compiled_and_written_down_beside_the_event_loop(folder):
-    reading = {"read_plan_text", "plan_from_json", "_plan_bytes"}
+    reading = {"read_plan_text", "plan_from_json", "_plan_text"}
     heavy = {"check_plan", "prove", "compile_plan", "create_run", "stand", *reading}
     seen = dict[str, set[int]]()
 
