@@ -122,7 +122,7 @@ def _executes(case: AnyCase) -> bool:
     """Whether a plan is carried out by the case."""
     if isinstance(case, Case):
         return case.kind in ("run", "micro")
-    return isinstance(case, DagCase) and case.mode in ("run", "stages")
+    return isinstance(case, DagCase) and case.mode in ("run", "stages", "plan_tool")
 
 
 def _differences_there(case: AnyCase, fleet: Fleet) -> list[str]:

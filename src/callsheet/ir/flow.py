@@ -25,6 +25,9 @@ class Place(StrEnum):
     FAILURE = "failure"
 
 
+_SOURCE, _CONDITION, _ARGUMENTS, _FAILURE = Place
+
+
 class Use(NamedTuple):
     """A step that reads a variable, by its number."""
 
@@ -62,6 +65,8 @@ class Flow:
     group_end: list[int]
     """The last step of each step's group, the step itself outside any."""
     if_empty: frozenset[int]
+    goes_back: bool
+    """Whether a step leads to itself or to one above it."""
     definitions: dict[str, list[Definition]] = field(default_factory=dict[str, list[Definition]])
 
     @property
@@ -105,7 +110,15 @@ def flow_of(plan: Plan) -> Flow:
     for node, followers in enumerate(ways.successors):
         for following in followers:
             predecessors[following].append(node)
-    flow = Flow(plan, ways.successors, predecessors, ways.number_of, ways.group_end, ways.if_empty)
+    flow = Flow(
+        plan,
+        ways.successors,
+        predecessors,
+        ways.number_of,
+        ways.group_end,
+        ways.if_empty,
+        ways.goes_back,
+    )
     _note_definitions(flow)
     return flow
 
@@ -117,6 +130,7 @@ class Ways(NamedTuple):
     number_of: dict[str, int]
     group_end: list[int]
     if_empty: frozenset[int]
+    goes_back: bool
 
 
 def ways_of(plan: Plan) -> Ways:
@@ -135,6 +149,7 @@ def ways_of(plan: Plan) -> Ways:
     turning = [number for number, step in enumerate(steps) if not _only_goes_on(step)]
     entered = _jump_targets(steps, turning, number_of)
     if_empty: set[int] = set()
+    goes_back = False
     passed = -1
     for number in turning:
         last = group_end[number]
@@ -147,7 +162,8 @@ def ways_of(plan: Plan) -> Ways:
             if only_if_empty and targets.count(last + 1) == 1:
                 if_empty.add(last)
         successors[last] = list(dict.fromkeys(targets))
-    return Ways(successors, number_of, group_end, frozenset(if_empty))
+        goes_back = goes_back or any(target <= last for target in targets)
+    return Ways(successors, number_of, group_end, frozenset(if_empty), goes_back)
 
 
 def _numbers(steps: tuple[Step, ...]) -> dict[str, int]:
@@ -288,19 +304,23 @@ def uses_of(step: Step, number: int) -> list[Use]:
     uses: list[Use] = []
     own = step.foreach.var if step.foreach is not None else None
     if step.foreach is not None:
-        uses += [Use(number, ref, Place.SOURCE) for ref in refs_of(step.foreach.source)]
+        uses += [Use(number, ref, _SOURCE) for ref in refs_of(step.foreach.source)]
     if step.condition is not None:
-        uses += [Use(number, r, Place.CONDITION) for r in refs_of(step.condition) if r.name != own]
+        uses += [Use(number, r, _CONDITION) for r in refs_of(step.condition) if r.name != own]
     for value in step.values():
-        if type(value) is Ref:
+        if isinstance(value, Ref):
             if value.name != own:
-                uses.append(Use(number, value, Place.ARGUMENTS))
-        elif type(value) is not Literal:
-            uses += [Use(number, ref, Place.ARGUMENTS) for ref in refs_of(value) if ref.name != own]
+                uses.append(Use(number, value, _ARGUMENTS))
+        elif isinstance(value, Template):
+            for part in value.parts:
+                if isinstance(part, Ref) and part.name != own:
+                    uses.append(Use(number, part, _ARGUMENTS))
+        elif not isinstance(value, Literal):
+            uses += [Use(number, ref, _ARGUMENTS) for ref in refs_of(value) if ref.name != own]
     if step.on_fail is not None:
         sets = (own, step.output.var if step.output is not None else None)
         for value in step.failure_values():
-            uses += [Use(number, ref, Place.FAILURE) for ref in refs_of(value) if ref.name not in sets]
+            uses += [Use(number, ref, _FAILURE) for ref in refs_of(value) if ref.name not in sets]
     return uses
 
 

@@ -162,26 +162,6 @@ def _arguments(call: Call) -> list[str]:
     return shown
 
 
-def word_of(action: Action) -> str:
-    """What an action does in one word: its tool with `@`, or the control word.
-
-    >>> word_of(Call("READ_FILE")), word_of(Goto("S1"))
-    ('@READ_FILE', 'GOTO')
-    """
-    match action:
-        case Call(tool=tool):
-            return f"@{tool}"
-        case Respond():
-            return "@RESPOND"
-        case Terminate():
-            return "TERMINATE"
-        case Replan():
-            return "RE-PLAN"
-        case Goto():
-            return "GOTO"
-    assert_never(action)
-
-
 def _worded(word: str, values: tuple[Value, ...]) -> str:
     if not values:
         return word
