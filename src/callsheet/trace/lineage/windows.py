@@ -13,6 +13,7 @@ from typing import Any, cast
 from callsheet.ir import Order, Plan, Step
 from callsheet.ir.collecting import collector_rests
 from callsheet.machine import Program
+from callsheet.machine.on_demand import program_on_demand
 from callsheet.store.events import Entry, EventType, decode_body
 from callsheet.store.journal import Journal
 from callsheet.store.reader import RunInfo
@@ -80,7 +81,8 @@ def lineages_in(
                 yield lineage
         entries = journal.entries(info.run_id)
         if uses is not None:
-            yield from _in_stages(recorder_of(plan, entries, program), entries, plan_of, uses)
+            recorder = recorder_of(plan, entries, program, in_part=True)
+            yield from _in_stages(recorder, entries, plan_of, uses)
             return
     yield lineage_of(plan, entries, plan_of, program=program)
 
@@ -150,6 +152,7 @@ def recorder_at(
         start, body = start_from(kind, decode_body(data)), decode_body(taken)
         if not _stands_alone(body):
             return None
+        program = program_on_demand(plan, start.facts) if program is None else program
         folded = restored(
             plan,
             start,
