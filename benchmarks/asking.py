@@ -26,14 +26,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import plans
 from callsheet.frontends.ltp import parse
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, start_run
 from callsheet.store import Durability, Journal
 
-Given: TypeAlias = "Callable[[int], object]"
+Given: TypeAlias = "Callable[[int], JSON]"
 """What a tool gives for its call with this number."""
 
 
@@ -78,7 +78,7 @@ def shapes(events: int) -> dict[str, Shape]:
     }
 
 
-def _plain(n: int) -> object:
+def _plain(n: int) -> JSON:
     return n
 
 
@@ -118,7 +118,7 @@ async def keep(journal: Journal, plan: Plan, run_id: str, inputs: dict[str, Any]
     """Carry a run out, the results of whose @LOOK are `given`."""
     made = 0
 
-    async def look(args: dict[str, Any], context: CallContext) -> object:
+    async def look(args: dict[str, Any], context: CallContext) -> JSON:
         nonlocal made
         made += 1
         return given(made)

@@ -24,7 +24,7 @@ from measure import Case, exponent, measure
 import plans
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import Plan
-from callsheet.machine import Finish, Limits, Machine, Program, Started, Succeeded, compile_plan
+from callsheet.machine import CallTool, Command, Limits, Machine, Program, Started, Succeeded, compile_plan
 from callsheet.passes import check
 from callsheet.runtime.gateway import Gateway
 from callsheet.runtime.local import LocalDriver
@@ -46,9 +46,9 @@ def machine_only(program: Program, times: int) -> Callable[[], object]:
         machine = Machine(program, LIMITS)
         commands = machine.feed(Started({}))
         while commands:
-            batch, commands = commands, []
+            batch, commands = commands, list[Command]()
             for command in batch:
-                if type(command) is not Finish:
+                if isinstance(command, CallTool):
                     value = command.args["x"] + 1 if "x" in command.args else sum(command.args["xs"])
                     commands += machine.feed(Succeeded(command.key, value))
 

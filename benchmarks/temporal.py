@@ -25,7 +25,7 @@ from pathlib import Path
 from fleet.fleet import Fleet
 
 from callsheet.frontends.ltp import parse
-from callsheet.ir import Effect
+from callsheet.ir import JSON, Effect
 from callsheet.machine import Decision, Limits, Status, TookPlace, ToolFacts
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
@@ -64,7 +64,8 @@ class Kills:
         run_id, text = f"run-{number}", _PLANS[number % 2]
         plan = parse(text).plan
         assert plan is not None
-        start = Start({"items": self.items, "run": run_id}, _FACTS, Limits(window=_WINDOW), {}, {})
+        inputs: dict[str, JSON] = {"items": list[JSON](self.items), "run": run_id}
+        start = Start(inputs, _FACTS, Limits(window=_WINDOW), {}, {})
         settings = self.reached.settings
         order = Order(run_id, plan, text, start, settings.queue, settings.heartbeat)
         await client.start(self.reached, self.journal, order)

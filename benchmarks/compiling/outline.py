@@ -89,8 +89,8 @@ class Answer:
 class Outline:
     """The calls that count in the order of the text, and the answers."""
 
-    deeds: list[Deed] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    deeds: list[Deed] = field(default_factory=list[Deed])
+    answers: list[Answer] = field(default_factory=list[Answer])
 
 
 def called(plan: Plan) -> list[str]:

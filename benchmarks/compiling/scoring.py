@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import cast
 
 from benchmarks.compiling.goals import Goal, Gold, signatures_of
 from benchmarks.compiling.outline import Answer, Atom, Deed, Given, Origins, Outline, called, outline
@@ -209,12 +210,10 @@ def _moved_atoms(atoms: frozenset[Atom], number: dict[int, int]) -> frozenset[At
 def _moved_atom(atom: Atom, number: dict[int, int]) -> Atom:
     def moved(part: object) -> object:
         if isinstance(part, tuple):
-            return _moved_atom(part, number)
+            return _moved_atom(cast("Atom", part), number)
         if isinstance(part, frozenset):
-            return frozenset(
-                number.get(p, -1) if isinstance(p, int) else moved(p)
-                for p in part  # pyright: ignore[reportUnknownVariableType]
-            )
+            parts = cast("frozenset[object]", part)
+            return frozenset(number.get(p, -1) if isinstance(p, int) else moved(p) for p in parts)
         return part
 
     return tuple(moved(part) for part in atom)

@@ -50,7 +50,7 @@ def converted(row: Row) -> Outcome:
 def executed(row: Row, runtime: Runtime) -> Outcome:
     """The row's plan, read from its text and run, beside the gold answer."""
     result = runtime.run_sync(format_plan(plan_of(row)))
-    if not result.ok or result.response is None:
+    if not result.ok:
         return Outcome(row, False, str(result.error), {})
     results = {call.label: result.variables[call.label] for call in row.calls}
     said, gold = float(result.response), float(row.answer or 0.0)
@@ -71,16 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for outcome in (*run, *read):
         if not outcome.is_right:
             print(f"  {outcome.row.id}: {outcome.wrong}", file=sys.stderr)
-    figures = {
+    answered, kept = (sum(outcome.is_right for outcome in outcomes) for outcomes in (run, read))
+    figures: dict[str, Any] = {
         "executable": len(run),
-        "gold answers": sum(outcome.is_right for outcome in run),
+        "gold answers": answered,
         "rows": len(read),
-        "convert and validate": sum(outcome.is_right for outcome in read),
+        "convert and validate": kept,
         "tokens": token_figures([outcome for outcome in run if outcome.is_right]),
     }
     print(json.dumps(figures, indent=1) if said.json else _table(figures))
-    enough = figures["gold answers"] >= 0.99 * len(run) and figures["convert and validate"] == len(read)
-    return 0 if enough else 1
+    return 0 if answered >= 0.99 * len(run) and kept == len(read) else 1
 
 
 def token_figures(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from tests.conformance.findings import difference
 
 from callsheet.api.plan import Plan as PublicPlan
 from callsheet.api.planning import GraphPlanner, PlanRequest, refused
+from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine import (
@@ -46,7 +47,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.progress import with_own_ids
 from callsheet.passes import ToolSignature, check
 from callsheet.ports.calls import CallContext
-from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.gateway import Ports, Route, describe
 from callsheet.runtime.runs import Launch, run_unrecorded
 
 
@@ -204,7 +205,7 @@ class Session:
         try:
             plan = asyncio.run(self.new_plan(command))
         except Exception as error:
-            return Failed(command.key, str(error))
+            return Failed(command.key, str(error) if isinstance(error, CallsheetError) else describe(error))
         return PlanCompiled(command.key, with_own_ids(plan, progress.plan, progress.number), {})
 
     async def new_plan(self, command: Compile) -> Plan:

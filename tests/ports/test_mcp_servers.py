@@ -244,7 +244,7 @@ async def test_many_calls_are_in_flight_at_once(workshop):
         slow = handlers(pool)["slow"]
         started = time.monotonic()
         assert await asyncio.gather(*(slow({"seconds": 0.5}, CONTEXT) for _ in range(20))) == ["done"] * 20
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 8, "one after another they take ten seconds"
 
 
 async def test_a_late_answer_is_a_failure_in_doubt_and_the_server_is_told(workshop, notes):
@@ -487,7 +487,7 @@ def test_servers_end_when_the_client_is_killed(workshop, tmp_path, everything):
         assert len(pids) == 2
         assert all(alive(pid) for pid in pids)
         client.kill()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(alive(pid) for pid in pids)

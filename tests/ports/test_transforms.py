@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.growth import seconds
 
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.transforms import select
@@ -189,13 +190,12 @@ def test_a_query_that_would_not_end_soon_is_a_failure(query: str) -> None:
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*)*b", "(a?){200}a{200}$", r"^(\w+\s?)*\Z"])
 def test_hostile_patterns_take_linear_time(pattern: str) -> None:
     text = "a" * 100_000 + "!"
-    before = time.monotonic()
-    if r"\Z" in pattern:
-        with pytest.raises(ToolFailed):
+
+    def matched() -> None:
+        with pytest.raises(ToolFailed) if r"\Z" in pattern else nullcontext():
             select(text, f"match(@, '{pattern}')")
-    else:
-        select(text, f"match(@, '{pattern}')")
-    assert time.monotonic() - before < 2
+
+    assert seconds(matched) < 5
 
 
 @pytest.mark.parametrize(

@@ -329,13 +329,13 @@ async def test_a_clock_that_is_set_denies_no_call_early_and_keeps_none_open_long
     real, shift = time.time, 0.0
     monkeypatch.setattr(time, "time", lambda: real() + shift)
     began = time.monotonic()
-    running = asyncio.create_task(start(journal, CALL, {"WRITE": never}, timed(0.5), WAITS))
+    running = asyncio.create_task(start(journal, CALL, {"WRITE": never}, timed(1.5), WAITS))
     await until(lambda: len(inbox(journal)) == 1)
     shift = days * 86_400.0
     await asyncio.sleep(0.2)
     assert not running.done()
     assert "nobody approved" in ended(await running).response
-    assert 0.5 <= time.monotonic() - began < 5
+    assert 1.5 <= time.monotonic() - began < 60
 
 
 async def test_between_a_crash_and_the_resumption_the_time_goes_on_by_the_clock(
@@ -439,29 +439,29 @@ async def test_the_time_that_people_take_is_not_the_runs(journal: Journal) -> No
         return "slow"
 
     text = 'S1: @ASK_HUMAN ("ok?") > $a\nS2: @READ (1) > $b\nS3: @ASK_HUMAN ("sure?") > $c\nS4: @RESPOND ($b)'
-    launch = replace(how(), limits=replace(QUICK, max_seconds=0.6))
+    launch = replace(how(), limits=replace(QUICK, max_seconds=1.4))
     present = Respondents(waits=True, poll=0.01)
     running = asyncio.create_task(start(journal, text, {"READ": slow}, launch, present))
     for asked in (1, 2):
         await until(lambda asked=asked: journal.runs() != [] and count(journal, EventType.ASK) == asked)
-        await asyncio.sleep(0.7)
+        await asyncio.sleep(1.5)
         if asked == 2:
             folded = fold(plan_of(text), journal.events("run"), lambda name: journal.plan(name)[0])
-            assert 0.1 <= folded.seconds < 0.5
+            assert 0.1 <= folded.seconds < 1.4
         answer_run(journal, "run", Answer.approve())
     result = ended(await running)
     assert (result.status, result.response) == (Status.DONE, "slow")
-    assert 0.1 <= result.usage.seconds < 0.6
+    assert 0.1 <= result.usage.seconds < 1.4
 
 
 async def test_a_limit_of_time_still_holds_after_the_waiting(journal: Journal) -> None:
-    text = 'S1: @ASK_HUMAN ("ok?", timeout=0.3, default="none") > $a\nS2: @READ (1) > $b'
+    text = 'S1: @ASK_HUMAN ("ok?", timeout=0.8, default="none") > $a\nS2: @READ (1) > $b'
 
     async def hang(args: dict[str, Any], context: object) -> JSON:
         await asyncio.sleep(30)
         return "late"
 
-    launch = replace(how(), limits=replace(QUICK, max_seconds=0.2))
+    launch = replace(how(), limits=replace(QUICK, max_seconds=0.7))
     result = ended(await start(journal, text, {"READ": hang}, launch, WAITS))
     assert result.refusal is not None
     assert (result.refusal.budget, result.variables) == ("max_seconds", {"a": "none"})

@@ -10,7 +10,7 @@ import asyncio
 import re
 import tempfile
 import threading
-from collections.abc import Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +32,7 @@ from callsheet.runtime.engines.temporal.reaching import Reached, reach
 from callsheet.runtime.engines.temporal.serving import Duties, serve
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch
+from callsheet.runtime.runs import Launch, Watch
 from callsheet.store import Durability, EventType, Journal, new_run_id
 from callsheet.store.events import Event as JournalEvent
 from callsheet.store.records import Start, recorded_event
@@ -42,6 +42,7 @@ _T = TypeVar("_T")
 _PATIENCE = 600.0
 _TOGETHER = 0.1
 """Seconds within which calls that were asked for together have come."""
+_NEEDS_MODEL = ("asks a language model", "needs a language model")
 _IN_TURN = 100
 """Calls of a run that wait for one another; scripts are shorter."""
 
@@ -77,7 +78,9 @@ class Switchboard:
         await self._in_turn(context)
         port = getattr(self.by_run[context.run_id], name)
         if port is None:
-            raise ToolFailed(f"this run was given no {name}")
+            what = "RE-PLAN" if name == "compiler" else f"@{command.tool}"
+            needs = "needs an agent" if name == "agent" else _NEEDS_MODEL[name == "compiler"]
+            raise ToolFailed(f"{what} {needs}, and this run was given none")
         return await port(command, context)
 
     async def _in_turn(self, context: CallContext) -> None:
@@ -177,6 +180,20 @@ class Fleet:
     async def run(self, plan: Plan, ports: Ports, launch: Launch) -> Ended:
         """Run a plan to its end; on the loop of the fleet."""
         return await self.ended(await self.start(plan, ports, launch))
+
+    def stand_in(self, waited: list[float]) -> Callable[..., Awaitable[Result]]:
+        """What runs plans here instead of `run_unrecorded`; the seconds of waits are added to `waited`."""
+
+        async def carried(plan: Plan, ports: Ports, launch: Launch, watch: Watch, *more: object) -> Result:
+            del more  # an id, and who answers questions: runs here have their own
+            ended = await asyncio.to_thread(lambda: self.there(self.run(plan, ports, launch)))
+            waited.extend(ended.waited)
+            if watch.observer is not None and watch.after_batch is not None:
+                self.there(self.looked_back(plan, ended.run_id, watch.observer))
+                await watch.after_batch()
+            return ended.result
+
+        return carried
 
     async def looked_back(self, plan: Plan, run_id: str, observer: Observer) -> LookedBack:
         """A run folded from its journal, while an observer hears of it; on the loop of the fleet."""

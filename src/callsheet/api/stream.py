@@ -33,10 +33,9 @@ from callsheet.api.events import (
     VariableEdited,
 )
 from callsheet.api.result import RunResult
-from callsheet.ir import Plan
+from callsheet.ir import Plan, word_of
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.passes.finding import doing
 from callsheet.sealing.veiled import Hides, veil
 
 _VALUES = frozenset({"value", "error", "text", "reason", "detail"})
@@ -147,7 +146,7 @@ class EventStream:
 
 def actions_of(plan: Plan) -> dict[str, str]:
     """What each step does; of two steps with one id the first counts."""
-    return {step.id: doing(step) for step in reversed(plan.steps)}
+    return {step.id: word_of(step.action) for step in reversed(plan.steps)}
 
 
 class _Place(TypedDict):

@@ -17,9 +17,9 @@ from callsheet.ir import (
     Step,
     Template,
     Value,
+    word_of,
 )
 from callsheet.ir.expr import refs_of
-from callsheet.views.describe import word_of
 
 
 def tool_of(step: Step) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Goto, Plan, Step
+from callsheet.ir import Goto, Plan, Step, word_of
 from callsheet.ir.flow import Place
 from callsheet.passes import Finding, ToolSignature, findings
-from callsheet.passes.finding import doing
 
 _MOST_NAMED = 50
 _ALSO_TOLD = frozenset({"CHK001", "CHK002", "CHK010", "CHK011", "CHK015", "CHK021"})
@@ -90,7 +89,7 @@ def _place(step: Step, place: Place | None) -> str:
         case Place.FAILURE:
             return "ON_FAIL message"
         case _:
-            return f"{doing(step)} args"
+            return f"{word_of(step.action)} args"
 
 
 def _unreachable(plan: Plan, first: int, ids: tuple[str, ...], targets: set[str]) -> Iterator[str]:
@@ -104,4 +103,4 @@ def _unreachable(plan: Plan, first: int, ids: tuple[str, ...], targets: set[str]
         return
     before = plan.steps[first - 1]
     shown = ", ".join(told[:_MOST_NAMED]) + (", …" if len(told) > _MOST_NAMED else "")
-    yield f"[{before.id}] Steps after unconditional {doing(before)}: {shown} may be unreachable"
+    yield f"[{before.id}] Steps after unconditional {word_of(before.action)}: {shown} may be unreachable"

@@ -1,12 +1,11 @@
-"""The canonical JSON form of a plan and its hash.
+"""The canonical JSON form of a plan.
 
-One meaning has one form: keys sorted, no white space, spans and comments left out. The hash
-names the plan in journals, policies and approvals. Reading refuses what it does not know.
+One meaning has one form: keys sorted, no white space, spans and comments left out. Reading refuses what
+it does not know.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never, cast
@@ -61,26 +60,14 @@ def canonical_bytes(value: object) -> bytes:
     return _encode(value).encode("utf-8", "surrogatepass")
 
 
-def plan_bytes(plan: Plan) -> bytes:
-    """The canonical form of a plan, made once and kept with it."""
-    if plan.canonical is None:
-        with collector_rests(len(plan.steps) >= _LARGE):
-            object.__setattr__(plan, "canonical", canonical_bytes(plan_to_json(plan)))
-    assert plan.canonical is not None
-    return plan.canonical
-
-
-def plan_hash(plan: Plan) -> str:
-    """The SHA-256 of the canonical form, in hexadecimal digits."""
-    return hashlib.sha256(plan_bytes(plan)).hexdigest()
-
-
 # ---------------------------------------------------------------- writing
 
 
-def plan_to_json(plan: Plan) -> dict[str, Json]:
-    """The plan as JSON data; `plan_from_json` reads it back to an equal plan."""
-    out: dict[str, Json] = {"ir": IR_VERSION, "steps": [step_to_json(s) for s in plan.steps]}
+def plan_to_json(plan: Plan, *, with_steps: bool = True) -> dict[str, Json]:
+    """The plan as JSON data; `plan_from_json` reads it back to an equal plan. It may be all but the steps."""
+    out: dict[str, Json] = {"ir": IR_VERSION}
+    if with_steps:
+        out["steps"] = [step_to_json(s) for s in plan.steps]
     if plan.order is not Order.TEXT:
         out["order"] = str(plan.order)
     if plan.variables:
@@ -128,14 +115,14 @@ def on_fail_to_json(on_fail: OnFail) -> dict[str, Json]:
 
 def action_to_json(action: Action) -> dict[str, Json]:
     """An action as JSON data."""
+    if isinstance(action, Call):  # as most are
+        out: dict[str, Json] = {"call": action.tool}
+        if action.positional:
+            out["args"] = [value_to_json(v) for v in action.positional]
+        if action.named:
+            out["named"] = [[name, value_to_json(v)] for name, v in action.named]
+        return out
     match action:
-        case Call(tool=tool, positional=positional, named=named):
-            out: dict[str, Json] = {"call": tool}
-            if positional:
-                out["args"] = [value_to_json(v) for v in positional]
-            if named:
-                out["named"] = [[name, value_to_json(v)] for name, v in named]
-            return out
         case Respond(values=values):
             return {"respond": [value_to_json(v) for v in values]}
         case Terminate(values=values):
@@ -149,11 +136,11 @@ def action_to_json(action: Action) -> dict[str, Json]:
 
 def value_to_json(value: Value) -> Json:
     """A value as JSON data."""
+    if isinstance(value, Literal):
+        return value.value
+    if isinstance(value, Ref):
+        return _ref(value)
     match value:
-        case Literal(value=scalar):
-            return scalar
-        case Ref():
-            return _ref(value)
         case Template(parts=parts):
             return {"template": [p if isinstance(p, str) else _ref(p) for p in parts]}
         case ListExpr(items=items):
@@ -211,8 +198,8 @@ _FAIL = frozenset({"retry", "then"})
 _REF = frozenset({"ref", "path"})
 _TEMPLATE = frozenset({"template"})
 _DICT = frozenset({"dict"})
-_LARGE = 1_000
-"""From this many steps on the cyclic collector rests."""
+LARGE = 1_000
+"""From this many steps of a plan on the cyclic collector rests."""
 
 
 def _mapping(data: object) -> Mapping[str, Json]:
@@ -241,7 +228,7 @@ def _read_plan(data: Mapping[str, Json]) -> Plan:
     if data["ir"] != IR_VERSION:
         raise ValueError(f"version {data['ir']!r}, this callsheet reads {IR_VERSION}")
     steps = data["steps"]
-    with collector_rests(len(steps) >= _LARGE):
+    with collector_rests(len(steps) >= LARGE):
         return Plan(
             steps=tuple([_read_step(_mapping(step)) for step in steps]),
             order=Order(data.get("order", "text")),

@@ -26,13 +26,22 @@ def preorder(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int],
         node, rest = stack[-1]
         for following in rest:
             if not seen[following]:
-                seen[following] = 1
-                parent[following] = node
-                order.append(following)
-                stack.append((following, iter(successors[following])))
                 break
         else:
             stack.pop()
+            continue
+        seen[following] = 1
+        parent[following] = node
+        order.append(following)
+        followers = successors[following]
+        while len(followers) == 1 and not seen[followers[0]]:  # a straight stretch: nothing to come back for
+            node, following = following, followers[0]
+            seen[following] = 1
+            parent[following] = node
+            order.append(following)
+            followers = successors[following]
+        if len(followers) > 1:
+            stack.append((following, iter(followers)))
     return order, parent
 
 
@@ -68,6 +77,15 @@ def immediate_dominators(successors: Sequence[Sequence[int]], root: int) -> list
     >>> immediate_dominators([[1, 2], [3], [3], []], 0)
     [-1, 0, 0, 0]
     """
+    return dominator_tree(successors, root)[1]
+
+
+def dominator_tree(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int], list[int]]:
+    """The nodes that the root leads to, each behind its dominators, and the immediate dominator of each.
+
+    >>> dominator_tree([[1, 2], [3], [3], []], 0)
+    ([0, 1, 3, 2], [-1, 0, 0, 0])
+    """
     size = len(successors)
     order, parent = preorder(successors, root)
     rank = [NONE] * size
@@ -78,18 +96,44 @@ def immediate_dominators(successors: Sequence[Sequence[int]], root: int) -> list
             predecessors[following].append(node)
     forest = _Forest(size, rank)
     semi = forest.semi
-    waiting: list[list[int]] = [[] for _ in range(size)]
+    waiting: dict[int, list[int]] = {}
     dominator = [NONE] * size
     for node in reversed(order[1:]):
-        semi[node] = min(semi[forest.best(before)] for before in predecessors[node])
-        waiting[order[semi[node]]].append(node)
         above = parent[node]
+        if len(predecessors[node]) == 1:
+            semi[node] = rank[above]
+            dominator[node] = above
+        else:
+            semi[node] = min(semi[forest.best(before)] for before in predecessors[node])
+            waiting.setdefault(order[semi[node]], []).append(node)
         forest.above[node] = above
-        for held in waiting[above]:
+        for held in waiting.pop(above, ()):
             best = forest.best(held)
             dominator[held] = best if semi[best] < semi[held] else above
-        waiting[above].clear()
     for node in order[1:]:
         if dominator[node] != order[semi[node]]:
             dominator[node] = dominator[dominator[node]]
-    return dominator
+    return order, dominator
+
+
+def spans_below(order: Sequence[int], dominator: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Numbers for the nodes of a tree of dominators: its own first one, and the last below each node.
+
+    One node dominates another if the number of the other lies behind its own, up to its last.
+    Nodes that the root does not lead to have -1.
+
+    >>> spans_below([0, 1, 3, 2], [-1, 0, 0, 0])
+    ([0, 1, 3, 2], [3, 1, 3, 2])
+    """
+    size = [1] * len(dominator)
+    for node in reversed(order[1:]):
+        size[dominator[node]] += size[node]
+    first, last, free = [NONE] * len(size), [NONE] * len(size), [0] * len(size)
+    for node in order:
+        above = dominator[node]
+        number = 0
+        if above != NONE:
+            number = free[above]
+            free[above] = number + size[node]
+        first[node], last[node], free[node] = number, number + size[node] - 1, number + 1
+    return first, last

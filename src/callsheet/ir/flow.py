@@ -25,6 +25,9 @@ class Place(StrEnum):
     FAILURE = "failure"
 
 
+_SOURCE, _CONDITION, _ARGUMENTS, _FAILURE = Place
+
+
 class Use(NamedTuple):
     """A step that reads a variable, by its number."""
 
@@ -62,6 +65,8 @@ class Flow:
     group_end: list[int]
     """The last step of each step's group, the step itself outside any."""
     if_empty: frozenset[int]
+    goes_back: bool
+    """Whether a step leads to itself or to one above it."""
     definitions: dict[str, list[Definition]] = field(default_factory=dict[str, list[Definition]])
 
     @property
@@ -100,49 +105,107 @@ def flow_of(plan: Plan) -> Flow:
     >>> flow.successors
     [[1], [2], [], [0]]
     """
-    steps = plan.steps
-    count = len(steps)
-    number_of: dict[str, int] = {}
-    for number, step in enumerate(steps):
-        number_of.setdefault(step.id, number)
-    entered = _jump_targets(steps, number_of)
-    group_end = _group_ends(steps)
-    successors: list[list[int]] = [[] for _ in range(count + 2)]
-    successors[count + 1].append(0)
-    if_empty: set[int] = set()
-    start = 0
-    while start < count:
-        last = group_end[start]
-        for member in range(start, last):
-            successors[member].append(member + 1)
-        targets, falls, only_if_empty = _ways_out(plan, range(start, last + 1), number_of, entered)
-        if falls:
-            targets.append(last + 1)
-            if only_if_empty and targets.count(last + 1) == 1:
-                if_empty.add(last)
-        successors[last].extend(dict.fromkeys(targets))
-        start = last + 1
-    predecessors: list[list[int]] = [[] for _ in range(count + 2)]
-    for node, followers in enumerate(successors):
+    ways = ways_of(plan)
+    predecessors: list[list[int]] = [[] for _ in ways.successors]
+    for node, followers in enumerate(ways.successors):
         for following in followers:
             predecessors[following].append(node)
-    flow = Flow(plan, successors, predecessors, number_of, group_end, frozenset(if_empty))
+    flow = Flow(
+        plan,
+        ways.successors,
+        predecessors,
+        ways.number_of,
+        ways.group_end,
+        ways.if_empty,
+        ways.goes_back,
+    )
     _note_definitions(flow)
     return flow
 
 
+class Ways(NamedTuple):
+    """Where each step of a plan leads: the fields of a `Flow` of the same names."""
+
+    successors: list[list[int]]
+    number_of: dict[str, int]
+    group_end: list[int]
+    if_empty: frozenset[int]
+    goes_back: bool
+
+
+def ways_of(plan: Plan) -> Ways:
+    """The ways through a plan alone, for who asks for no more of its flow.
+
+    >>> from callsheet.ir import Goto, Plan, Respond, Step
+    >>> ways_of(Plan((Step("S1", Goto("S2")), Step("S2", Respond(()))))).successors
+    [[1], [2], [], [0]]
+    """
+    steps = plan.steps
+    count = len(steps)
+    number_of = _numbers(steps)
+    group_end = _group_ends(steps)
+    successors: list[list[int]] = [[number] for number in range(1, count + 1)]
+    successors += ([], [0])
+    turning = [number for number, step in enumerate(steps) if not _only_goes_on(step)]
+    entered = _jump_targets(steps, turning, number_of)
+    if_empty: set[int] = set()
+    goes_back = False
+    passed = -1
+    for number in turning:
+        last = group_end[number]
+        if last == passed:
+            continue
+        passed = last
+        targets, falls, only_if_empty = _ways_out(plan, _group_to(last, steps), number_of, entered)
+        if falls:
+            targets.append(last + 1)
+            if only_if_empty and targets.count(last + 1) == 1:
+                if_empty.add(last)
+        successors[last] = list(dict.fromkeys(targets))
+        goes_back = goes_back or any(target <= last for target in targets)
+    return Ways(successors, number_of, group_end, frozenset(if_empty), goes_back)
+
+
+def _numbers(steps: tuple[Step, ...]) -> dict[str, int]:
+    """The first step of each id, by number."""
+    numbers = dict(zip([step.id for step in steps], range(len(steps)), strict=True))
+    if len(numbers) < len(steps):
+        numbers.clear()
+        for number, step in enumerate(steps):
+            numbers.setdefault(step.id, number)
+    return numbers
+
+
+def _only_goes_on(step: Step) -> bool:
+    """Whether nothing leads on from the step but to the next one."""
+    return type(step.action) is Call and (step.on_fail is None or step.on_fail.then is None)
+
+
+def _group_to(last: int, steps: tuple[Step, ...]) -> range:
+    """The steps of the group that ends there, or the step alone."""
+    first = last
+    group = steps[last].group
+    while group is not None and first and steps[first - 1].group == group:
+        first -= 1
+    return range(first, last + 1)
+
+
 def _group_ends(steps: tuple[Step, ...]) -> list[int]:
     ends = list(range(len(steps)))
-    for number in range(len(steps) - 2, -1, -1):
+    following = None
+    for number in range(len(steps) - 1, -1, -1):
         group = steps[number].group
-        if group is not None and group == steps[number + 1].group:
+        if group is not None and group == following:
             ends[number] = ends[number + 1]
+        following = group
     return ends
 
 
-def _jump_targets(steps: tuple[Step, ...], number_of: dict[str, int]) -> set[int]:
+def _jump_targets(steps: tuple[Step, ...], turning: list[int], number_of: dict[str, int]) -> set[int]:
+    """The steps that one of those of these numbers jumps to."""
     targets: set[int] = set()
-    for step in steps:
+    for turn in turning:
+        step = steps[turn]
         failure = step.on_fail.then if step.on_fail is not None else None
         for jump in (step.action, failure):
             if isinstance(jump, Goto) and jump.target in number_of:
@@ -241,19 +304,23 @@ def uses_of(step: Step, number: int) -> list[Use]:
     uses: list[Use] = []
     own = step.foreach.var if step.foreach is not None else None
     if step.foreach is not None:
-        uses += [Use(number, ref, Place.SOURCE) for ref in refs_of(step.foreach.source)]
+        uses += [Use(number, ref, _SOURCE) for ref in refs_of(step.foreach.source)]
     if step.condition is not None:
-        uses += [Use(number, r, Place.CONDITION) for r in refs_of(step.condition) if r.name != own]
+        uses += [Use(number, r, _CONDITION) for r in refs_of(step.condition) if r.name != own]
     for value in step.values():
-        if type(value) is Ref:
+        if isinstance(value, Ref):
             if value.name != own:
-                uses.append(Use(number, value, Place.ARGUMENTS))
-        elif type(value) is not Literal:
-            uses += [Use(number, ref, Place.ARGUMENTS) for ref in refs_of(value) if ref.name != own]
+                uses.append(Use(number, value, _ARGUMENTS))
+        elif isinstance(value, Template):
+            for part in value.parts:
+                if isinstance(part, Ref) and part.name != own:
+                    uses.append(Use(number, part, _ARGUMENTS))
+        elif not isinstance(value, Literal):
+            uses += [Use(number, ref, _ARGUMENTS) for ref in refs_of(value) if ref.name != own]
     if step.on_fail is not None:
         sets = (own, step.output.var if step.output is not None else None)
         for value in step.failure_values():
-            uses += [Use(number, ref, Place.FAILURE) for ref in refs_of(value) if ref.name not in sets]
+            uses += [Use(number, ref, _FAILURE) for ref in refs_of(value) if ref.name not in sets]
     return uses
 
 

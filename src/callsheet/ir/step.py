@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from callsheet.diagnostics import Span
 from callsheet.ir.expr import Condition, Value
@@ -97,6 +97,26 @@ class Retry:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+def word_of(action: Action) -> str:
+    """What an action does in one word of a plan: its tool with `@`, or the control word.
+
+    >>> word_of(Call("READ_FILE")), word_of(Goto("S1"))
+    ('@READ_FILE', 'GOTO')
+    """
+    match action:
+        case Call(tool=tool):
+            return f"@{tool}"
+        case Respond():
+            return "@RESPOND"
+        case Terminate():
+            return "TERMINATE"
+        case Replan():
+            return "RE-PLAN"
+        case Goto():
+            return "GOTO"
+    assert_never(action)
+
+
 @dataclass(frozen=True, slots=True)
 class OnFail:
     """What to do when the step fails: try again, then go elsewhere or end."""
@@ -132,17 +152,13 @@ class Step:
     depends_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     """Where each of `depends_on` stands."""
 
-    def values(self) -> Iterator[Value]:
+    def values(self) -> tuple[Value, ...]:
         """The values that the action is given, in the order of the text."""
-        match self.action:
-            case Call(positional=positional, named=named):
-                yield from positional
-                for _, value in named:
-                    yield value
-            case Respond(values=values) | Terminate(values=values) | Replan(values=values):
-                yield from values
-            case Goto():
-                pass
+        action = self.action
+        if isinstance(action, Call):
+            named = action.named
+            return action.positional + tuple([value for _, value in named]) if named else action.positional
+        return () if isinstance(action, Goto) else action.values
 
     def failure_values(self) -> Iterator[Value]:
         """The values of the message that ends the plan when the step fails."""

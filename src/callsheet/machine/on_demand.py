@@ -82,7 +82,8 @@ class _Codes(Sequence[StepCode]):
         code = self._made[number] = compile_step(number, self._steps[number], self._names)
         code.group_end = self._ends.get(number, number + 1)
         code.recurs = bool(self._recur) and self._recur[number]
-        code.is_plain = code.is_plain and not code.recurs
+        if code.recurs:
+            code.is_plain = code.leaves = False
         return code
 
 

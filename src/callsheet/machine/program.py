@@ -112,6 +112,7 @@ class _Often:
         "id",
         "identity",
         "is_plain",
+        "leaves",
         "number",
         "out_slot",
         "reads",
@@ -158,6 +159,8 @@ class StepCode(_Often):
         self.kind = Kind.TOOL
         self.is_plain = False
         """Whether it calls a tool, and no jump leads to it once more."""
+        self.leaves = False
+        """Whether it is plain and has no items: nearly all steps."""
         self.tool = ""
         self.arguments: Callable[[Slots], dict[str, Any]] = lambda slots: {}
         self.written: tuple[tuple[str, Value], ...] = ()
@@ -270,7 +273,7 @@ def _mark_circles(codes: tuple[StepCode, ...], number_of: dict[str, int]) -> Non
             jumps.append((number_of.get(code.fail_target, NOWHERE), code.group_end))
     for code, recurs in zip(codes, circled(jumps, len(codes)), strict=False):
         code.recurs = recurs
-        code.is_plain = code.is_plain and not recurs
+        code.is_plain, code.leaves = code.is_plain and not recurs, code.leaves and not recurs
 
 
 def circled(jumps: Sequence[tuple[int, int]], count: int) -> Sequence[bool]:
@@ -306,6 +309,7 @@ def compile_step(number: int, step: Step, names: Names) -> StepCode:
     _compile_action(code, step, names)
     _compile_failure(code, step, names)
     code.is_plain = code.kind is Kind.TOOL
+    code.leaves = code.is_plain and code.source is None
     return code
 
 

@@ -20,8 +20,9 @@ def calls(subject: Subject) -> Iterator[Finding]:
         if not isinstance(step.action, Call):
             continue
         call = step.action
-        if call.kind in (CallKind.MODEL, CallKind.AGENT):
-            yield from _operation(subject, number, call, OPERATIONS[call.tool])
+        operation = OPERATIONS.get(call.tool)
+        if operation is not None:
+            yield from _operation(subject, number, call, operation)
         elif subject.tools is not None:
             signature = subject.tools.get(call.tool)
             if signature is not None:

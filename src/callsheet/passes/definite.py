@@ -1,16 +1,15 @@
 """Whether a variable has a value where it is read: on every way there, on some, or on none.
 
-Most reads are settled by the tree of dominators in one walk; the rest by a search backwards
-from the read. All searches of a plan share one budget, so that no plan makes them slow: past
-it a variable counts as set.
+Most reads are settled by the tree of dominators; the rest by a search backwards from the read.
+All searches of a plan share one budget, so that no plan makes them slow: past it a variable counts as set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from callsheet.ir.dominators import NONE, immediate_dominators
+from callsheet.ir.dominators import NONE, dominator_tree, spans_below
 from callsheet.ir.flow import Definition, Flow, Use
 
 _STEPS_PER_NODE = 10
@@ -27,9 +26,8 @@ class Known(Enum):
 
 def settle(flow: Flow, uses: Sequence[Use]) -> list[Known]:
     """What is known of the variable of each use. Uses in steps that are never reached are NEVER."""
-    dominator = immediate_dominators(flow.successors, flow.entry)
-    walk = _Walk(flow, dominator)
-    verdicts = walk.judge(uses)
+    order, dominator = dominator_tree(flow.successors, flow.entry)
+    verdicts = _Above(flow, spans_below(order, dominator)).judge(uses)
     search = _Search(flow, dominator)
     return [
         verdict if verdict is not None else search.judge(use)
@@ -37,64 +35,51 @@ def settle(flow: Flow, uses: Sequence[Use]) -> list[Known]:
     ]
 
 
-def _definitions_at(flow: Flow) -> list[list[Definition]]:
-    found: list[list[Definition]] = [[] for _ in flow.successors]
-    for definitions in flow.definitions.values():
-        for definition in definitions:
-            found[definition.committed].append(definition)
-    return found
+class _Above:
+    """The definitions that dominate a use, by the span of each node in the tree of dominators."""
 
-
-class _Walk:
-    """One walk down the tree of dominators, with the definitions above, and how many of them are sure."""
-
-    def __init__(self, flow: Flow, dominator: list[int]) -> None:
+    def __init__(self, flow: Flow, spans: tuple[list[int], list[int]]) -> None:
         self._flow = flow
-        self._children: list[list[int]] = [[] for _ in dominator]
-        for node, above in enumerate(dominator):
-            if above != NONE:
-                self._children[above].append(node)
-        self._definitions = _definitions_at(flow)
-        self._unsure = {
-            name
-            for name, definitions in flow.definitions.items()
-            if not any(definition.sure for definition in definitions)
-        }
-        """The variables that every step which sets them may leave as they are."""
+        self._first, self._last = spans
 
     def judge(self, uses: Sequence[Use]) -> list[Known | None]:
         """ALWAYS where a sure definition dominates the use, None where that does not settle it.
 
         SOMETIMES where only unsure definitions dominate it and there is no sure one anywhere.
         """
-        uses_at: dict[int, list[int]] = {}
-        for number, use in enumerate(uses):
-            uses_at.setdefault(use.step, []).append(number)
         verdicts: list[Known | None] = [None] * len(uses)
-        depth: dict[str, int] = {}
-        partly: dict[str, int] = {}
-        stack = [self._flow.entry]
-        while stack:
-            node = stack.pop()
-            if node < 0:
-                for definition in self._definitions[~node]:
-                    if definition.sure:
-                        depth[definition.var] -= 1
-                    else:
-                        partly[definition.var] -= 1
+        several: dict[str, list[int]] = {}
+        first, last, definitions = self._first, self._last, self._flow.definitions
+        always, sometimes = Known.ALWAYS, Known.SOMETIMES
+        for number, use in enumerate(uses):
+            setting = definitions[use.ref.name]
+            if len(setting) > 1:
+                several.setdefault(use.ref.name, []).append(number)
                 continue
-            for number in uses_at.get(node, ()):
-                name = uses[number].ref.name
-                if depth.get(name):
-                    verdicts[number] = Known.ALWAYS
-                elif partly.get(name) and name in self._unsure:
-                    verdicts[number] = Known.SOMETIMES
-            for definition in self._definitions[node]:
-                above = depth if definition.sure else partly
-                above[definition.var] = above.get(definition.var, 0) + 1
-            stack.append(~node)
-            stack.extend(self._children[node])
+            (only,) = setting
+            if first[only.committed] < first[use.step] <= last[only.committed]:
+                verdicts[number] = always if only.sure else sometimes
+        for name, numbers in several.items():
+            sure = [d for d in definitions[name] if d.sure]
+            verdict = always if sure else sometimes
+            for number in self._below(sure or definitions[name], uses, numbers):
+                verdicts[number] = verdict
         return verdicts
+
+    def _below(
+        self, definitions: Sequence[Definition], uses: Sequence[Use], numbers: list[int]
+    ) -> Iterator[int]:
+        """Those of the uses that at least one of the definitions dominates, in one sweep over both."""
+        first = self._first
+        spans = sorted((first[d.committed], self._last[d.committed]) for d in definitions)
+        opened = covered = 0
+        for number in sorted(numbers, key=lambda number: first[uses[number].step]):
+            place = first[uses[number].step]
+            while opened < len(spans) and spans[opened][0] < place:
+                covered = max(covered, spans[opened][1])
+                opened += 1
+            if 0 < place <= covered:
+                yield number
 
 
 class _Search:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from callsheet.diagnostics import Diagnostic, Severity, Span, Swap, did_you_mean
-from callsheet.ir import Call, Plan, Step
+from callsheet.ir import Plan
 from callsheet.ir.flow import Flow, Place, Use, uses_of
 from callsheet.passes.signatures import ToolSignature
 
@@ -99,11 +99,3 @@ PLACES = {
     Place.FAILURE: "the ON_FAIL message",
 }
 """The parts of a step in words."""
-
-
-def doing(step: Step) -> str:
-    """What the step does, by its word in a plan: `@FETCH_PAGE`, `@RESPOND`, `GOTO`."""
-    if isinstance(step.action, Call):
-        return f"@{step.action.tool}"
-    word = type(step.action).__name__.upper()
-    return {"RESPOND": "@RESPOND", "REPLAN": "RE-PLAN"}.get(word, word)

@@ -21,8 +21,9 @@ def endless_loops(subject: Subject) -> Iterator[Finding]:
     flow, steps = subject.flow, subject.plan.steps
     to_itself: set[int] = set()
     for number, step in enumerate(steps):
-        alone = step.group is None and flow.number_of[step.id] == number
-        if alone and isinstance(step.action, Goto) and step.action.target == step.id and not is_guarded(step):
+        if not isinstance(step.action, Goto) or step.action.target != step.id or is_guarded(step):
+            continue
+        if step.group is None and flow.number_of[step.id] == number:
             to_itself.add(number)
             yield Finding(
                 "CHK013",
@@ -53,6 +54,8 @@ def _loop_finding(subject: Subject, loop: Sequence[int]) -> Finding:
 
 def _closed_loops(flow: Flow) -> Iterator[list[int]]:
     """The strongly connected parts that are loops and that no edge leaves, in text order."""
+    if not flow.goes_back:
+        return iter(())
     part_of = strong_parts(flow.successors, flow.entry)
     members: dict[int, list[int]] = {}
     leaves: set[int] = set()

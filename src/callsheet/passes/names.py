@@ -21,25 +21,29 @@ def unset_variables(subject: Subject) -> Iterator[Finding]:
     given = subject.given
     definitions = subject.flow.definitions
     defined: list[Use] = []
-    seen: set[tuple[str, Place]] = set()
-    at = -1
+    seen: set[str] = set()
+    at: tuple[int, Place | None] = (-1, None)
     for use in subject.uses:
-        if use.step != at:
-            at = use.step
+        step, ref, place = use
+        if step != at[0] or place is not at[1]:  # the reads of one part of a step stand together
+            at = (step, place)
             seen.clear()
-        name = use.ref.name
-        if name in given or (name, use.place) in seen:
+        name = ref.name
+        if name in given or name in seen:
             continue
-        seen.add((name, use.place))
+        seen.add(name)
         if name in definitions:
             defined.append(use)
         else:
             yield _set_nowhere(subject, use)
     if subject.plan.order is Order.TEXT and defined:
+        always = Known.ALWAYS
         for use, known in zip(defined, settle(subject.flow, defined), strict=True):
+            if known is always:
+                continue
             if known is Known.NEVER:
                 yield _set_later(subject, use)
-            elif known is Known.SOMETIMES:
+            else:
                 yield _set_sometimes(subject, use)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Call, Order, Respond, Terminate
-from callsheet.passes.finding import Finding, Subject, doing
+from callsheet.ir import Call, Order, Respond, Terminate, word_of
+from callsheet.passes.finding import Finding, Subject
 
 
 def missing_answer(subject: Subject) -> Iterator[Finding]:
@@ -28,7 +28,7 @@ def empty_outputs(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 "CHK032",
                 Severity.WARNING,
-                f"{doing(step)} has no result, so ${step.output.var} is never set",
+                f"{word_of(step.action)} has no result, so ${step.output.var} is never set",
                 number,
                 step.output.span,
                 f"delete `> ${step.output.var}`",

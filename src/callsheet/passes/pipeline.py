@@ -11,6 +11,7 @@ from callsheet.ir.collecting import collector_rests
 from callsheet.ir.flow import Flow, flow_of
 from callsheet.passes.calls import calls
 from callsheet.passes.code import data_in_code
+from callsheet.passes.endings import endings_read_as_fields
 from callsheet.passes.finding import Finding, Subject
 from callsheet.passes.graph import dependencies, shared_variables
 from callsheet.passes.groups import group_members
@@ -40,6 +41,7 @@ PASSES: tuple[Pass, ...] = (
     shadowing,
     impossible_casts,
     impossible_paths,
+    endings_read_as_fields,
     empty_outputs,
     calls,
     data_in_code,
@@ -47,7 +49,9 @@ PASSES: tuple[Pass, ...] = (
 )
 """Every pass, in the order in which findings of one step are told."""
 
-_OF_TEXT_ORDER = frozenset({missing_targets, unreachable_steps, endless_loops, group_members})
+_OF_TEXT_ORDER = frozenset(
+    {missing_targets, unreachable_steps, endless_loops, group_members, endings_read_as_fields}
+)
 
 
 _LARGE = 1_000

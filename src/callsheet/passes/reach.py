@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
-from callsheet.passes.finding import Finding, Subject, doing
+from callsheet.ir import word_of
+from callsheet.passes.finding import Finding, Subject
 
 _MOST_NAMED = 3
 
@@ -39,7 +40,7 @@ def _are(ids: tuple[str, ...]) -> str:
 def _never(subject: Subject, start: int, ids: tuple[str, ...]) -> Finding:
     steps = subject.plan.steps
     before = steps[start - 1] if start else None
-    because = f": {before.id} ({doing(before)}) never goes on to the next step" if before else ""
+    because = f": {before.id} ({word_of(before.action)}) never goes on to the next step" if before else ""
     return Finding(
         "CHK010",
         Severity.WARNING,

@@ -15,6 +15,8 @@ def missing_targets(subject: Subject) -> Iterator[Finding]:
     known = subject.flow.number_of
     for number, step in enumerate(subject.plan.steps):
         failure = step.on_fail.then if step.on_fail is not None else None
+        if failure is None and not isinstance(step.action, Goto):
+            continue
         for jump, place in ((step.action, None), (failure, Place.FAILURE)):
             if isinstance(jump, Goto) and jump.target not in known:
                 word = "GOTO" if place is None else "ON_FAIL GOTO"

@@ -15,10 +15,11 @@ _TRUE_WORDS = frozenset({"true", "yes", "1"})
 
 def impossible_paths(subject: Subject) -> Iterator[Finding]:
     """CHK030 for a path into a number or a truth value, or by name into a list."""
-    shape_of = shapes_of(subject)
-    for use in subject.uses:
+    walked = [use for use in subject.uses if use.ref.path]
+    shape_of = shapes_of(subject) if walked else {}
+    for use in walked:
         ref = use.ref
-        shape = shape_of.get(ref.name) if ref.path else None
+        shape = shape_of.get(ref.name)
         if shape is None or (shape == LIST and _is_index(ref)):
             continue
         yield Finding(

@@ -99,7 +99,10 @@ def cut(text: str, most: int) -> str:
     >>> cut("abcdef", 4), cut("abc", 4)
     ('abc…', 'abc')
     """
-    if len(text) * 2 <= most or (len(text) < most * 8 and width(text) <= most):
+    length = len(text)
+    if length <= most and (text.isascii() or length * 2 <= most):
+        return text
+    if length < most * 8 and width(text) <= most:
         return text
     if text.isascii():
         return text[: most - 1] + CUT
@@ -111,6 +114,17 @@ def cut(text: str, most: int) -> str:
             break
         kept.append(char)
     return "".join(kept) + CUT
+
+
+def fitted(text: str, most: int) -> str:
+    """The text in one line without control characters, cut to that many columns.
+
+    >>> fitted("a\\nbcdef", 5)
+    'a bc…'
+    """
+    if len(text) <= most and text.isascii() and text.isprintable():
+        return text
+    return cut(printable(text), most)
 
 
 def pad(text: str, columns: int) -> str:

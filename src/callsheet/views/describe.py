@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from math import isfinite
 from typing import assert_never
 
 from callsheet.ir import (
@@ -15,7 +16,6 @@ from callsheet.ir import (
     Call,
     Compare,
     Condition,
-    DictExpr,
     Goto,
     IsEmpty,
     ListExpr,
@@ -32,7 +32,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
-from callsheet.views.columns import CUT, cut, printable
+from callsheet.views.columns import CUT, cut, fitted, printable
 
 VALUE_WIDTH = 48
 """The columns that one value may take."""
@@ -47,28 +47,28 @@ def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
     >>> describe_value(Ref("page", ("items", 0)))
     '$page.items.0'
     """
-    return cut(printable(_value(value, most, 0)), most)
+    return fitted(_value(value, most, 0), most)
 
 
 def _value(value: Value, most: int, depth: int) -> str:
     if depth > _MOST_DEPTH:
         return CUT
-    match value:
-        case Literal(value=scalar):
-            return _scalar(scalar, most)
-        case Ref():
-            return _ref(value)
-        case Template(parts=parts):
-            shown = (part if isinstance(part, str) else _ref(part) for part in parts[:_MOST_ITEMS])
-            return f'"{_text("".join(part[:most] for part in shown), most)}"'
-        case ListExpr(items=items):
-            return f"[{_joined((_value(item, most, depth + 1) for item in items[:_MOST_ITEMS]), len(items))}]"
-        case DictExpr(items=pairs):
-            shown = (
-                f"{_scalar(key, most)}: {_value(item, most, depth + 1)}" for key, item in pairs[:_MOST_ITEMS]
-            )
-            return f"{{{_joined(shown, len(pairs))}}}"
-    assert_never(value)
+    if isinstance(value, Ref):
+        return _ref(value)
+    if isinstance(value, Literal):
+        return _scalar(value.value, most)
+    if isinstance(value, Template):
+        text = ""
+        for part in value.parts[:_MOST_ITEMS]:
+            text += part[:most] if isinstance(part, str) else _ref(part)[:most]
+        return _scalar(text, most)
+    if isinstance(value, ListExpr):
+        items = [_value(item, most, depth + 1) for item in value.items[:_MOST_ITEMS]]
+        return f"[{_joined(items, len(value.items))}]"
+    pairs = [
+        f"{_scalar(key, most)}: {_value(item, most, depth + 1)}" for key, item in value.items[:_MOST_ITEMS]
+    ]
+    return f"{{{_joined(pairs, len(value.items))}}}"
 
 
 def _joined(shown: Iterable[str], count: int) -> str:
@@ -77,18 +77,18 @@ def _joined(shown: Iterable[str], count: int) -> str:
 
 def _scalar(scalar: bool | float | str | None, most: int) -> str:
     if isinstance(scalar, str):
-        return f'"{_text(scalar, most)}"'
+        return f'"{cut(scalar[: most * 2], most - 2)}"'
     if isinstance(scalar, int) and not isinstance(scalar, bool) and scalar.bit_length() > 256:
         return "a large number"
+    if isinstance(scalar, float) and isfinite(scalar):
+        return float.__repr__(scalar)
     return json.dumps(scalar)
 
 
-def _text(text: str, most: int) -> str:
-    return cut(text[: most * 2], most - 2)
-
-
 def _ref(ref: Ref) -> str:
-    return "$" + ".".join([ref.name, *(str(part) for part in ref.path[:_MOST_ITEMS])])
+    if not ref.path:
+        return f"${ref.name}"
+    return "$" + ".".join([ref.name, *map(str, ref.path[:_MOST_ITEMS])])
 
 
 def describe_condition(condition: Condition) -> str:
@@ -106,7 +106,7 @@ def _condition(condition: Condition, depth: int) -> str:
         return CUT
     match condition:
         case Compare(op=op, left=left, right=right):
-            return f"{describe_value(left)} {op} {describe_value(right)}"
+            return f"{describe_value(left)} {op.value} {describe_value(right)}"
         case IsEmpty(value=value):
             return f"IS_EMPTY({describe_value(value)})"
         case NotEmpty(value=value):
@@ -134,12 +134,11 @@ def describe_action(action: Action) -> str:
     >>> describe_action(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
     '@READ_FILE (path="a.txt")'
     """
+    if isinstance(action, Call):
+        tool = printable(action.tool)
+        shown = _arguments(action)
+        return f"@{tool} ({', '.join(shown)})" if shown else f"@{tool}"
     match action:
-        case Call(tool=tool, positional=positional, named=named):
-            shown = [describe_value(value) for value in positional[:_MOST_ITEMS]]
-            shown += [f"{printable(name)}={describe_value(value)}" for name, value in named[:_MOST_ITEMS]]
-            more = [CUT] if max(len(positional), len(named)) > _MOST_ITEMS else []
-            return f"@{printable(tool)} ({', '.join(shown + more)})" if shown else f"@{printable(tool)}"
         case Respond(values=values):
             return _worded("@RESPOND", values)
         case Terminate(values=values):
@@ -151,24 +150,16 @@ def describe_action(action: Action) -> str:
     assert_never(action)
 
 
-def word_of(action: Action) -> str:
-    """What an action does in one word: its tool with `@`, or the control word.
-
-    >>> word_of(Call("READ_FILE")), word_of(Goto("S1"))
-    ('@READ_FILE', 'GOTO')
-    """
-    match action:
-        case Call(tool=tool):
-            return f"@{tool}"
-        case Respond():
-            return "@RESPOND"
-        case Terminate():
-            return "TERMINATE"
-        case Replan():
-            return "RE-PLAN"
-        case Goto():
-            return "GOTO"
-    assert_never(action)
+def _arguments(call: Call) -> list[str]:
+    positional, named = call.positional, call.named
+    shown: list[str] = []
+    for value in positional[:_MOST_ITEMS]:
+        shown.append(describe_value(value))
+    for name, value in named[:_MOST_ITEMS]:
+        shown.append(f"{printable(name)}={describe_value(value)}")
+    if len(positional) > _MOST_ITEMS or len(named) > _MOST_ITEMS:
+        shown.append(CUT)
+    return shown
 
 
 def _worded(word: str, values: tuple[Value, ...]) -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Terminate
-from callsheet.ir.flow import Flow, flow_of, is_guarded
+from callsheet.ir.flow import is_guarded, ways_of
 from callsheet.ir.precedence import Precedence
-from callsheet.views.columns import cut, printable
+from callsheet.views.columns import cut, fitted
 from callsheet.views.describe import describe_action, describe_condition, describe_guard, describe_output
 
 _SAFE_ID = re.compile(r"[A-Z][A-Za-z]{0,20}[0-9]{1,9}")
 _MOST_LABEL = 120
-_ESCAPES = {'"': "'", "#": "#35;", "`": "#96;", "&": "#amp;", "\\": "#92;"}
-_SPECIAL = re.compile(r'["#`&\\]|<(?![ =])|%(?=%)')
+_ESCAPES = (("#", "#35;"), ('"', "'"), ("`", "#96;"), ("&", "#amp;"), ("\\", "#92;"))
+"""What may not stand in a label, and what stands for it; the first is in what the others become."""
+_IN_PAIRS = re.compile(r"<(?![ =])|%(?=%)")
 
 
 def mermaid(plan: Plan) -> str:
@@ -50,12 +50,18 @@ def escape_label(text: str) -> str:
     >>> escape_label('say "a" & <b>')
     "say 'a' #amp; #lt;b>"
     """
-    return _SPECIAL.sub(_escaped, cut(printable(text[: _MOST_LABEL * 4]), _MOST_LABEL))
+    return _escape(fitted(text[: _MOST_LABEL * 4], _MOST_LABEL))
+
+
+def _escape(labels: str) -> str:
+    """Printable text, of one label or of many in lines, as it may stand between the quotes of one."""
+    for special, escape in _ESCAPES:
+        labels = labels.replace(special, escape)
+    return _IN_PAIRS.sub(_escaped, labels) if "<" in labels or "%%" in labels else labels
 
 
 def _escaped(match: re.Match[str]) -> str:
-    char = match.group()
-    return _ESCAPES.get(char) or ("#lt;" if char == "<" else "#37;")
+    return "#lt;" if match.group() == "<" else "#37;"
 
 
 # ---------------------------------------------------------------- nodes
@@ -63,45 +69,53 @@ def _escaped(match: re.Match[str]) -> str:
 
 def _node_names(plan: Plan) -> list[str]:
     """A node's name for each step: its id where that is harmless and unique, else `step_NUMBER`."""
-    taken: set[str] = set()
-    names: list[str] = []
-    for number, step in enumerate(plan.steps):
-        harmless = _SAFE_ID.fullmatch(step.id) is not None and step.id not in taken
-        taken.add(step.id)
-        names.append(step.id if harmless else f"step_{number + 1}")
+    harmless = _SAFE_ID.fullmatch
+    names = [step.id if harmless(step.id) else f"step_{number}" for number, step in enumerate(plan.steps, 1)]
+    if len(set(names)) < len(names):
+        taken: set[str] = set()
+        for number, step in enumerate(plan.steps):
+            if step.id in taken:
+                names[number] = f"step_{number + 1}"
+            taken.add(step.id)
     return names
 
 
-def _nodes(plan: Plan, names: list[str]) -> Iterator[str]:
+def _nodes(plan: Plan, names: list[str]) -> list[str]:
+    lines: list[str] = []
     groups = 0
     open_group: int | None = None
-    for step, name in zip(plan.steps, names, strict=True):
+    indent = "    "
+    labels = _escape("\n".join([_label(step) for step in plan.steps])).split("\n")
+    for step, name, label in zip(plan.steps, names, labels, strict=True):
         if step.group != open_group:
             if open_group is not None:
-                yield "    end"
+                lines.append("    end")
             if step.group is not None:
-                yield f'    subgraph parallel_{groups}["parallel"]'
+                lines.append(f'    subgraph parallel_{groups}["parallel"]')
                 groups += 1
             open_group = step.group
-        indent = "    " if open_group is None else "        "
-        yield f"{indent}{name}{_shape(step)}"
+            indent = "    " if open_group is None else "        "
+        ending = isinstance(step.action, Respond | Terminate)
+        lines.append(f'{indent}{name}(["{label}"])' if ending else f'{indent}{name}["{label}"]')
     if open_group is not None:
-        yield "    end"
+        lines.append("    end")
+    return lines
 
 
-def _shape(step: Step) -> str:
+def _label(step: Step) -> str:
+    """What a step does, in one printable line."""
     text = describe_action(step.action)
     if step.title is not None:
-        text = f"{cut(printable(step.title[:200]), 40)} · {text}"
+        text = f"{fitted(step.title[:200], 40)} · {text}"
     if step.foreach is not None:
         text = f"{describe_guard(step)} THEN {text}"
-    text = cut(f"{cut(printable(step.id[:80]), 24)}: {text}", _MOST_LABEL - 30)
+    text = cut(f"{fitted(step.id[:80], 24)}: {text}", _MOST_LABEL - 30)
     if step.output is not None:
         text += f" {describe_output(step)}"
-    if step.on_fail is not None and step.on_fail.retry is not None:
-        text = f"{cut(text, _MOST_LABEL - 12)} ↻ {min(step.on_fail.retry.count, 999_999)}"
-    label = escape_label(text)
-    return f'(["{label}"])' if isinstance(step.action, Respond | Terminate) else f'["{label}"]'
+    if step.on_fail is None or step.on_fail.retry is None:
+        return fitted(text[: _MOST_LABEL * 4], _MOST_LABEL)
+    text = fitted(f"{cut(text, _MOST_LABEL - 12)[: _MOST_LABEL * 4]} ", _MOST_LABEL)
+    return f"{text}↻ {min(step.on_fail.retry.count, 999_999)}"
 
 
 # ---------------------------------------------------------------- edges
@@ -121,7 +135,7 @@ def _entry_label(step: Step) -> str:
 
 def _may_pass(step: Step) -> bool:
     """Whether an arrow leads on from the step; not from one that always answers, ends or jumps."""
-    return is_guarded(step) or isinstance(step.action, Call)
+    return isinstance(step.action, Call) or is_guarded(step)
 
 
 class _Edges:
@@ -130,27 +144,18 @@ class _Edges:
     def __init__(self, plan: Plan, names: list[str]) -> None:
         self._steps = plan.steps
         self._names = names
-        self._flow: Flow = flow_of(plan)
+        self._ways = ways_of(plan)
         self._missing: dict[str, str] = {}
 
     def lines(self) -> Iterator[str]:
         """All arrows, with the nodes that only arrows lead to."""
-        blocks = list(self._blocks())
-        yield from self._beginning(blocks[0])
-        for block, following in pairwise(blocks):
-            yield from self._onwards(block, following)
+        yield from self._beginning(range(self._ways.group_end[0] + 1))
+        yield from self._onwards()
         for number, step in enumerate(self._steps):
-            yield from self._leaving(number, step)
+            if step.on_fail is not None or not isinstance(step.action, Call):
+                yield from self._leaving(number, step)
         for target, name in self._missing.items():
-            yield f'    {name}["{escape_label(cut(printable(target[:80]), 24) + " does not exist")}"]'
-
-    def _blocks(self) -> Iterator[range]:
-        """Single steps and groups, in text order."""
-        start = 0
-        while start < len(self._steps):
-            end = self._flow.group_end[start]
-            yield range(start, end + 1)
-            start = end + 1
+            yield f'    {name}["{escape_label(fitted(target[:80], 24) + " does not exist")}"]'
 
     def _beginning(self, block: range) -> Iterator[str]:
         labels = [_entry_label(self._steps[number]) for number in block]
@@ -159,10 +164,21 @@ class _Edges:
             for number, label in zip(block, labels, strict=True):
                 yield _edge("start", self._names[number], label)
 
-    def _onwards(self, block: range, following: range) -> Iterator[str]:
+    def _onwards(self) -> Iterator[str]:
+        """From each step or group to the next, in text order."""
+        ends, successors = self._ways.group_end, self._ways.successors
+        first, following = 0, ends[0] + 1
+        while following < len(ends):
+            end = ends[following]
+            if following in successors[following - 1]:
+                if first + 1 < following or following < end:
+                    yield from self._between(range(first, following), range(following, end + 1))
+                elif _may_pass(self._steps[first]):
+                    yield self._arrow(first, following)
+            first, following = following, end + 1
+
+    def _between(self, block: range, following: range) -> Iterator[str]:
         """From a block to the next; between two groups through a point, so that arrows stay few."""
-        if following[0] not in self._flow.successors[block[-1]]:
-            return
         leaving = [number for number in block if _may_pass(self._steps[number])]
         if len(leaving) > 1 and len(following) > 1:
             point = f"join_{following[0]}"
@@ -172,10 +188,13 @@ class _Edges:
             return
         for number in leaving:
             for entered in following:
-                label = _entry_label(self._steps[entered])
-                other = self._else(number)
-                both = f"{other}, {label}" if other and label else other or label
-                yield _edge(self._names[number], self._names[entered], both)
+                yield self._arrow(number, entered)
+
+    def _arrow(self, number: int, entered: int) -> str:
+        """From a step that may go on to one that comes next."""
+        other, label = self._else(number), _entry_label(self._steps[entered])
+        both = f"{other}, {label}" if other and label else other or label
+        return _edge(self._names[number], self._names[entered], both)
 
     def _else(self, number: int) -> str:
         """The label on the way past a control that its guard may leave out."""
@@ -199,7 +218,7 @@ class _Edges:
             yield _edge(name, f"{name}_fail", "ON_FAIL", dotted=True)
 
     def _target(self, target: str) -> str:
-        number = self._flow.number_of.get(target)
+        number = self._ways.number_of.get(target)
         if number is not None:
             return self._names[number]
         return self._missing.setdefault(target, f"missing_{len(self._missing) + 1}")

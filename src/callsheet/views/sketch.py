@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callsheet.ir import Plan, Step
+from callsheet.ir import Plan, Step, word_of
 from callsheet.views.columns import printable
 from callsheet.views.describe import (
     describe_action,
@@ -15,7 +15,6 @@ from callsheet.views.describe import (
     describe_failure,
     describe_output,
     describe_value,
-    word_of,
 )
 from callsheet.views.lanes import layout_of
 

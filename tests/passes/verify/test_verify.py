@@ -42,6 +42,16 @@ def test_what_decides_is_told_with_its_way() -> None:
     assert violation.flow == ("S1 $a", "S2", "S3 whether it is done")
 
 
+@pytest.mark.parametrize("guard", ["", "THEN ?IF (IS_EMPTY($a)) ", 'THEN ?IF ($a contains "x") '])
+def test_a_loop_over_a_variable_of_its_own_name_has_the_label_of_that_variable(guard: str) -> None:
+    verdict = proved(
+        f'S1: @READ_FILE (path="n.txt") > $a\nS2: ?FOREACH ($a IN $a) {guard}THEN @LLM_SUMMARIZE ($a) > $b\n'
+        'S3: @WEB_SEARCH (query=$b) > $r\nS4: @RESPOND ("ok")'
+    )
+    (violation,) = verdict.violations
+    assert (violation.step, violation.flow) == ("S3", ("S1 $a", "S2 $b", "S3 query", "outside"))
+
+
 def test_the_runtime_is_told_what_it_has_to_see_to() -> None:
     verdict = proved(
         'S1: @WEB_SEARCH (query="x") > $a:json\nS2: @FETCH_PAGE (url=$a.0.url) > $p\n'

@@ -17,6 +17,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.shared.blobs import Blobs, SharedBlobs
 from callsheet.store.shared.opening import open_blobs, open_database
+from callsheet.store.shared.sweeping import Swept, sweep
 
 BODY = b"value" * 20_000
 DIGEST = sha256(BODY).hexdigest()
@@ -112,6 +113,47 @@ def _damage(place: str) -> None:
     for path in root.rglob("*"):
         if path.is_file() and path.read_bytes() == BODY:
             path.write_bytes(BODY[:-1] + b"?")
+
+
+def test_what_is_old_and_not_needed_goes_and_what_is_put_again_is_young(blobs: Blobs, place: str) -> None:
+    bodies = {sha256(body).hexdigest(): body for body in (BODY, b"needed", b"put again")}
+    unused, needed, again = bodies
+    for digest, body in bodies.items():
+        blobs.put(digest, body)
+    assert sweep(blobs, {needed}, _DAYS, dry_run=False) == Swept((), 0, 1, 2)
+    _make_old(place)
+    blobs.put(again, bodies[again])
+    for dry_run in (True, False):
+        assert sweep(blobs, {needed}, _DAYS, dry_run=dry_run) == Swept((unused,), len(BODY), 1, 1)
+    assert {stored.digest: stored.size for stored in blobs.stored()} == {needed: 6, again: 9}
+    assert not blobs.remove(again, _DAYS)
+    assert blobs.get(again) == b"put again"
+
+
+_DAYS = 30 * 86_400.0
+
+
+def _make_old(place: str) -> None:
+    if place.startswith("postgresql"):
+        database = open_database(place)
+        database.execute("UPDATE blob SET created = now() - interval '31 days'")
+        database.close()
+        return
+    root = Path(os.environ["S3_FOLDER"]) if place.startswith("s3") else Path(place)
+    for path in root.rglob("*"):
+        if path.is_file():
+            os.utime(path, (time.time() - 31 * 86_400,) * 2)
+
+
+def test_who_uses_a_store_has_signed_it(blobs: Blobs) -> None:
+    assert blobs.signs() == {}
+    for _ in range(2):
+        blobs.sign("here", b"who")
+        blobs.sign("there", b"another")
+    assert blobs.signs() == {"here": b"who", "there": b"another"}
+    blobs.unsign("there")
+    blobs.unsign("there")
+    assert (blobs.signs(), list(blobs.stored())) == ({"here": b"who"}, [])
 
 
 def test_many_threads_may_put_and_get_at_once(blobs: Blobs) -> None:

@@ -57,6 +57,9 @@ COMMANDS: dict[str, Entry] = {
     "serve": Entry(f"{_HERE}.serve:serve", "Serve the HTTP API and the web viewer.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "worker": Entry(f"{_HERE}.engines.worker:worker", "Carry runs on for a Temporal server.", _RUNS),
+    "blobs": Entry(
+        f"{_HERE}.engines.blobs:blobs", "Let go of large values of runs on Temporal: blobs prune.", _RUNS
+    ),
     "labels": Entry(
         f"{_HERE}.labels.group:labels", "Say whose data runs have left in files and facts.", _MORE
     ),

@@ -124,7 +124,7 @@ def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_j
     return Exit.FAILED if bad else Exit.OK
 
 
-def _age(ctx: click.Context, param: click.Parameter, text: str) -> float | None:
+def age_of(ctx: click.Context, param: click.Parameter, text: str) -> float | None:
     """The seconds of an age as people write it; None for never."""
     if text.strip().lower() == "never":
         return None
@@ -137,7 +137,7 @@ def _age(ctx: click.Context, param: click.Parameter, text: str) -> float | None:
 @click.command()
 @click.option(
     "--done",
-    callback=_age,
+    callback=age_of,
     metavar="AGE",
     default="30d",
     show_default=True,
@@ -145,7 +145,7 @@ def _age(ctx: click.Context, param: click.Parameter, text: str) -> float | None:
 )
 @click.option(
     "--failed",
-    callback=_age,
+    callback=age_of,
     metavar="AGE",
     default="90d",
     show_default=True,
@@ -153,7 +153,7 @@ def _age(ctx: click.Context, param: click.Parameter, text: str) -> float | None:
 )
 @click.option(
     "--cancelled",
-    callback=_age,
+    callback=age_of,
     metavar="AGE",
     default="90d",
     show_default=True,

@@ -6,18 +6,16 @@ In: a plan in text order. Out: its text. What the text cannot say is refused by 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp.document import VERSION
 from callsheet.frontends.ltp.words import RESERVED
+from callsheet.frontends.values.layout import LINES, about_lines, comment_lines, step_lines
 from callsheet.frontends.values.printer import (
     format_condition,
     format_text,
     format_value,
     is_name,
-    placed,
     refuse,
 )
 from callsheet.frontends.values.reader import LABEL
@@ -26,7 +24,6 @@ from callsheet.ir import (
     Call,
     Goto,
     OnFail,
-    Order,
     Plan,
     Replan,
     Respond,
@@ -38,7 +35,6 @@ from callsheet.ir import (
 
 _LABEL = re.compile(LABEL)
 _TOOL = re.compile(r"[A-Z0-9_]+")
-_LINES = re.compile(r"\r\n|\r|\n")
 _INSIDE = "    "
 """How much further than its step a line of a long text stands."""
 
@@ -55,58 +51,11 @@ def format_plan(plan: Plan) -> str:
     S1: @RESPOND
     PLAN_END
     """
-    if plan.order is not Order.TEXT:
-        raise refuse("a plan whose steps are ordered by their dependencies", "write it as a JSON DAG plan")
-    if plan.variables:
-        raise refuse("initial variables", "give them to the run, or set them in a first step")
-    lines = [f"# ltp: {VERSION}"]
-    for name, said in (("id", plan.id), ("title", plan.title), ("goal", plan.goal)):
-        lines.extend(_meta(name, said))
-    lines.append("PLAN_START")
-    lines.extend(_steps(plan.steps))
-    lines.extend(_comments(plan.comments, ""))
+    lines = [f"# ltp: {VERSION}", *about_lines(plan, refuse), "PLAN_START"]
+    lines.extend(step_lines(plan.steps, format_step, refuse))
+    lines.extend(comment_lines(plan.comments))
     lines.append("PLAN_END\n")
     return "\n".join(lines)
-
-
-def _meta(name: str, said: str | None) -> Iterator[str]:
-    if said is None:
-        return
-    if "\r" in said:
-        raise refuse(f"a carriage return in the plan's {name}")
-    for line in said.split("\n"):
-        yield f"# {name}: {line}" if line else f"# {name}:"
-
-
-def _comments(comments: Iterable[str], indent: str) -> Iterator[str]:
-    for comment in comments:
-        for line in _LINES.split(comment):
-            yield f"{indent}# {line}".rstrip()
-
-
-def _steps(steps: tuple[Step, ...]) -> Iterator[str]:
-    group: int | None = None
-    seen: set[int] = set()
-    for step in steps:
-        try:
-            if step.group != group:
-                if group is not None:
-                    yield "}"
-                group = step.group
-                if group is not None:
-                    if group in seen:
-                        raise refuse(
-                            f"a group whose steps stand apart (at {step.id})", "move them next to each other"
-                        )
-                    seen.add(group)
-                    yield "@PARALLEL {"
-            indent = "" if group is None else "  "
-            yield from _comments(step.comments, indent)
-            yield indent + format_step(step, indent)
-        except CallsheetError as error:
-            raise placed(error, step) from None
-    if group is not None:
-        yield "}"
 
 
 def format_step(step: Step, indent: str = "") -> str:
@@ -132,7 +81,7 @@ def format_step(step: Step, indent: str = "") -> str:
     if step.on_fail is not None:
         out.append(_on_fail(step.on_fail, inside))
     if step.remark is not None:
-        out.append(" # " + " ".join(_LINES.split(step.remark)))
+        out.append(" # " + " ".join(LINES.split(step.remark)))
     return " ".join(out).rstrip()
 
 

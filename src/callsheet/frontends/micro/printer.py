@@ -7,7 +7,6 @@ refused, with the step that it stands in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from callsheet.diagnostics import CallsheetError
@@ -15,6 +14,7 @@ from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, RESERVED
 from callsheet.frontends.micro.lines import HEAD
 from callsheet.frontends.micro.verbs import VERBS, Named, spell
 from callsheet.frontends.values import format_text, format_value
+from callsheet.frontends.values.layout import LINES, about_lines, comment_lines, step_lines
 from callsheet.frontends.values.printer import is_name, placed
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import (
@@ -29,7 +29,6 @@ from callsheet.ir import (
     NotEmpty,
     OnFail,
     Or,
-    Order,
     Plan,
     Replan,
     Respond,
@@ -38,7 +37,6 @@ from callsheet.ir import (
     Value,
 )
 
-_LINES = re.compile(r"\r\n|\r|\n")
 _TOOL = re.compile(r"[A-Z0-9_]+")
 _PLAIN_TOOL = re.compile(r"[A-Z][A-Z0-9_]*")
 _TARGET = re.compile(LABEL)
@@ -57,18 +55,13 @@ def format_micro(plan: Plan) -> str:
     memory_stats
     respond
     """
-    if plan.order is not Order.TEXT:
-        raise _refuse("a plan whose steps are ordered by their dependencies", "write it as a JSON DAG plan")
-    if plan.variables:
-        raise _refuse("initial variables", "give them to the run, or set them in a first step")
-    lines: list[str] = []
-    for name, said in (("id", plan.id), ("title", plan.title), ("goal", plan.goal)):
-        lines.extend(_meta(name, said))
+    lines = list(about_lines(plan, _refuse))
     comments = plan.steps[0].comments if plan.steps else plan.comments
-    if lines or any(HEAD.match(line) for comment in comments for line in _LINES.split(comment)):
+    if lines or any(HEAD.match(line) for comment in comments for line in LINES.split(comment)):
         lines.append("")
-    lines.extend(_steps(plan.steps))
-    lines.extend(_comments(plan.comments, ""))
+    _check_ids(plan.steps)
+    lines.extend(step_lines(plan.steps, _step, _refuse))
+    lines.extend(comment_lines(plan.comments))
     return "\n".join([*lines, ""])
 
 
@@ -76,48 +69,11 @@ def _refuse(what: str, help_: str | None = None) -> CallsheetError:
     return CallsheetError.single("MIC070", f"Micro-CLI cannot say {what}", help=help_)
 
 
-def _meta(name: str, said: str | None) -> Iterator[str]:
-    if said is None:
-        return
-    if "\r" in said:
-        raise _refuse(f"a carriage return in the plan's {name}")
-    for line in said.split("\n"):
-        yield f"# {name}: {line}" if line else f"# {name}:"
-
-
-def _comments(comments: Iterable[str], indent: str) -> Iterator[str]:
-    for comment in comments:
-        for line in _LINES.split(comment):
-            yield f"{indent}# {line}".rstrip()
-
-
-def _steps(steps: tuple[Step, ...]) -> Iterator[str]:
-    group: int | None = None
-    seen: set[int] = set()
+def _check_ids(steps: tuple[Step, ...]) -> None:
     for number, step in enumerate(steps, 1):
-        try:
-            if step.id != f"S{number}":
-                raise _refuse(
-                    f"the id of the step {step.id!r}", f"commands are counted: it would be S{number}"
-                )
-            if step.group != group:
-                if group is not None:
-                    yield "}"
-                group = step.group
-                if group is not None:
-                    if group in seen:
-                        raise _refuse(
-                            f"the group of {step.id}, whose steps stand apart", "move them together"
-                        )
-                    seen.add(group)
-                    yield "@PARALLEL {"
-            indent = "" if group is None else "  "
-            yield from _comments(step.comments, indent)
-            yield indent + _step(step, indent)
-        except CallsheetError as error:
-            raise placed(error, step) from None
-    if group is not None:
-        yield "}"
+        if step.id != f"S{number}":
+            way_out = f"commands are counted: it would be S{number}"
+            raise placed(_refuse(f"the id of the step {step.id!r}", way_out), step)
 
 
 def _step(step: Step, indent: str) -> str:
@@ -145,7 +101,7 @@ def _step(step: Step, indent: str) -> str:
         cause = error.diagnostics[0]
         raise _refuse(f"the step {step.id}: {cause.message}", cause.help) from None
     if step.remark is not None:
-        out.append(" # " + " ".join(_LINES.split(step.remark)))
+        out.append(" # " + " ".join(LINES.split(step.remark)))
     return " ".join(out).rstrip()
 
 

@@ -32,7 +32,7 @@ class Ways:
         """The way of what a step reads under one of these names and whose label is guilty."""
         subject = self.labels.subject
         seen = subject.web.seen[step]
-        starts = [seen[name] for name in self._meant(step, names) if name in seen]
+        starts = [seen[name] for name in subject.readings[step].outer(names) if name in seen]
         guilty = [value for value in starts if is_guilty(self.labels.of_value[value])]
         return self._search(guilty, is_guilty) if guilty else ()
 
@@ -55,10 +55,6 @@ class Ways:
             return number
         later = (other for other in self._deciders[is_guilty] if other >= number)
         return next((other for other in later if number in set(subject.control.dependents(other))), None)
-
-    def _meant(self, step: int, names: Iterable[str]) -> list[str]:
-        reading = self.labels.subject.readings[step]
-        return [n for name in names for n in (reading.source if name == reading.loop else (name,))]
 
     def _search(self, starts: list[int], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
         """Breadth first, back to a value with no guilty operand: where it came in."""

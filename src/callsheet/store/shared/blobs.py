@@ -1,22 +1,43 @@
 """Bytes by their hash, where all machines reach them: in a folder, in PostgreSQL, in an object store.
 
 In: bytes whose hash is known. Out: that they are durable, and the bytes again, checked. A blob never changes
-and may be written twice.
+and may be written twice, which makes it young again: so what nobody needs can be told by its age. Beside
+the blobs lie signs of who uses the store.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from callsheet.store.blobs import BlobMissing
 
 if TYPE_CHECKING:
     from callsheet.store.shared.postgres import PostgresDatabase
+
+
+YOUNG = 3_600.0
+"""Seconds after which a blob that is put once more is made young again."""
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""The name of a blob."""
+SIGNS = "users"
+"""Where signs lie."""
+
+
+class Stored(NamedTuple):
+    """A blob that is there: its digest, its bytes, and the seconds since it was last put or a little more."""
+
+    digest: str
+    size: int
+    age: float
 
 
 class Blobs(Protocol):
@@ -30,6 +51,26 @@ class Blobs(Protocol):
         """The bytes of a digest. Raises BlobMissing where it is not there, OSError where nobody can tell."""
         ...
 
+    def stored(self) -> Iterator[Stored]:
+        """All that is there, in any order. Raises OSError."""
+        ...
+
+    def remove(self, digest: str, age: float) -> bool:
+        """Remove a blob, unless it has been put within `age` seconds; whether it is gone. Raises OSError."""
+        ...
+
+    def sign(self, name: str, told: bytes) -> None:
+        """Leave a sign of who uses the store, unless one of this name is there. Raises OSError."""
+        ...
+
+    def signs(self) -> dict[str, bytes]:
+        """The signs by their names. Raises OSError."""
+        ...
+
+    def unsign(self, name: str) -> None:
+        """Take a sign away, if it is there. Raises OSError."""
+        ...
+
 
 class FolderBlobs:
     """A store in a folder: on one machine, or on a file system that all machines share."""
@@ -39,8 +80,11 @@ class FolderBlobs:
 
     def put(self, digest: str, data: bytes) -> None:
         """Keep bytes: written beside their place, synced and moved there, so that nobody sees a part."""
-        place = self._place(digest)
-        if place.exists():
+        self._write(self._place(digest), data)
+
+    def _write(self, place: Path, data: bytes) -> None:
+        with suppress(FileNotFoundError):
+            os.utime(place)
             return
         place.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=place.parent, prefix=".new-", delete=False) as file:
@@ -63,8 +107,54 @@ class FolderBlobs:
             raise _missing(digest, str(self._folder)) from None
         return checked(digest, data, str(self._folder))
 
+    def stored(self) -> Iterator[Stored]:
+        """What lies in the folders that are named by the beginnings of digests."""
+        with suppress(FileNotFoundError):
+            for part in sorted(os.listdir(self._folder)):
+                if len(part) == 2:
+                    yield from self._stored_in(part)
+
+    def _stored_in(self, part: str) -> Iterator[Stored]:
+        for place in sorted((self._folder / part).iterdir()):
+            if DIGEST.fullmatch(part + place.name):
+                with suppress(FileNotFoundError):  # somebody else removes as well
+                    found = place.stat()
+                    yield Stored(part + place.name, found.st_size, time.time() - found.st_mtime)
+
+    def remove(self, digest: str, age: float) -> bool:
+        """Remove a file: moved out of the way first, and back if somebody has put it just before that."""
+        place = self._place(digest)
+        aside = place.with_name(f".old-{place.name}")
+        try:
+            os.replace(place, aside)
+        except FileNotFoundError:
+            return True
+        if time.time() - aside.stat().st_mtime < age:
+            os.replace(aside, place)
+            return False
+        aside.unlink()
+        return True
+
+    def sign(self, name: str, told: bytes) -> None:
+        """Leave a sign, as a file."""
+        self._write(self._folder / SIGNS / name, told)
+
+    def signs(self) -> dict[str, bytes]:
+        """What the files say."""
+        with suppress(FileNotFoundError):
+            files = sorted((self._folder / SIGNS).iterdir())
+            return {file.name: file.read_bytes() for file in files if not file.name.startswith(".")}
+        return {}
+
+    def unsign(self, name: str) -> None:
+        """Remove the file."""
+        (self._folder / SIGNS / name).unlink(missing_ok=True)
+
     def _place(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest[2:]
+
+
+_AGE = "EXTRACT(EPOCH FROM clock_timestamp() - created)"
 
 
 class SharedBlobs:
@@ -77,9 +167,12 @@ class SharedBlobs:
     def put(self, digest: str, data: bytes) -> None:
         """Keep bytes."""
         with self._lock:
-            if self._database.execute("SELECT 1 FROM blob WHERE digest = ?", (digest,)).fetchone() is None:
+            row = self._database.execute(f"SELECT {_AGE} FROM blob WHERE digest = ?", (digest,)).fetchone()
+            if row is None or float(row[0]) >= YOUNG:
                 self._database.execute(
-                    "INSERT INTO blob (digest, body) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, data)
+                    "INSERT INTO blob (digest, body) VALUES (?, ?)"
+                    " ON CONFLICT (digest) DO UPDATE SET created = now()",
+                    (digest, data),
                 )
 
     def get(self, digest: str) -> bytes:
@@ -89,6 +182,39 @@ class SharedBlobs:
         if row is None:
             raise _missing(digest, "the shared store")
         return checked(digest, bytes(row[0]), "the shared store")
+
+    def stored(self) -> Iterator[Stored]:
+        """What the table has; signs lie there as well."""
+        with self._lock:
+            rows = list(
+                self._database.execute(f"SELECT digest, octet_length(body), {_AGE} FROM blob ORDER BY digest")
+            )
+        return (Stored(row[0], row[1], float(row[2])) for row in rows if DIGEST.fullmatch(row[0]))
+
+    def remove(self, digest: str, age: float) -> bool:
+        """Remove a row."""
+        with self._lock:
+            self._database.execute(f"DELETE FROM blob WHERE digest = ? AND {_AGE} >= ?", (digest, age))
+            return self._database.execute("SELECT 1 FROM blob WHERE digest = ?", (digest,)).fetchone() is None
+
+    def sign(self, name: str, told: bytes) -> None:
+        """Leave a sign, as a row whose name is no digest."""
+        self.put(f"{SIGNS}/{name}", told)
+
+    def signs(self) -> dict[str, bytes]:
+        """What the rows say."""
+        with self._lock:
+            rows = list(
+                self._database.execute(
+                    "SELECT digest, body FROM blob WHERE digest LIKE ? ORDER BY digest", (f"{SIGNS}/%",)
+                )
+            )
+        return {row[0].partition("/")[2]: bytes(row[1]) for row in rows}
+
+    def unsign(self, name: str) -> None:
+        """Remove the row."""
+        with self._lock:
+            self._database.execute("DELETE FROM blob WHERE digest = ?", (f"{SIGNS}/{name}",))
 
     def close(self) -> None:
         """Let go of the database."""

@@ -6,12 +6,21 @@ all programs that use such a store (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL` …)
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import from_url
 
 from callsheet.store.blobs import BlobMissing
-from callsheet.store.shared.blobs import checked
+from callsheet.store.shared.blobs import DIGEST, SIGNS, YOUNG, Stored, checked
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+    _List = Callable[[object, str | None], Iterable[list[ObjectMeta]]]
 
 
 class ObjectBlobs:
@@ -27,17 +36,18 @@ class ObjectBlobs:
     def put(self, digest: str, data: bytes) -> None:
         """Keep bytes; the store acknowledges them when they are durable."""
         try:
-            if not self._is_there(digest):
+            age = self._age(digest)
+            if age is None or age >= YOUNG:
                 obstore.put(self._store, digest, data)
         except (BaseError, FileNotFoundError) as error:  # a bucket that is not there is a file not found
             raise self._wrong(error) from error
 
-    def _is_there(self, digest: str) -> bool:
+    def _age(self, name: str) -> float | None:
+        """The seconds since something was put; None where it is not there."""
         try:
-            obstore.head(self._store, digest)
+            return _since(obstore.head(self._store, name))
         except FileNotFoundError:
-            return False
-        return True
+            return None
 
     def get(self, digest: str) -> bytes:
         """The bytes of a digest, checked."""
@@ -49,6 +59,53 @@ class ObjectBlobs:
             raise self._wrong(error) from error
         return checked(digest, data, self._address)
 
+    def stored(self) -> Iterator[Stored]:
+        """What the bucket has."""
+        try:
+            for found in self._listed():
+                if DIGEST.fullmatch(found["path"]):
+                    yield Stored(found["path"], found["size"], _since(found))
+        except (BaseError, FileNotFoundError) as error:
+            raise self._wrong(error) from error
+
+    def remove(self, digest: str, age: float) -> bool:
+        """Remove an object. One that is put in the moment between the look and the removal goes as well."""
+        try:
+            found = self._age(digest)
+            if found is not None and found < age:
+                return False
+            obstore.delete(self._store, digest)
+        except FileNotFoundError:
+            return True
+        except BaseError as error:
+            raise self._wrong(error) from error
+        return True
+
+    def sign(self, name: str, told: bytes) -> None:
+        """Leave a sign, as an object whose name is no digest."""
+        self.put(f"{SIGNS}/{name}", told)
+
+    def signs(self) -> dict[str, bytes]:
+        """What the objects say."""
+        try:
+            paths = sorted(found["path"] for found in self._listed(SIGNS))
+            return {path.partition("/")[2]: bytes(obstore.get(self._store, path).bytes()) for path in paths}
+        except (BaseError, FileNotFoundError) as error:
+            raise self._wrong(error) from error
+
+    def unsign(self, name: str) -> None:
+        """Remove the object."""
+        self.remove(f"{SIGNS}/{name}", 0.0)
+
+    def _listed(self, prefix: str | None = None) -> Iterator[ObjectMeta]:
+        listed = cast("_List", obstore.list)  # pyright: ignore[reportUnknownMemberType] - it may be of Arrow
+        for page in listed(self._store, prefix):
+            yield from page
+
     def _wrong(self, error: Exception) -> OSError:
         said = " ".join(str(error).split())[:300]
         return OSError(0, f"the store at {self._address} cannot be used: {said}")
+
+
+def _since(found: ObjectMeta) -> float:
+    return (datetime.now(UTC) - found["last_modified"]).total_seconds()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import assert_never
 
-from callsheet.ir import Action, Call, Goto, Replan, Respond, Terminate
+from callsheet.ir import Action, Goto, word_of
 from callsheet.machine.foresight import (
     Fields,
     Foreseen,
@@ -26,21 +25,11 @@ _MOST_TEXT = 2_000
 def doing(action: Action) -> str:
     """What a step does, by its word in a plan.
 
+    >>> from callsheet.ir import Call
     >>> doing(Call("READ_FILE")), doing(Goto("S2"))
     ('@READ_FILE', 'GOTO S2')
     """
-    match action:
-        case Call(tool=tool):
-            return f"@{tool}"
-        case Respond():
-            return "@RESPOND"
-        case Terminate():
-            return "TERMINATE"
-        case Goto(target=target):
-            return f"GOTO {target}"
-        case Replan():
-            return "RE-PLAN"
-    assert_never(action)
+    return f"GOTO {action.target}" if isinstance(action, Goto) else word_of(action)
 
 
 def counted(times: Times) -> str:

@@ -6,11 +6,11 @@ from bisect import bisect_right
 from typing import Any
 
 from callsheet.frontends.spelling import read_plan_text
-from callsheet.ir import Call, ListExpr, Plan, Ref, Step
+from callsheet.ir import Call, ListExpr, Plan, Ref, Step, word_of
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.reads import Reads, Role, element
 from callsheet.views.columns import printable
-from callsheet.views.describe import describe_action, describe_output, word_of
+from callsheet.views.describe import describe_action, describe_output
 from callsheet.views.report.document import PlanPart, StepRow
 from callsheet.views.report.values import Values
 from callsheet.views.sketch import NO_GROUP, foreach_of, guard_of, layout_json, on_fail_of

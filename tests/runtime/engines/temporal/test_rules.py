@@ -22,9 +22,11 @@ from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.named import Named, NotGiven
 from callsheet.runtime.engines.temporal.orders import SECRETS
 from callsheet.runtime.gateway import Ports, Route
+from callsheet.sealing.configured import configured
 from callsheet.store.labels import LabelStore
 
 LIMITS = Limits(retry_delay=0.0)
+KEY = "c0nfigured-key-77"
 HIDDEN = "the number of the box is 4711-0815"
 
 
@@ -95,16 +97,35 @@ async def test_a_secret_is_put_in_by_the_worker_and_stands_in_no_history(
 
     async def login(args: dict[str, Any], context: CallContext) -> Any:
         heard.append(args["token"])
-        return {"session": 7, "echo": f"you said {args['token']}"}
+        return {"session": 7, "echo": [f"you said {args['token']}, I have {KEY}"]}
 
-    text = 'S1: @LOGIN ($token) > $s\nS2: @LOGIN ("again ${s.echo}") > $t\nS3: @RESPOND ("$t")'
+    text = 'S1: @LOGIN ($token) > $s\nS2: @LOGIN ("again ${s.echo.0}") > $t\nS3: @RESPOND ("$t")'
     order = {"note": {SECRETS: {"[secret token 1f]": "PORTAL_TOKEN"}}}
     facts = {"LOGIN": ToolFacts(Effect.READ, ("token",))}
-    async with world.worker(Ports({"LOGIN": Route(login)}.get), secrets=("PORTAL_TOKEN",)):
+    ports = Ports({"LOGIN": Route(login)}.get, known=configured([KEY]))
+    async with world.worker(ports, secrets=("PORTAL_TOKEN",)):
         run = await world.run(text, {"token": "[secret token 1f]"}, facts, **order)
-    assert heard == ["s3cr3t-99-tok", "again you said s3cr3t-99-tok"]
+    assert heard == ["s3cr3t-99-tok", "again you said s3cr3t-99-tok, I have [secret]"]
     history = await client.handle_of(world.reached, run.run_id).fetch_history()
-    assert b"s3cr3t" not in b"".join(event.SerializeToString() for event in history.events)
+    told = b"".join(event.SerializeToString() for event in history.events)
+    assert (b"s3cr3t" in told, KEY.encode() in told) == (False, False)
+
+
+async def test_a_tool_that_has_changed_since_the_run_began_is_not_called(world: World) -> None:
+    heard: list[str] = []
+
+    async def note(args: dict[str, Any], context: CallContext) -> Any:
+        heard.append(context.key)
+
+    route, pins = Route(note), {"SAME": "sha256:1", "OTHER": "sha256:1"}
+    text = "S1: @SAME ()\nS2: @UNPINNED ()\nS3: @OTHER () > $x"
+    async with world.worker(
+        Ports(lambda tool: route), pin_of={"SAME": "sha256:1", "UNPINNED": "", "OTHER": "sha256:2"}.get
+    ):
+        run = await world.run(text, pins=pins)
+    assert heard == ["S1.0.1", "S2.0.1"]
+    assert run.result is not None
+    assert "@OTHER is not declared as it was when the run began" in run.result.variables["x"]
 
 
 def test_a_worker_gives_only_the_secrets_that_it_was_told_to_give() -> None:

@@ -42,10 +42,9 @@ class Whereabouts:
         return replace(settings, **{name: value for name, value in said.items() if value})
 
 
-_PLACES: dict[str, options.Decorator] = {
+places: dict[str, options.Decorator] = {
     "address": click.option("--address", default="", metavar="HOST:PORT", help="The Temporal server."),
     "namespace": click.option("--namespace", default="", metavar="NAME", help="Its namespace."),
-    "queue": click.option("--queue", default="", metavar="NAME", help="The task queue of the workers."),
     "blobs": click.option(
         "--blobs",
         default="",
@@ -53,6 +52,11 @@ _PLACES: dict[str, options.Decorator] = {
         help="Where values of more than 64 KiB lie, for all workers and clients: a folder, "
         "s3://BUCKET/PREFIX or postgresql://…; default: $CALLSHEET_STORE, else a folder beside the journal.",
     ),
+}
+"""The options that say where a server is, and large values."""
+_PLACES: dict[str, options.Decorator] = {
+    "queue": click.option("--queue", default="", metavar="NAME", help="The task queue of the workers."),
+    **places,
 }
 whereabouts = options.folded("whereabouts", Whereabouts, **_PLACES)
 """Where Temporal is, as `whereabouts`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
@@ -26,11 +26,17 @@ from callsheet.runtime.engines.temporal.payloads import OrderedJson
 from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.masking import mask_value
 from callsheet.store.records import facts_from_json
 
 _BEATS = 3
 """Signs of life within the time after which a worker is taken for dead."""
 _PAUSE = 1.0
+_CHANGED = (
+    "@{tool} is not declared as it was when the run began, and was not called; look at what changed, then"
+    " start the workers with --accept-changed-tools"
+)
 _log = logging.getLogger("callsheet")
 
 
@@ -38,7 +44,8 @@ class Calls:
     """Carries out the calls of all runs that come to one worker.
 
     `rules` are kept for runs under a policy; `offered` are the variables of the environment `environ` that
-    runs may name as secrets.
+    runs may name as secrets. `pin_of` gives the hash of a tool's declaration as it is here, None where it has
+    none.
     """
 
     def __init__(
@@ -47,12 +54,14 @@ class Calls:
         claims: ClaimCheck,
         labels: OpenLabels,
         offered: Collection[str] = (),
+        pin_of: Callable[[str], str | None] = lambda tool: None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._ports = ports
         self._claims = claims
         self._rules = Rules(claims, labels)
         self._offered = frozenset(offered)
+        self._pin_of = pin_of
         self._environ = environ
 
     def close(self) -> None:
@@ -83,6 +92,8 @@ class Calls:
         if held is None:
             called = await Gateway(self._ports, run_id, facts).carry_out(command_from_json(command))
             return outcome_to_json(called)
+        if held.pin and self._pin_of(command["tool"]) not in (None, held.pin):
+            return outcome_to_json(Failed(str(command["key"]), _CHANGED.format(tool=command["tool"])))
         named = Named(held.secrets, self._offered, self._environ)
         try:
             told = command_from_json(named.put_in(command))
@@ -99,7 +110,7 @@ class Calls:
 
     async def _checked_in(self, outcome: Mapping[str, Any]) -> Payload:
         """The outcome as a payload; a store that cannot be written is tried again, never the call."""
-        payload = OrderedJson().to_payload(outcome)
+        payload = self._without_configured(outcome)
         while True:
             try:
                 (kept,) = await self._claims.encode([payload])
@@ -108,6 +119,17 @@ class Calls:
                 await asyncio.sleep(_PAUSE)
             else:
                 return kept
+
+    def _without_configured(self, outcome: Mapping[str, Any]) -> Payload:
+        """The outcome as a payload, with a mask in the place of secrets that reach the tools.
+
+        They are never taken out of a journal alone, as on one machine: the history is read by the server.
+        """
+        payload = OrderedJson().to_payload(outcome)
+        known = self._ports.known
+        if not known or not known.may_be_in(payload.data):
+            return payload
+        return OrderedJson().to_payload({**outcome, "body": mask_value(outcome["body"], Finder(known))})
 
 
 async def _beat() -> None:

@@ -29,7 +29,8 @@ class ClaimCheck(PayloadCodec):
     """Puts large payloads into a store and fetches them again; small ones pass, in boxes if there are any."""
 
     def __init__(self, blobs: Blobs, limit: int = LIMIT, boxes: Boxes | None = None) -> None:
-        self._blobs = blobs
+        self.blobs = blobs
+        """Where large values lie."""
         self._boxes = boxes
         self._limit = limit
 
@@ -48,13 +49,13 @@ class ClaimCheck(PayloadCodec):
     def _lay_down(self, data: bytes) -> str:
         kept = data if self._boxes is None else self._boxes.put(data)
         digest = sha256(kept).hexdigest()
-        self._blobs.put(digest, kept)
+        self.blobs.put(digest, kept)
         return digest
 
     async def fetch(self, digest: str) -> bytes:
         """Bytes that were laid down. Raises BlobMissing, or OSError, where they cannot be fetched, and
         NotOpened where they were encrypted with another key."""
-        kept = await asyncio.to_thread(self._blobs.get, digest)
+        kept = await asyncio.to_thread(self.blobs.get, digest)
         return kept if self._boxes is None else await asyncio.to_thread(self._boxes.take, kept)
 
     async def _checked_in(self, payload: Payload) -> Payload:
@@ -82,3 +83,9 @@ class ClaimCheck(PayloadCodec):
             return payload
         data = await self.fetch(told[_DIGEST].decode())
         return Payload(metadata={"encoding": told[_WAS]}, data=data)
+
+
+def ticket_of(payload: Payload) -> str | None:
+    """The digest of the blob that a payload stands for; None for one that stands for none."""
+    told = payload.metadata
+    return told[_DIGEST].decode() if told.get("encoding") == _TICKET else None

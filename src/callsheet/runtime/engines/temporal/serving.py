@@ -22,6 +22,7 @@ from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.orders import MODELS, TOOLS
 from callsheet.runtime.engines.temporal.rules import OpenLabels
+from callsheet.runtime.engines.temporal.users import sign
 from callsheet.runtime.gateway import Ports
 from callsheet.store.labels import LabelStore
 
@@ -41,6 +42,8 @@ class Duties:
     drain: float = 10.0
     secrets: tuple[str, ...] = ()
     """Variables of this process's environment that runs may name as secrets."""
+    pin_of: Callable[[str], str | None] = lambda tool: None
+    """The hash of the declaration that a tool has here; a call of one that has changed is not made."""
     deployment: str = ""
     """Of which deployment the driver of plans is, empty for none; `build` tells its versions apart."""
     build: str = ""
@@ -58,7 +61,7 @@ async def serve(
 
     Raises RuntimeError where the server refuses the worker for good.
     """
-    calls = Calls(ports, claims, labels, duties.secrets)
+    calls = Calls(ports, claims, labels, duties.secrets, duties.pin_of)
     drain = timedelta(seconds=duties.drain)
     workers: list[Worker] = []
     if duties.plans:
@@ -90,6 +93,7 @@ async def serve(
         stack.callback(calls.close)
         for worker in workers:
             await stack.enter_async_context(worker)
+        stack.callback(asyncio.create_task(sign(client, claims.blobs)).cancel)
         on_ready()
         await asyncio.Event().wait()
 

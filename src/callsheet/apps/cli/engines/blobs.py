@@ -1,0 +1,116 @@
+"""`callsheet blobs prune`: lets go of the large values that no run on Temporal needs any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.engines.choice import Whereabouts, places, require_extra
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, print_json, say
+from callsheet.apps.cli.upkeep import age_of
+from callsheet.apps.wording.values import amount
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
+    from callsheet.store.shared.sweeping import Swept
+
+_DAY = 86_400.0
+
+
+class _Done(NamedTuple):
+    place: str
+    histories: dict[str, int]
+    swept: Swept
+
+
+@click.group("blobs")
+def blobs() -> None:
+    """The large values of runs on Temporal."""
+
+
+def _old(ctx: click.Context, param: click.Parameter, text: str) -> float:
+    age = age_of(ctx, param, text)
+    if age is None or age < _DAY:
+        raise click.BadParameter("it is 1d at least: what is younger may be on its way to a run", ctx, param)
+    return age
+
+
+def _somewhere(address: str, namespace: str, blobs: str) -> Whereabouts:
+    return Whereabouts(address, namespace, "", blobs)
+
+
+@blobs.command()
+@options.folded("whereabouts", _somewhere, **places)
+@click.option(
+    "--older-than",
+    callback=_old,
+    metavar="AGE",
+    default="30d",
+    show_default=True,
+    help="Leave alone what is younger: 30d, 8w, 1y.",
+)
+@click.option(
+    "--gone",
+    multiple=True,
+    metavar="NAME",
+    help="A user of the same place that is there no more, by the name in TMP031; may be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
+@options.as_json
+def prune(
+    whereabouts: Whereabouts, older_than: float, gone: tuple[str, ...], dry_run: bool, as_json: bool
+) -> int:
+    """Let go of large values that no run on Temporal needs any more.
+
+    Needed is what the server keeps a history of, whether its run goes on or has ended; what it has
+    forgotten needs nothing. All namespaces whose workers use the same place are asked.
+    """
+    require_extra()
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+
+    settings = whereabouts.over(load_settings().temporal)
+    done = run_to_end(_pruned(settings, older_than, gone, dry_run=dry_run))
+    with may_stay_unread():
+        if as_json:
+            swept = done.swept._asdict()
+            print_json({"dry_run": dry_run, "place": done.place, "histories": done.histories, **swept})
+        else:
+            _tell(done, dry_run=dry_run)
+    return Exit.OK
+
+
+async def _pruned(settings: TemporalSettings, age: float, gone: tuple[str, ...], *, dry_run: bool) -> _Done:
+    import asyncio  # noqa: PLC0415 - as above
+
+    from callsheet.runtime.engines.temporal.needed import needs  # noqa: PLC0415 - brings Temporal
+    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
+    from callsheet.store.shared.address import shown  # noqa: PLC0415 - as above
+    from callsheet.store.shared.sweeping import sweep  # noqa: PLC0415 - as above
+
+    reached = await reach(settings)
+    kept = reached.claims.blobs
+    try:
+        found = await needs(reached, gone)
+        swept = await asyncio.to_thread(sweep, kept, found.digests, age, dry_run=dry_run)
+        for name in () if dry_run else gone:
+            await asyncio.to_thread(kept.unsign, name)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise CallsheetError.single("TMP032", f"the large values cannot be looked at: {why}") from error
+    return _Done(shown(settings.place), dict(found.histories), swept)
+
+
+def _tell(done: _Done, *, dry_run: bool) -> None:
+    swept, would = done.swept, "would go" if dry_run else "gone"
+    count = len(swept.removed)
+    asked = ", ".join(f"{count} of namespace {name}" for name, count in done.histories.items())
+    say(f"histories looked at: {asked}")
+    say(
+        f"{count} large value{'s' * (count != 1)} ({amount(swept.bytes)}) of {done.place} {would};"
+        f" {swept.needed} are needed, {swept.young} are too young"
+    )

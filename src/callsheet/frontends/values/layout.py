@@ -1,0 +1,63 @@
+"""What the printers of LTP text and Micro-CLI lay out alike: lines about the plan, comments, groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.values.printer import placed
+from callsheet.ir import Order, Plan, Step
+
+Refusal: TypeAlias = "Callable[[str, str | None], CallsheetError]"
+"""Makes the error for what a text cannot say, with a way out if there is one."""
+
+LINES = re.compile(r"\r\n|\r|\n")
+"""Where a line of a comment ends."""
+
+
+def about_lines(plan: Plan, refuse: Refusal) -> Iterator[str]:
+    """The lines on the id, title and goal of a plan; refused is a plan that no text of steps can say."""
+    if plan.order is not Order.TEXT:
+        raise refuse("a plan whose steps are ordered by their dependencies", "write it as a JSON DAG plan")
+    if plan.variables:
+        raise refuse("initial variables", "give them to the run, or set them in a first step")
+    for name, said in (("id", plan.id), ("title", plan.title), ("goal", plan.goal)):
+        if said is None:
+            continue
+        if "\r" in said:
+            raise refuse(f"a carriage return in the plan's {name}", None)
+        yield from (f"# {name}: {line}" if line else f"# {name}:" for line in said.split("\n"))
+
+
+def comment_lines(comments: Iterable[str], indent: str = "") -> Iterator[str]:
+    """Comments, each line with its mark."""
+    for comment in comments:
+        for line in LINES.split(comment):
+            yield f"{indent}# {line}".rstrip()
+
+
+def step_lines(steps: tuple[Step, ...], write: Callable[[Step, str], str], refuse: Refusal) -> Iterator[str]:
+    """The steps by `write`, which is given the indent, under their comments and in their groups."""
+    group: int | None = None
+    seen: set[int] = set()
+    for step in steps:
+        try:
+            if step.group != group:
+                if group is not None:
+                    yield "}"
+                group = step.group
+                if group is not None:
+                    if group in seen:
+                        apart = f"a group whose steps stand apart (at {step.id})"
+                        raise refuse(apart, "move them next to each other")
+                    seen.add(group)
+                    yield "@PARALLEL {"
+            indent = "" if group is None else "  "
+            yield from comment_lines(step.comments, indent)
+            yield indent + write(step, indent)
+        except CallsheetError as error:
+            raise placed(error, step) from None
+    if group is not None:
+        yield "}"

@@ -1,0 +1,133 @@
+"""Which blobs runs on Temporal need: those that the histories name which their servers keep.
+
+In: a server, and the signs that workers leave with the blobs. Out: digests. A history names blobs by tickets,
+and in its beginning the policy and what happened before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from google.protobuf.message import Message
+from temporalio.api.common.v1 import Payload
+from temporalio.client import Client, WorkflowExecution
+from temporalio.service import RPCError, RPCStatusCode
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.engines.temporal.claims import ClaimCheck, ticket_of
+from callsheet.runtime.engines.temporal.client import refused
+from callsheet.runtime.engines.temporal.orders import WORKFLOW
+from callsheet.runtime.engines.temporal.reaching import Reached
+from callsheet.runtime.engines.temporal.users import User, user_of
+from callsheet.sealing.keys import NotOpened
+from callsheet.store.blobs import BlobMissing
+from callsheet.store.shared.blobs import DIGEST
+
+
+class Needs(NamedTuple):
+    """What is needed: digests, and by how many histories of which namespaces."""
+
+    digests: frozenset[str]
+    histories: Mapping[str, int]
+
+
+async def needs(reached: Reached, gone: Collection[str] = ()) -> Needs:
+    """What the runs of all who use the place of blobs need.
+
+    `gone` are the names of signs of who is there no more. Raises OSError, and CallsheetError:
+    TMP030 for a history that cannot be read, TMP031 where somebody uses the store who cannot be asked from
+    here, TMP004 where the server refuses to tell.
+    """
+    own = await user_of(reached.client)
+    users = {own.name: own}
+    for name, told in (await asyncio.to_thread(reached.claims.blobs.signs)).items():
+        if name not in gone:
+            users[name] = User(**json.loads(told))
+    away = {name: user for name, user in users.items() if user.server != own.server}
+    if away:
+        raise _not_asked(away, own)
+    digests, histories = set[str](), dict[str, int]()
+    for user in users.values():
+        client = Client(
+            reached.client.service_client,
+            namespace=user.namespace,
+            data_converter=reached.client.data_converter,
+        )
+        try:
+            histories[user.namespace] = await _add_all(client, reached.claims, digests)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND and user != own:
+                raise _not_asked({user.name: user}, own) from error
+            raise refused(f"the runs of namespace {user.namespace} cannot be looked at", error) from error
+    return Needs(frozenset(digests), histories)
+
+
+async def _add_all(client: Client, claims: ClaimCheck, digests: set[str]) -> int:
+    """Add what the runs of a namespace need; gives how many histories they have."""
+    count = 0
+    async for found in client.list_workflows(f"WorkflowType = '{WORKFLOW}'"):
+        try:
+            await _add(client, found, claims, digests)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:  # else the server has just let go of it
+                raise
+        count += 1
+    return count
+
+
+async def _add(client: Client, found: WorkflowExecution, claims: ClaimCheck, digests: set[str]) -> None:
+    handle = client.get_workflow_handle(found.id, run_id=found.run_id)
+    async for event in handle.fetch_history_events():
+        tells_all = event.HasField("workflow_execution_started_event_attributes")
+        for payload in _payloads(event):
+            ticket = ticket_of(payload)
+            if ticket is not None:
+                digests.add(ticket)
+            if ticket is None or tells_all:
+                digests.update(await _named(found, payload, claims))
+
+
+async def _named(found: WorkflowExecution, payload: Payload, claims: ClaimCheck) -> list[str]:
+    """All that a payload says and that could be a digest."""
+    try:
+        (whole,) = await claims.decode([payload])
+    except BlobMissing:
+        return []  # nobody goes on from a history whose beginning is lost
+    except NotOpened as error:
+        raise CallsheetError.single(
+            "TMP030",
+            f"the history of {found.id} cannot be read: {error}",
+            help="prune with the key that the workers have",
+        ) from error
+    return DIGEST.findall(whole.data.decode("utf-8", "replace"))
+
+
+def _payloads(message: Message) -> Iterator[Payload]:
+    """The payloads in a message, wherever they are."""
+    if isinstance(message, Payload):
+        yield message
+        return
+    for field, value in cast("list[tuple[Any, Any]]", message.ListFields()):
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            entries: Any = value.values()
+        else:
+            entries = [value] if isinstance(value, Message) else value
+        for entry in entries:
+            if isinstance(entry, Message):
+                yield from _payloads(entry)
+
+
+def _not_asked(users: Mapping[str, User], own: User) -> CallsheetError:
+    told = ", ".join(
+        f"{user.namespace} of the server {user.address} (--gone {name})" for name, user in users.items()
+    )
+    return CallsheetError.single(
+        "TMP031",
+        f"these large values are also used by {told}, which cannot be asked from {own.address} what it needs",
+        help="give each server a place of its own; of one that is there no more, say so with --gone",
+    )

@@ -1,0 +1,58 @@
+"""Who uses a place of blobs: workers leave a sign of the server and namespace that they work for.
+
+In: a client. Out: its sign in the store, by which is known whose runs may need what lies there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from hashlib import sha256
+from typing import NamedTuple
+
+from temporalio.api.workflowservice.v1 import GetClusterInfoRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from callsheet.store.shared.blobs import Blobs
+
+_PAUSE = 5.0
+_log = logging.getLogger("callsheet")
+
+
+class User(NamedTuple):
+    """A namespace of a server whose workers use a place of blobs; `server` is the id that it has itself."""
+
+    server: str
+    namespace: str
+    address: str
+
+    @property
+    def name(self) -> str:
+        """The name of its sign."""
+        return sha256(f"{self.server} {self.namespace}".encode()).hexdigest()[:12]
+
+
+async def user_of(client: Client) -> User:
+    """Who a worker with this client works for."""
+    address = client.service_client.config.target_host
+    try:
+        info = await client.workflow_service.get_cluster_info(GetClusterInfoRequest())
+    except RPCError:  # a hosted service need not tell
+        return User(address, client.namespace, address)
+    return User(info.cluster_id or address, client.namespace, address)
+
+
+async def sign(client: Client, blobs: Blobs) -> None:
+    """Leave a sign that workers of this client use the store; it is tried until it is there."""
+    user = await user_of(client)
+    told = json.dumps(user._asdict()).encode()
+    while True:
+        try:
+            await asyncio.to_thread(blobs.sign, user.name, told)
+        except OSError as error:
+            _log.warning("the place of large values cannot be signed: %s; it is tried again", error)
+            await asyncio.sleep(_PAUSE)
+        else:
+            return
