@@ -7,6 +7,14 @@ import pytest
 FOUR = "\n".join(f"S{n}: @ADD (a={n}) > $a" for n in range(1, 5))
 
 
+def test_a_loop_that_a_limit_cuts_off_is_not_told_to_be_ok(machine):
+    plan = machine.plan("S1: ?FOREACH ($n in [1, 2, 3]) THEN @ADD (a=$n) > $all")
+    lines = machine("run", plan, "--tools", machine.tools, "--max-calls", "2").stderr.splitlines()
+    told = next(line for line in lines if line.startswith("S1") and "$all" in line)
+    assert told.split()[1] == "stopped"
+    assert "its limit is 2" in told
+
+
 @pytest.mark.parametrize(
     ("options", "budget", "way_out"),
     [

@@ -95,6 +95,15 @@ def test_a_call_that_only_reads_is_made_again_unasked(machine):
     assert "going on" in result.stderr
 
 
+def test_what_a_decision_alone_leads_to_is_told_in_lines_as_a_run_is(machine):
+    plan = machine.plan('S1: @NOTE (line="one") > $a', 'S2: @DIE (marker="died") > $b', "S3: @RESPOND ($a)")
+    machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")
+    lines = machine("resume", "r", "--in-doubt", "skip").stderr.splitlines()
+    assert lines[0] == "1 step done before, going on"
+    assert [line.split()[:2] for line in lines[1:4]] == [["S2", "ok"], ["S3", "started"], ["S3", "ok"]]
+    assert "going on" not in machine("resume", "r").stderr
+
+
 def test_a_finished_run_gives_its_answer_again(killed):
     first = killed("resume", "r", "--in-doubt", "skip")
     again = killed("resume", "r")

@@ -8,6 +8,7 @@ from callsheet.machine import (
     Cut,
     Fact,
     Failed,
+    Limits,
     Machine,
     PlanCompiled,
     Started,
@@ -40,6 +41,16 @@ def test_a_respond_that_is_skipped_does_not_finish() -> None:
     story = Bench('S1: @RESPOND ($never)\nS2: @RESPOND ("x")').story
     assert (SKIPPED, "S1") in story
     assert (FINISHED, "S1") not in story
+
+
+def test_a_loop_that_a_limit_cuts_off_says_so_beside_what_it_has() -> None:
+    bench = Bench('S1: ?FOREACH ($x in ["a", "b", "c"]) THEN @A (x=$x) > $a', limits=Limits(max_calls=2))
+    bench.ok("S1.0.1", 1)
+    bench.ok("S1.1.1", 2)
+    *_, finished, _ = bench.notes
+    assert finished.is_cut_off
+    assert (finished.var, finished.value) == ("a", [1, 2])
+    assert "its limit is 2" in finished.detail
 
 
 def test_a_failed_step_tells_its_error_and_does_not_finish() -> None:

@@ -116,7 +116,10 @@ class Budget:
         """How many calls have left before their turn."""
         self.unused = 0
         """How many of them came to nothing: the run ended before their turn."""
-        self.ahead = 0
+        most, caps = limits.max_calls, limits.max_calls_by_tool
+        self.ahead = limits.max_steps if most is None else min(limits.max_steps, most)
+        if caps:
+            self.ahead = min(self.ahead, *caps.values())
 
     def change(self, limits: Limits) -> None:
         """Hold what is used against other limits from now on."""
@@ -131,6 +134,7 @@ class Budget:
     def at(cls, limits: Limits, counts: Mapping[str, Any]) -> Budget:
         """The budget of a run that has come so far; raises KeyError or TypeError for other data."""
         budget = cls(limits)
+        budget.ahead = 0
         for name in _COUNTS:
             count: Any = getattr(budget, name)
             if name in _LATER and name not in counts:
@@ -292,7 +296,9 @@ class Budget:
 
     def usage(self) -> Usage:
         """All that has been used; the time is known to the driver alone."""
-        by_tool = {tool: count for tool, count in self.calls.items() if count}
+        by_tool = dict(self.calls)
+        if 0 in by_tool.values():
+            by_tool = {tool: count for tool, count in by_tool.items() if count}
         seconds = round(self.model_seconds, 3) if self.model_seconds else 0.0
         # by place, in the order of the fields: every run ends with one, and names take twice as long
         # fmt: off

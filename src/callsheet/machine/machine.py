@@ -83,9 +83,10 @@ class Machine(Run):
         finds all of it done first.
         """
         out: list[Command] = []
+        since = 0
         if self.is_paused:
             out = self.go_on()
-        since = len(out)
+            since = len(out)
         if self.result is not None and not (isinstance(event, Reopened | LimitsChanged) and self.may_reopen):
             return out
         self.left = units

@@ -44,7 +44,7 @@ class Note(NamedTuple):
     """One thing that happened.
 
     `detail` says why or where to, in words; `value` is the result of a finished step and `var`
-    the variable that took it.
+    the variable that took it. A finished step with a detail is a loop that a limit cut off, for this reason.
     """
 
     kind: NoteKind
@@ -54,3 +54,8 @@ class Note(NamedTuple):
     value: JSON = None
     is_secret: bool = False
     """Whether nobody may read what it tells, by the labels of a policy."""
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the step has ended with the items that it had done, for a limit let no others begin."""
+        return self.kind is NoteKind.FINISHED and bool(self.detail)

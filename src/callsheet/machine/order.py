@@ -48,7 +48,7 @@ def advance(run: Run, out: list[Command]) -> None:
                 return
             _commit_group(run, group, out)
             continue
-        if code.is_plain and leave(run, code, NOWHERE, out):
+        if code.leaves and leave(run, code, NOWHERE, out):
             return
         frame = start(run, code, False, out)
         if frame.open:
@@ -186,7 +186,7 @@ def _start_members(run: Run, group: Group, out: list[Command]) -> None:
             return
         run.left -= 1
         code = steps[group.next]
-        if code.is_plain and leave(run, code, len(group.frames), out):
+        if code.leaves and leave(run, code, len(group.frames), out):
             group.next += 1
             group.open += 1
             group.frames.append((code, None))
@@ -246,7 +246,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
             schedule.open += 1
         run.left -= 1
         code = steps[number]
-        if code.is_plain and leave(run, code, NOWHERE, out):
+        if code.leaves and leave(run, code, NOWHERE, out):
             continue
         frame = start(run, code, True, out)
         if not frame.open:

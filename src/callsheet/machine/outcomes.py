@@ -54,15 +54,17 @@ def store(run: Run, frame: Frame) -> None:
         run.slots[slot] = run.last = value
         run.scope.was_set[slot] = 1
     if run.observer is not None and not (frame.failed and frame.items is None):
-        _tell_finished(run, code, value)
+        end = frame.control
+        refusal = end.refusal if isinstance(end, End) else None
+        _tell_finished(run, code, value, "" if refusal is None else refusal.describe())
 
 
-def _tell_finished(run: Run, code: StepCode, value: JSON) -> None:
+def _tell_finished(run: Run, code: StepCode, value: JSON, cut_off: str = "") -> None:
     slot = code.out_slot
     var = run.program.names[slot] if slot != NOWHERE else None
     is_secret = run.monitor is not None and slot != NOWHERE and run.monitor.standing.labels[slot].is_secret
     if run.observer is not None:
-        run.observer(Note(NoteKind.FINISHED, code.id, "", var, value, is_secret))
+        run.observer(Note(NoteKind.FINISHED, code.id, cut_off, var, value, is_secret))
 
 
 def _gathered(run: Run, frame: Frame) -> list[JSON]:

@@ -112,6 +112,7 @@ class _Often:
         "id",
         "identity",
         "is_plain",
+        "leaves",
         "number",
         "out_slot",
         "reads",
@@ -158,6 +159,8 @@ class StepCode(_Often):
         self.kind = Kind.TOOL
         self.is_plain = False
         """Whether it calls a tool, and no jump leads to it once more."""
+        self.leaves = False
+        """Whether it is plain and has no items: nearly all steps."""
         self.tool = ""
         self.arguments: Callable[[Slots], dict[str, Any]] = lambda slots: {}
         self.written: tuple[tuple[str, Value], ...] = ()
@@ -275,7 +278,7 @@ def _mark_circles(codes: tuple[StepCode, ...], number_of: dict[str, int]) -> Non
         for code, edge in zip(codes, edges, strict=False):
             around += edge
             code.recurs = around > 0
-            code.is_plain = code.is_plain and not code.recurs
+            code.is_plain, code.leaves = code.is_plain and not around, code.leaves and not around
 
 
 def _compile_step(number: int, step: Step, names: _Names) -> StepCode:
@@ -297,6 +300,7 @@ def _compile_step(number: int, step: Step, names: _Names) -> StepCode:
     _compile_action(code, step, names)
     _compile_failure(code, step, names)
     code.is_plain = code.kind is Kind.TOOL
+    code.leaves = code.is_plain and code.source is None
     return code
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from callsheet.ir import JSON
 from callsheet.machine.budget import Refusal
@@ -64,3 +65,33 @@ class Result:
             self.usage._replace(seconds=seconds),
             self.secret,
         )
+
+
+class _Unfinished(Result):
+    """A result whose fields are still set, which takes a tenth of the time here."""
+
+    __slots__ = ()
+    __setattr__, __delattr__ = object.__setattr__, object.__delattr__
+
+
+def result_of(
+    end: tuple[Status, str, bool, str | None, str | None, Refusal | None],
+    variables: dict[str, JSON],
+    steps_executed: int,
+    objection: PolicyRefusal | None,
+    usage: Usage,
+    secret: frozenset[str],
+) -> Result:
+    """The result of a run that has ended so; every run makes one, and of a short run that is felt."""
+    made: Any = _new(_Unfinished)
+    made.status, made.response, made.terminated, made.error, made.ended_at, made.refusal = end
+    made.variables = variables
+    made.steps_executed = steps_executed
+    made.objection = objection
+    made.usage = usage
+    made.secret = secret
+    made.__class__ = Result
+    return made
+
+
+_new = object.__new__

@@ -26,7 +26,7 @@ from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.remarks import Cut, describe_remark
-from callsheet.machine.result import Result, Status
+from callsheet.machine.result import Result, Status, result_of
 from callsheet.machine.schedule import Schedule
 from callsheet.machine.variables import Variables
 
@@ -304,12 +304,9 @@ class Run:
         """The run has ended, perhaps because of an objection of its policy."""
         if self.ahead is not None:
             self.ahead.drop(self.budget)
-        status, response, terminated, error, ended_at, refusal = end
-        variables, steps, usage = self.scope.to_dict(), self.budget.steps, self.budget.usage()
+        variables, budget = self.scope.to_dict(), self.budget
         secret = _NO_NAMES if self.monitor is None else self.monitor.secret_variables()
-        self.result = final = Result(
-            status, response, variables, steps, terminated, error, ended_at, refusal, objection, usage, secret
-        )
+        self.result = final = result_of(end, variables, budget.steps, objection, budget.usage(), secret)
         self.tell(NoteKind.ENDED, final.ended_at or "", final.status)
         out.append(Finish(final))
 

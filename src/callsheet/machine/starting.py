@@ -35,7 +35,7 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
     only of those that something else happens to than that they succeed.
     """
     budget, slots = run.budget, run.slots
-    if budget.ahead <= 0 or not run.is_free or code.source is not None:
+    if budget.ahead <= 0 or not run.is_free:
         return False
     if code.reads:
         was_set = run.scope.was_set

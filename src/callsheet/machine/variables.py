@@ -6,6 +6,7 @@ A re-plan brings a program with slots of its own; every variable that was set is
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import Any
 
 from callsheet.ir import JSON
@@ -65,6 +66,5 @@ class Variables:
 
     def to_dict(self) -> dict[str, JSON]:
         """All variables that are set, by name."""
-        named = zip(self._program.names, self.slots, self.was_set, strict=True)
-        found = {name: value for name, value, was_set in named if was_set}
+        found = dict(compress(zip(self._program.names, self.slots, strict=True), self.was_set))
         return {**self._extra, **found} if self._extra else found

@@ -2,7 +2,8 @@
 
 In: commands. Out: their events, as they arrive. A worker is a task that takes one command after
 another as long as each ends at once; where a call waits, its worker waits with it and others
-are hired for the rest. So every call runs in one task from its first step to its last, as
+are hired for the rest. Calls are begun by a worker whom `start` watches; one that is resumed looks
+after what is left by itself. So every call runs in one task from its first step to its last, as
 time-outs and cancel scopes need it, and a thousand calls that never wait cost one task, which is
 done when `start` is.
 """
@@ -40,6 +41,7 @@ class Crew:
         self._begin = begin
         self._waiting: deque[Carried] = deque()
         self.under_way = 0
+        self._is_starting = False
         self._workers: set[asyncio.Task[None]] = set()
         self._arrival: asyncio.Future[None] | None = None
 
@@ -49,12 +51,30 @@ class Crew:
         return not self.under_way and not self.arrived
 
     def start(self, commands: Iterable[Carried]) -> None:
-        """Start calls, in this order; those that end without a wait may have arrived by then."""
-        before = len(self._waiting)
-        self._waiting.extend(commands)
-        if self._waiting:
-            self.under_way += len(self._waiting) - before
-            self._keep(begin_now(self._work()))
+        """Start calls, in this order; those that end without a wait may have arrived by then.
+
+        A turn's work is done of them; `is_behind` says whether others have to be started later.
+        """
+        waiting, arrived = self._waiting, self.arrived
+        before, had = len(waiting), len(arrived)
+        waiting.extend(commands)
+        if not waiting:
+            return
+        self.under_way += len(waiting) - before
+        self._is_starting = True
+        try:
+            worker = begin_now(self._begin_all())
+        finally:
+            self._is_starting = False
+            self.under_way -= len(arrived) - had
+        if not worker.done():
+            self._keep(worker)
+            self._hire_more()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether calls wait for somebody to begin them."""
+        return bool(self._waiting)
 
     @property
     def is_at_rest(self) -> bool:
@@ -93,14 +113,34 @@ class Crew:
             await give_up(workers, _PATIENCE)
 
     def _keep(self, worker: asyncio.Task[None]) -> None:
-        if not worker.done():
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
 
     def _hire_more(self) -> None:
         """Hire others for what waits; their turn comes later, else each would begin inside the other."""
         for _ in range(min(_HIRED_AT_ONCE, len(self._waiting))):
             self._keep(asyncio.create_task(self._work()))
+
+    async def _begin_all(self) -> None:
+        """Carry out what waits, for `start`, which sees whether this has to wait.
+
+        Nothing is done here to see that, so it takes least where nothing waits.
+        """
+        waiting, begin, arrived = self._waiting, self._begin, self.arrived
+        now = time.monotonic
+        left, until = _CALLS_BETWEEN_YIELDS, now() + _SECONDS_BETWEEN_YIELDS
+        while self._is_starting and waiting:
+            event = await begin(waiting.popleft())
+            if not self._is_starting:
+                self.arrived.append(event)
+                self.under_way -= 1
+                break
+            arrived.append(event)
+            left -= 1
+            if not left or now() > until:
+                return
+        if not self._is_starting:
+            await self._work()
 
     async def _work(self) -> None:
         waiting, begin, arrived, ended = self._waiting, self._begin, self.arrived, 0

@@ -98,8 +98,10 @@ _new = object.__new__
 """Makes an object without its constructor."""
 _succeeded: Callable[[tuple[object, ...]], Succeeded] = partial(cast("Any", tuple).__new__, Succeeded)
 """Makes one of all its fields, in less time than its own constructor takes."""
-_SMALL = 1 << 62
-"""Whole numbers below it are JSON as they are, which is seen here without a call."""
+_AS_IT_IS = frozenset({str, bool, type(None)})
+"""Types of values that are JSON as they are, which is seen here without a call."""
+_LEAST, _MOST = -(1 << 62), 1 << 62
+"""Whole numbers between them are, too."""
 _PROBE_SECONDS = 60.0
 """How long a probe may take."""
 
@@ -137,8 +139,8 @@ class Gateway:
         key = command[0]
         context = _new(CallContext).begin(self._run_id, key, key, self._came_late)
         try:
-            if not isinstance(command, CallTool):
-                return await self._carry_out_other(command, context)
+            if type(command) is not CallTool:
+                return await self._carry_out_other(cast("Any", command), context)
             _, _, tool, args, wants_data, delivery, _ = command  # in less time than one field after the other
             route = self._routes.get(tool) or self._find(tool)
             if wants_data and tool in LISTED_TOOLS:
@@ -153,14 +155,13 @@ class Gateway:
             call = route.handler(own, context)
             value = await (call if route.timeout is None else within(route.timeout, call, context.came_late))
             kind = type(value)
-            if kind is list:
-                value = await as_json_in_turns(value)
-            elif (
-                kind is not str and kind is not bool and not (type(value) is int and -_SMALL < value < _SMALL)
-            ):
-                value = as_json(value)
-                if type(value) is dict and value.get("success") is False:
-                    raise ToolFailed(failure_text(value))
+            if kind not in _AS_IT_IS and not (type(value) is int and _LEAST < value < _MOST):
+                if kind is list:
+                    value = await as_json_in_turns(value)
+                else:
+                    value = as_json(value)
+                    if type(value) is dict and value.get("success") is False:
+                        raise ToolFailed(failure_text(value))
             return _succeeded((key, value, context.remarks, context.spent, None, ""))
         except (KeyboardInterrupt, GeneratorExit):
             raise

@@ -36,7 +36,7 @@ SLICE = 500
 """How many steps and items a machine does at a stretch, so that others on the loop get their turns."""
 
 
-_NOT_CARRIED_OUT = (Ask, Finish)
+_NOT_CARRIED_OUT = frozenset({Ask, Finish})
 _ONLY_CALLS = frozenset({CallTool})
 
 
@@ -83,7 +83,9 @@ class LocalDriver:
         self._after_batch = after_batch
         self._is_watched = recorder is not None or after_batch is not None
         self._crew = Crew(gateway.carry_out)
-        self._desk = Desk(people or People(""), self._crew)
+        self._people = people
+        self._desk: Desk | None = None
+        """Made when the first question is asked."""
         self._driving: asyncio.Task[object] | None = None
         self._ending: Cancelled | TimeUp | None = None
         self._is_ending = False
@@ -168,7 +170,8 @@ class LocalDriver:
             return await self._drive(commands)
         except asyncio.CancelledError:
             self._is_ending = True
-            await self._desk.close()
+            if self._desk is not None:
+                await self._desk.close()
             await self._crew.dismiss()
             if self._ending is None:
                 await self._keep_arrived()
@@ -180,50 +183,50 @@ class LocalDriver:
         finally:
             self._driving = self._gateway.on_late = None
             self._stop_time()
-            if not self._desk.is_at_rest:
+            if self._desk is not None and not self._desk.is_at_rest:
                 await self._desk.close()
             if not self._crew.is_at_rest:
                 await self._crew.dismiss()
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
-        machine, crew, desk, direct = self._machine, self._crew, self._desk, 0
+        machine, crew, direct = self._machine, self._crew, 0
         now = time.monotonic
         yielded = now()
         is_watched, recorder = self._is_watched, self._recorder
-        carry_out = self._gateway.carry_out
+        carry_out = cast("Callable[[Command], Awaitable[Event]]", self._gateway.carry_out)
         if machine.is_paused:
             commands = [*commands, *await self._caught_up()]
         if is_watched:
             await self._settled(commands)
         while machine.result is None:
-            command = commands[0] if len(commands) == 1 else None
-            is_alone = not crew.under_way and not crew.arrived and not desk.open
-            if command is not None and is_alone and not isinstance(command, _NOT_CARRIED_OUT):
+            is_alone = crew.is_idle and (self._desk is None or not self._desk.open)
+            while is_alone and len(commands) == 1 and type(command := commands[0]) not in _NOT_CARRIED_OUT:
                 event: Event = await carry_out(command)
                 if self._ending is not None:
                     crew.arrived.append(event)
                     raise asyncio.CancelledError
-                if not is_watched:
-                    commands = machine.feed(event, SLICE)
-                    if machine.is_paused:
-                        commands += await self._caught_up()
-                else:
-                    commands = machine.feed(event if recorder is None else recorder.event(event), SLICE)
-                    if machine.is_paused:
-                        commands += await self._caught_up()
+                commands = machine.feed(event if recorder is None else recorder.event(event), SLICE)
+                if machine.is_paused:
+                    commands += await self._caught_up()
+                if is_watched:
                     unsettled = self._settle(commands)
                     if unsettled is not None:
                         await unsettled
                     if self._after_batch is not None:
                         await self._after_batch()
                 direct += 1
-            else:
-                direct += len(commands)
-                following = await self._side_by_side(commands)
-                if following is None:
-                    return None  # what is still open is in doubt, or waits for people
-                commands = following
-            if direct >= _STEPS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
+                if direct >= _STEPS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
+                    direct = 0
+                    await asyncio.sleep(0)
+                    yielded = now()
+            if machine.result is not None:
+                break
+            direct += len(commands)
+            following = await self._side_by_side(commands)
+            if following is None:
+                return None  # what is still open is in doubt, or waits for people
+            commands = following
+            if crew.is_behind or direct >= _STEPS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
                 direct = 0
                 await asyncio.sleep(0)
                 yielded = now()
@@ -233,7 +236,7 @@ class LocalDriver:
         """Start calls, and give what follows from those that end next; None where no event can come."""
         crew = self._crew
         crew.start(self._without_questions(commands))
-        if crew.is_idle and not self._desk.is_awaited():
+        if crew.is_idle and (self._desk is None or not self._desk.is_awaited()):
             return None
         if not crew.arrived:
             await self._arrival()
@@ -251,6 +254,7 @@ class LocalDriver:
         calls: list[Carried] = []
         for command in commands:
             if isinstance(command, Ask):
+                self._desk = self._desk or Desk(self._people or People(""), self._crew)
                 self._desk.ask(command)
             elif not isinstance(command, Finish):
                 calls.append(command)

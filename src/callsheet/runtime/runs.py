@@ -131,6 +131,8 @@ class Watch:
     after_batch: Callable[[], Awaitable[None]] | None = None
     on_driver: Callable[[LocalDriver], None] | None = None
     """Is given the driver before the run goes on, to be able to cancel it."""
+    on_decided: Callable[[], None] | None = None
+    """Is called instead where what is decided on resuming ends the run, before that is told."""
     on_declared: Callable[[Known], None] | None = None
     """Hears, when a run is resumed, of the secrets that it was given, before anything else is told."""
     hears_all: bool = True
@@ -321,6 +323,8 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
             if machine.result is None:
                 settle_doubts(folded, recorder, in_doubt)
             if machine.result is not None:
+                if watch.on_decided is not None:
+                    watch.on_decided()
                 return _ended(journal, writer, folded, hearing)
             people = _people(journal, run_id, present, folded.posed)
             if _is_stuck(folded, people):

@@ -235,6 +235,7 @@ async def _resume(job: Resumption) -> RunOutcome:
         observer=job.veil.observing(job.progress.note),
         hears_all=False,
         on_driver=job.progress.begin,
+        on_decided=job.progress.begin,
         on_declared=job.veil.know,
     )
     return await resume_run(

@@ -34,7 +34,7 @@ class Progress:
 
     def note(self, note: Note) -> None:
         """Hear what happened; a run that is taken up tells what happened before once more."""
-        word = _ENDS.get(note.kind)
+        word = "stopped" if note.is_cut_off else _ENDS.get(note.kind)
         if word is None or not note.step:
             return
         self._ended += 1

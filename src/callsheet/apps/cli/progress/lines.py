@@ -37,7 +37,8 @@ WORDS: Mapping[NoteKind, str] = {
 def said_of(note: Note) -> str:
     """What a note says beside its kind: the variable and its value, or why."""
     if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
-        return f"${note.var} = {preview(note.value)}"
+        set_to = f"${note.var} = {preview(note.value)}"
+        return f"{set_to}; {preview(note.detail, 160)}" if note.is_cut_off else set_to
     if note.kind is NoteKind.CAST_FAILED:
         return f"{preview(note.value, 40)} is {note.detail}"
     return preview(note.detail, 160)
@@ -66,7 +67,7 @@ class PlainLines:
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
-        word = WORDS.get(note.kind)
+        word = "stopped" if note.is_cut_off else WORDS.get(note.kind)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
             said = self._actions.get(note.step, "") if begins else said_of(note)

@@ -125,7 +125,7 @@ class LiveDisplay:
         elif self._is_replanned and note.kind in _BEGINS:
             self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.kind is NoteKind.EARLY
-        row.kind, row.said = note.kind, said_of(note)
+        row.kind, row.said = NoteKind.FAILED if note.is_cut_off else note.kind, said_of(note)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic() - ago, row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took
