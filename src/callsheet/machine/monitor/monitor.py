@@ -23,11 +23,11 @@ from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.narrowing import narrowed
 from callsheet.machine.monitor.origins import merged
 from callsheet.machine.monitor.passing import Passing
-from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
+from callsheet.machine.monitor.reads import Guards, Reads, argument_of, guards_of, reads_of, written_of
 from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.monitor.standing import PLAIN, Standing
 from callsheet.machine.monitor.underway import Underway
-from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
+from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
@@ -45,6 +45,7 @@ class Monitor:
         "_base",
         "_course",
         "_exact",
+        "_guards",
         "_judging",
         "_plan",
         "_reads",
@@ -94,6 +95,7 @@ class Monitor:
         self._exact = program.graph is not None
         self._slot_of = program.slot_of.__getitem__
         self._reads: list[Reads | None] = [None] * len(program.steps)
+        self._guards: dict[int, Guards] = {}
         rules = self.enforcement.of_new_plans() if self.is_anew else self.enforcement
         course = self._course
         self._judging = Judging(rules.judge if course is None else course.judging(rules.judge), self.standing)
@@ -166,6 +168,12 @@ class Monitor:
             self._reads[code.number] = reads
         return reads
 
+    def _guards_of(self, code: StepCode) -> Guards:
+        guards = self._guards.get(code.number)
+        if guards is None:
+            guards = self._guards[code.number] = guards_of(self._plan.steps[code.number], self._slot_of)
+        return guards
+
     def _named(self, code: StepCode, call: Call) -> tuple[tuple[str, Any], ...]:
         if call.kind is CallKind.MODEL or call.kind is CallKind.AGENT:
             return (*((str(n), value) for n, value in enumerate(call.positional)), *call.named)
@@ -186,19 +194,19 @@ class Monitor:
         """
         if not self.standing.presence:
             return LITERAL
-        reads = self._reads_of(code)
-        every = [at for slot in slots for at in (reads.source if slot == code.loop_slot else (slot,))]
+        source = self._guards_of(code).source
+        every = [at for slot in slots for at in (source if slot == code.loop_slot else (slot,))]
         return self.standing.presence_at(every)
 
     def tested(self, code: StepCode) -> None:
         """The guard of a step is about to be asked, of a loop for one item."""
-        reads, labels = self._reads_of(code), self.standing.labels
-        label = join([labels[slot] for slot in reads.tests])
-        if reads.emptiness:
+        (tests, emptiness, _), labels = self._guards_of(code), self.standing.labels
+        label = join([labels[slot] for slot in tests])
+        if emptiness:
             if self.deciding.counts_all(code):
-                label = label.join(join([labels[slot] for slot in reads.emptiness]))
+                label = label.join(join([labels[slot] for slot in emptiness]))
             else:
-                label = label.join(self._by_emptiness(reads.emptiness, code))
+                label = label.join(self._by_emptiness(emptiness, code))
         if label is not LITERAL:
             self._note(code, label)
 
@@ -210,7 +218,7 @@ class Monitor:
 
     def loop(self, frame: Frame) -> None:
         """A loop begins: how often it goes round tells of what it goes through, and so do its items."""
-        self.underway.loops[frame.prefix] = told = self.standing.read(self._reads_of(frame.code).source)
+        self.underway.loops[frame.prefix] = told = self.standing.read(self._guards_of(frame.code).source)
         self._note(frame.code, told[0])
 
     def enter(self, frame: Frame) -> tuple[Label, Origins]:
@@ -349,6 +357,13 @@ class Monitor:
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
+    def came_to_group(self, code: StepCode, key: str) -> None:
+        """The only call of a step has its outcome, and the group that the step stands in may go on."""
+        label, _, origins, _, _ = self.underway.calls.pop(key)
+        self.underway.add_result(key.removesuffix(FIRST), label, origins)
+        if code.fail_target is not None or code.fail_message is not None:
+            self._led(code, label)
+
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: what its error says may tell of all that the call took along."""
         admitted = self.underway.calls.get(attempt.key)
@@ -364,12 +379,11 @@ class Monitor:
         """A call is tried again under another key."""
         self.underway.rename(before, key)
 
-    def stored(self, frame: Frame) -> None:
-        """A step is done: its value stands in its variable, where it has one."""
-        code = frame.code
+    def stored(self, code: StepCode, prefix: str) -> None:
+        """A step is done, whose keys begin so: its value stands in its variable, where it has one."""
         underway = self.underway
-        underway.loops.pop(frame.prefix, None)
-        label, origins = underway.results.pop(frame.prefix, PLAIN)
+        underway.loops.pop(prefix, None)
+        label, origins = underway.results.pop(prefix, PLAIN)
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
@@ -396,8 +410,8 @@ class Monitor:
 
     def _note_presence(self, code: StepCode, way: Label) -> None:
         """What decided whether a step gives something: its way, and whether its arguments are there."""
-        reads = self._reads_of(code)
-        told = way.join(self._by_emptiness((*reads.slots, *reads.source), code))
+        slots = *self._reads_of(code).slots, *self._guards_of(code).source
+        told = way.join(self._by_emptiness(slots, code))
         if self._is_declassified(code):
             told = Label(way.untrusted, None)
         self.standing.put_presence(code.out_slot, told)
