@@ -61,8 +61,8 @@ class Reads(NamedTuple):
 class Guards(NamedTuple):
     """What decides whether a step is done, and how often, by slot.
 
-    `tests` are what its guard compares, `emptiness` what it only asks to be empty or not; `source` is what its
-    loop goes through.
+    `tests` are what its guard compares, `emptiness` what it only asks to be empty or not; `source` is what
+    its loop goes through.
     """
 
     tests: tuple[int, ...]
