@@ -28,10 +28,13 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     code, _, place, frame = call
     monitor = run.monitor
     if monitor is not None:
-        if frame is not None or place >= 0 or label is not None:
+        if frame is not None or label is not None:
             _framed_succeeded(run, call, event, out)
             return
-        monitor.kept(code, key)
+        if place >= 0:
+            monitor.came_to_group(code, key)
+        else:
+            monitor.kept(code, key)
     if type(value) in SIZED:
         run.budget.measure(value)
     if remarks or spent is not None:
@@ -42,7 +45,7 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     if place >= 0:
         group = run.group
         assert group is not None
-        group.frames[place] = (code, value)
+        group.frames[place] = (code, value, key)
         group.open -= 1
         if not group.open:
             complete_group(run, group, out)

@@ -59,8 +59,8 @@ item of the frame; without a frame, at which place in its group (NOWHERE outside
 All that a frame and an attempt say besides follows from that and the call's key: `Run.call` makes them
 where somebody wants to look.
 """
-Kept: TypeAlias = "tuple[StepCode, JSON]"
-"""What a plain call of a group has given, until the group is committed."""
+Kept: TypeAlias = "tuple[StepCode, JSON, str]"
+"""What a plain call of a group has given, until the group is committed, and the key of the call."""
 
 _NONE: list[Any] = []
 _NO_FAILURES: frozenset[int] = frozenset()

@@ -189,7 +189,7 @@ def _start_members(run: Run, group: Group, out: list[Command]) -> None:
         if code.leaves and leave(run, code, len(group.frames), out):
             group.next += 1
             group.open += 1
-            group.frames.append((code, None))
+            group.frames.append((code, None, ""))
             continue
         frame = start(run, code, True, out)
         group.next += 1

@@ -6,7 +6,7 @@ from callsheet.ir import JSON, Cast
 from callsheet.machine.course import What
 from callsheet.machine.frames import SKIPPED, Control, End, Frame
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.machine.program import FIRST, NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.starting import joined, jump
@@ -28,8 +28,10 @@ def collect(run: Run, frame: Frame) -> None:
         frame.control = _diversion(run, frame, min(frame.failed))
 
 
-def keep(run: Run, code: StepCode, value: JSON) -> None:
-    """As `store`, for what a plain call has given."""
+def keep(run: Run, code: StepCode, value: JSON, key: str = "") -> None:
+    """As `store`, for what a plain call has given; `key` is its key, where it stood in a group."""
+    if run.monitor is not None and key:
+        run.monitor.stored(code, key.removesuffix(FIRST))
     slot = code.out_slot
     if slot >= 0:
         if code.cast is not None:
@@ -45,7 +47,7 @@ def store(run: Run, frame: Frame) -> None:
     if not frame.ran:
         return
     if run.monitor is not None:
-        run.monitor.stored(frame)
+        run.monitor.stored(frame.code, frame.prefix)
     code, value = frame.code, frame.value
     slot = code.out_slot
     if slot >= 0:

@@ -227,8 +227,8 @@ class Run:
         return Attempt().begin(frame, 0, key, args, [])
 
     def _framed(self, kept: Kept) -> Frame:
-        code, value = kept
-        frame = Frame().begin(code, self.prefix(code), grouped=True)
+        code, value, key = kept
+        frame = Frame().begin(code, key.removesuffix(FIRST), grouped=True)
         frame.ran, frame.value = True, value
         return frame
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from callsheet.ir import Call, CallKind, Terminate
+from callsheet.ir import Terminate
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.course import Course
@@ -23,11 +23,12 @@ from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.narrowing import narrowed
 from callsheet.machine.monitor.origins import merged
 from callsheet.machine.monitor.passing import Passing
-from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
+from callsheet.machine.monitor.reading import Reading
+from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.monitor.standing import PLAIN, Standing
 from callsheet.machine.monitor.underway import Underway
-from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
+from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
@@ -47,8 +48,7 @@ class Monitor:
         "_exact",
         "_judging",
         "_plan",
-        "_reads",
-        "_slot_of",
+        "_reading",
         "deciding",
         "enforcement",
         "is_anew",
@@ -92,8 +92,7 @@ class Monitor:
         self.program = program
         self._plan = program.plan
         self._exact = program.graph is not None
-        self._slot_of = program.slot_of.__getitem__
-        self._reads: list[Reads | None] = [None] * len(program.steps)
+        self._reading = Reading(program, self.literal)
         rules = self.enforcement.of_new_plans() if self.is_anew else self.enforcement
         course = self._course
         self._judging = Judging(rules.judge if course is None else course.judging(rules.judge), self.standing)
@@ -103,7 +102,9 @@ class Monitor:
         self._pass_by(None if course is not None else rules.rules)
 
     def _pass_by(self, rules: Judge | None) -> None:
-        self.passing = Passing(rules, self.deciding, self.standing, self._judging.extended, self._slot_of)
+        self.passing = Passing(
+            rules, self.deciding, self.standing, self._judging.extended, self.program.slot_of.__getitem__
+        )
 
     def change(self, policy: Policy) -> None:
         """Another policy holds from now on."""
@@ -157,20 +158,6 @@ class Monitor:
 
     # ------------------------------------------------------------ what decides
 
-    def _reads_of(self, code: StepCode) -> Reads:
-        reads = self._reads[code.number]
-        if reads is None:
-            step = self._plan.steps[code.number]
-            written = written_of(step, lambda call: self._named(code, call))
-            reads = reads_of(step, code, written, self._slot_of, self.literal, exact=self._exact)
-            self._reads[code.number] = reads
-        return reads
-
-    def _named(self, code: StepCode, call: Call) -> tuple[tuple[str, Any], ...]:
-        if call.kind is CallKind.MODEL or call.kind is CallKind.AGENT:
-            return (*((str(n), value) for n, value in enumerate(call.positional)), *call.named)
-        return code.written
-
     def _note(self, code: StepCode, label: Label) -> None:
         """A step has decided something by data of this label: what comes of it tells of that data."""
         slots, told = self.deciding.note(code, label)
@@ -186,31 +173,31 @@ class Monitor:
         """
         if not self.standing.presence:
             return LITERAL
-        reads = self._reads_of(code)
-        every = [at for slot in slots for at in (reads.source if slot == code.loop_slot else (slot,))]
+        source = self._reading.guards(code).source
+        every = [at for slot in slots for at in (source if slot == code.loop_slot else (slot,))]
         return self.standing.presence_at(every)
 
     def tested(self, code: StepCode) -> None:
         """The guard of a step is about to be asked, of a loop for one item."""
-        reads, labels = self._reads_of(code), self.standing.labels
-        label = join([labels[slot] for slot in reads.tests])
-        if reads.emptiness:
+        (tests, emptiness, _), labels = self._reading.guards(code), self.standing.labels
+        label = join([labels[slot] for slot in tests])
+        if emptiness:
             if self.deciding.counts_all(code):
-                label = label.join(join([labels[slot] for slot in reads.emptiness]))
+                label = label.join(join([labels[slot] for slot in emptiness]))
             else:
-                label = label.join(self._by_emptiness(reads.emptiness, code))
+                label = label.join(self._by_emptiness(emptiness, code))
         if label is not LITERAL:
             self._note(code, label)
 
     def answers(self, code: StepCode) -> None:
         """An answer is about to be looked at, whether there is any."""
-        slots = self._reads_of(code).slots
+        slots = self._reading.reads(code).slots
         counts = self.deciding.counts_all(code)
         self._note(code, self.standing.read(slots)[0] if counts else self._by_emptiness(slots, code))
 
     def loop(self, frame: Frame) -> None:
         """A loop begins: how often it goes round tells of what it goes through, and so do its items."""
-        self.underway.loops[frame.prefix] = told = self.standing.read(self._reads_of(frame.code).source)
+        self.underway.loops[frame.prefix] = told = self.standing.read(self._reading.guards(frame.code).source)
         self._note(frame.code, told[0])
 
     def enter(self, frame: Frame) -> tuple[Label, Origins]:
@@ -239,7 +226,7 @@ class Monitor:
             if passed is not None:
                 self.underway.calls[attempt.key] = passed
                 return passed
-        reads = self._reads[number] or self._reads_of(code)
+        reads = self._reading.reads(code)
         labels = self.standing.labels
         arguments = tuple([make(slots, labels) for make in reads.arguments])
         way = self.deciding.about(number)
@@ -278,7 +265,7 @@ class Monitor:
 
     def answer(self, code: StepCode, slots: list[Any]) -> None:
         """Judge an answer, or the message of a TERMINATE; raises RefusedByPolicy."""
-        reads = self._reads_of(code)
+        reads = self._reading.reads(code)
         is_end = isinstance(self._plan.steps[code.number].action, Terminate)
         arguments = tuple([make(slots, self.standing.labels) for make in reads.arguments])
         self._say(code, TERMINATE if is_end else RESPOND, arguments, self.standing.read(reads.slots)[1])
@@ -292,7 +279,7 @@ class Monitor:
         label, origins = self.underway.results.get(frame.prefix, PLAIN)
         if code.out_slot != NOWHERE:
             labels[code.out_slot] = label
-        arguments = tuple([make(slots, labels) for make in self._reads_of(code).message])
+        arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
         told = self.deciding.noted.get(code.number, LITERAL)
         self._say(code, TERMINATE, arguments, origins, told)
 
@@ -349,6 +336,13 @@ class Monitor:
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
+    def came_to_group(self, code: StepCode, key: str) -> None:
+        """The only call of a step has its outcome, and the group that the step stands in may go on."""
+        label, _, origins, _, _ = self.underway.calls.pop(key)
+        self.underway.add_result(key.removesuffix(FIRST), label, origins)
+        if code.fail_target is not None or code.fail_message is not None:
+            self._led(code, label)
+
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: what its error says may tell of all that the call took along."""
         admitted = self.underway.calls.get(attempt.key)
@@ -358,18 +352,17 @@ class Monitor:
 
     def unmade(self, frame: Frame) -> None:
         """The arguments of a call could not be made: the error tells of what it would have read."""
-        self.underway.results[frame.prefix] = self.standing.read(self._reads_of(frame.code).slots)
+        self.underway.results[frame.prefix] = self.standing.read(self._reading.reads(frame.code).slots)
 
     def renamed(self, before: str, key: str) -> None:
         """A call is tried again under another key."""
         self.underway.rename(before, key)
 
-    def stored(self, frame: Frame) -> None:
-        """A step is done: its value stands in its variable, where it has one."""
-        code = frame.code
+    def stored(self, code: StepCode, prefix: str) -> None:
+        """A step is done, whose keys begin so: its value stands in its variable, where it has one."""
         underway = self.underway
-        underway.loops.pop(frame.prefix, None)
-        label, origins = underway.results.pop(frame.prefix, PLAIN)
+        underway.loops.pop(prefix, None)
+        label, origins = underway.results.pop(prefix, PLAIN)
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
@@ -378,7 +371,7 @@ class Monitor:
         if self.deciding.counts_all(code):
             self._note(code, label)
         elif not self._exact:
-            self._note(code, self._by_emptiness(self._reads_of(code).slots, code))
+            self._note(code, self._by_emptiness(self._reading.reads(code).slots, code))
 
     def _set(self, code: StepCode, label: Label, origins: Origins) -> None:
         """What a step has given stands in its variable."""
@@ -396,8 +389,8 @@ class Monitor:
 
     def _note_presence(self, code: StepCode, way: Label) -> None:
         """What decided whether a step gives something: its way, and whether its arguments are there."""
-        reads = self._reads_of(code)
-        told = way.join(self._by_emptiness((*reads.slots, *reads.source), code))
+        slots = *self._reading.reads(code).slots, *self._reading.guards(code).source
+        told = way.join(self._by_emptiness(slots, code))
         if self._is_declassified(code):
             told = Label(way.untrusted, None)
         self.standing.put_presence(code.out_slot, told)

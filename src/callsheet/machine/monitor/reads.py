@@ -49,17 +49,25 @@ _DEEPEST = 4
 class Reads(NamedTuple):
     """What one step reads, by slot.
 
-    `arguments` make those of its call or its answer; `slots` are all that they read. `tests` are what its
-    guard compares, `emptiness` what it only asks to be empty or not; `source` is what its loop goes through.
-    `message` makes what ON_FAIL TERMINATE says.
+    `arguments` make those of its call or its answer; `slots` are all that they read. `message` makes what
+    ON_FAIL TERMINATE says.
     """
 
     arguments: tuple[Make, ...]
     slots: tuple[int, ...]
+    message: tuple[Make, ...]
+
+
+class Guards(NamedTuple):
+    """What decides whether a step is done, and how often, by slot.
+
+    `tests` are what its guard compares, `emptiness` what it only asks to be empty or not; `source` is what
+    its loop goes through.
+    """
+
     tests: tuple[int, ...]
     emptiness: tuple[int, ...]
     source: tuple[int, ...]
-    message: tuple[Make, ...]
 
 
 def reads_of(
@@ -74,20 +82,23 @@ def reads_of(
     making = _Making(slot_of, literal, exact)
     arguments = tuple([making.argument(name, value) for name, value in written])
     used = tuple(dict.fromkeys(making.used))
-    tests: list[Condition] = []
-    empties: list[Value] = []
-    if step.condition is not None:
-        _sort(step.condition, tests, empties)
     then = None if step.on_fail is None else step.on_fail.then
     said = then.values if isinstance(then, Terminate) else ()
     return Reads(
         arguments,
         used,
-        _slots_in(tests, slot_of),
-        _slots_in(empties, slot_of),
-        () if step.foreach is None else _slots_in((step.foreach.source,), slot_of),
         tuple([making.argument(str(number), value) for number, value in enumerate(said)]),
     )
+
+
+def guards_of(step: Step, slot_of: SlotOf) -> Guards:
+    """What decides whether a step is done."""
+    tests: list[Condition] = []
+    empties: list[Value] = []
+    if step.condition is not None:
+        _sort(step.condition, tests, empties)
+    source = () if step.foreach is None else _slots_in((step.foreach.source,), slot_of)
+    return Guards(_slots_in(tests, slot_of), _slots_in(empties, slot_of), source)
 
 
 def _slots_in(nodes: Iterable[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:

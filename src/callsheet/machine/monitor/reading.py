@@ -1,0 +1,47 @@
+"""What the steps of a program read, each made ready when it is first asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callsheet.ir import Call, CallKind
+from callsheet.ir.labels import Label
+from callsheet.machine.monitor.reads import Guards, Reads, guards_of, reads_of, written_of
+from callsheet.machine.program import Program, StepCode
+
+
+class Reading:
+    """What is known of the steps of a program, whose own values have the label `literal`."""
+
+    __slots__ = ("_exact", "_guards", "_literal", "_plan", "_reads", "_slot_of")
+
+    def __init__(self, program: Program, literal: Label) -> None:
+        self._plan = program.plan
+        self._exact = program.graph is not None
+        self._slot_of = program.slot_of.__getitem__
+        self._literal = literal
+        self._reads: list[Reads | None] = [None] * len(program.steps)
+        self._guards: dict[int, Guards] = {}
+
+    def reads(self, code: StepCode) -> Reads:
+        """What a step reads to do what it does."""
+        reads = self._reads[code.number]
+        if reads is None:
+            step = self._plan.steps[code.number]
+            written = written_of(step, lambda call: _named(code, call))
+            reads = reads_of(step, code, written, self._slot_of, self._literal, exact=self._exact)
+            self._reads[code.number] = reads
+        return reads
+
+    def guards(self, code: StepCode) -> Guards:
+        """What decides whether a step is done, and how often."""
+        guards = self._guards.get(code.number)
+        if guards is None:
+            guards = self._guards[code.number] = guards_of(self._plan.steps[code.number], self._slot_of)
+        return guards
+
+
+def _named(code: StepCode, call: Call) -> tuple[tuple[str, Any], ...]:
+    if call.kind is CallKind.MODEL or call.kind is CallKind.AGENT:
+        return (*((str(n), value) for n, value in enumerate(call.positional)), *call.named)
+    return code.written
