@@ -2,9 +2,8 @@
 
     python benchmarks/serving.py [--runs 300] [--clients 4] [--rounds 3]
 
-`callsheet serve` starts runs of a plan of two steps, each written into the journal, and all of them are waited
-for; the bare application reads the same body and answers the same text. The processor time is that of the
-server's process.
+`callsheet serve` starts runs of a plan of two steps, each written into the journal, and all are waited for; the
+bare application reads the same body and answers the same text. Processor time is that of the server's process.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,7 +75,7 @@ class Took(NamedTuple):
 
 
 @contextmanager
-def served(folder: Path, *command: str) -> Iterator[Server]:
+def served(folder: Path, *command: str) -> Generator[Server]:
     """A server as a process, which says as JSON where it listens."""
     child = subprocess.Popen([sys.executable, *command], cwd=folder, stdout=subprocess.PIPE)
     try:
@@ -112,9 +111,11 @@ def measured(
 ) -> Took:
     """What a request takes, of so many from so many clients, until all that they began is done."""
     cpu, wall = server.seconds(), time.monotonic()
+    share = count // clients
     with ThreadPoolExecutor(clients) as threads:
-        share = count // clients
-        list(threads.map(lambda _: ask(server.host, share, method, "/v1/runs", body), range(clients)))
+        asked = [threads.submit(ask, server.host, share, method, "/v1/runs", body) for _ in range(clients)]
+    for each in asked:
+        each.result()
     while not until(server.host):
         time.sleep(0.05)
     done = share * clients
