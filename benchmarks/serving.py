@@ -2,8 +2,8 @@
 
     python benchmarks/serving.py [--runs 300] [--clients 4] [--rounds 3]
 
-`callsheet serve` starts runs of a plan of two steps, each written into the journal, and all are waited for; the
-bare application reads the same body and answers the same text. Processor time is that of the server's process.
+`callsheet serve` starts runs of a plan of two steps, each written into the journal, and all are waited for.
+The bare application reads the same body and answers the same text. Processor time is that of the server.
 """
 
 from __future__ import annotations
