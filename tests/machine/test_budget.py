@@ -106,6 +106,16 @@ def test_a_new_plan_is_repaired_only_where_one_more_question_has_room(bounds: Li
         assert command.repairs is may_repair
 
 
+def test_a_call_is_held_for_a_repair_where_the_steps_beside_it_do_not_need_it() -> None:
+    text = '@PARALLEL {\n  S2: RE-PLAN ("x")\n  S3: @A ()\n  S4: @LLM_EXTRACT ("z")\n}'
+    for most, may_repair in ((3, False), (4, True)):
+        bench = Bench(text, limits=Limits(max_calls=most))
+        assert bench.keys == ["S2.0.1", "S3.0.1", "S4.0.1"]  # a repair takes nothing from what is beside it
+        command = bench.machine.open_commands()["S2.0.1"]
+        assert isinstance(command, Compile)
+        assert command.repairs is may_repair
+
+
 @pytest.mark.parametrize(
     ("bounds", "refusal"),
     [

@@ -55,7 +55,7 @@ class World:
         event = outcome(self._seed, command)
         assert isinstance(event, Succeeded | Failed | PlanCompiled)
         if not isinstance(command, CallTool):
-            repairs = int(self._repairs and isinstance(command, Compile))
+            repairs = int(self._repairs and isinstance(command, Compile) and command.repairs)
             self.spent[key] = Spent(len(key), 3, 0.5, repairs=repairs)
             event = event._replace(spent=self.spent[key])
         if isinstance(event, Failed):
@@ -140,6 +140,36 @@ def test_no_schedule_and_no_crash_goes_over_a_limit(
 ) -> None:
     """Random plans, limits, schedules and crashes: the calls that leave are those that were reserved."""
     world = World(seed, schedule)
+    hold(crashing_run(text, bounds, world, crashes), world, bounds)
+
+
+members = st.lists(
+    st.sampled_from(
+        [
+            'RE-PLAN ("new")',
+            'RE-PLAN ("new") ON_FAIL @RETRY(2)',
+            '@LLM_EXTRACT ("x") ON_FAIL @RETRY(1)',
+            "@READ (x=1)",
+            "@FAULTY (x=1) ON_FAIL @RETRY(2)",
+            '?FOREACH ($i IN [1, 2, 3]) THEN @LLM_EXTRACT ("$i")',
+        ]
+    ),
+    min_size=2,
+    max_size=4,
+)
+
+
+@given(members, SEEDS, SEEDS, limits, st.lists(st.integers(0, 4), max_size=2))
+@settings(max_examples=200, deadline=None)
+def test_repairs_of_new_plans_side_by_side_with_calls_keep_the_limits(
+    said: list[str], seed: int, schedule: int, bounds: Limits, crashes: list[int]
+) -> None:
+    bounds = replace(
+        bounds, max_seconds=None
+    )  # what a run that is broken off was about to hear counts nowhere
+    lines = [f"  S{number}: {step}" for number, step in enumerate(said, 2)]
+    text = "\n".join(["@PARALLEL {", *lines, "}", "S9: @READ (x=2)"])
+    world = World(seed, schedule, repairs=True)
     hold(crashing_run(text, bounds, world, crashes), world, bounds)
 
 

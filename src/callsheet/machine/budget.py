@@ -61,6 +61,13 @@ class Refusal(NamedTuple):
         return f"{head}{what}, its limit is {self.limit:.12g}; a higher {self.budget} allows more"
 
 
+class Beside(NamedTuple):
+    """How many calls may be made while a new plan is, and how many of these may ask a model, at most."""
+
+    calls: int = 0
+    asking: int = 0
+
+
 class Budget:
     """The counts of one run and the room that its limits leave.
 
@@ -81,6 +88,7 @@ class Budget:
         "model_requests",
         "model_seconds",
         "output_tokens",
+        "repairing",
         "repeats",
         "replans",
         "retries",
@@ -112,6 +120,8 @@ class Budget:
         self.bytes = 0
         self.repeats: dict[str, int] = {}
         """By a fingerprint of tool and arguments: how often steps in circles have made that call."""
+        self.repairing: dict[str, int] = {}
+        """The keys of new plans under way for whose repair a call is held."""
         self.early = 0
         """How many calls have left before their turn."""
         self.unused = 0
@@ -164,7 +174,7 @@ class Budget:
         """As `reserve`, for a call that asks a model: it needs tokens and money to be left."""
         limits = self.limits
         for name, limit, used in (
-            ("max_model_calls", limits.max_model_calls, self.model_calls),
+            ("max_model_calls", limits.max_model_calls, self._models()),
             ("max_tokens", limits.max_tokens, self.input_tokens + self.output_tokens),
             ("max_cost", limits.max_cost, self.cost),
         ):
@@ -175,18 +185,39 @@ class Budget:
             self.model_calls += 1
         return refusal
 
-    def may_repair(self, others: int = 0) -> bool:
-        """Whether a new plan that has been reserved may be asked for once more, should it be wrong.
+    def hold_repair(self, key: str, beside: Beside) -> bool:
+        """Hold a call for the repair of a new plan that has been reserved; whether there is room for one.
 
-        So many `others` are being made, and may need as much.
+        It is held until the plan is there, and not at all where a call `beside` it may need the room: a
+        repair is the last thing that a limit is spent on.
         """
         limits = self.limits
         cap = limits.max_calls_by_tool.get(REPLAN)
-        return (
-            (limits.max_model_calls is None or self.model_calls + others < limits.max_model_calls)
-            and (limits.max_calls is None or sum(self.calls.values()) + others < limits.max_calls)
-            and (cap is None or self.calls[REPLAN] + others < cap)
+        has_room = (
+            (limits.max_model_calls is None or self._models() + beside.asking < limits.max_model_calls)
+            and (limits.max_calls is None or self._total() + beside.calls < limits.max_calls)
+            and (cap is None or self._of_tool(REPLAN) + beside.asking < cap)
         )
+        if has_room:
+            self.repairing[key] = 1
+            self.ahead = 0
+        return has_room
+
+    def may_repair(self, key: str) -> bool:
+        """Whether a call is held for the repair of this new plan."""
+        return key in self.repairing
+
+    def _models(self) -> int:
+        """The calls of models, with those that are held."""
+        return self.model_calls + len(self.repairing)
+
+    def _total(self) -> int:
+        """All calls, with those that are held."""
+        return sum(self.calls.values()) + len(self.repairing)
+
+    def _of_tool(self, tool: str) -> int:
+        """The calls of a tool, with those that are held."""
+        return self.calls.get(tool, 0) + (len(self.repairing) if tool == REPLAN else 0)
 
     def reserve_replan(self) -> Refusal | None:
         """Whether one more plan may be compiled; the attempts are reserved one by one."""
@@ -218,9 +249,9 @@ class Budget:
         if limits.max_bytes is not None and self.bytes > limits.max_bytes:
             return Refusal("max_bytes", limits.max_bytes, self.bytes, tool)
         cap = limits.max_calls_by_tool.get(tool)
-        if cap is not None and self.calls[tool] >= cap:
-            return Refusal("max_calls_by_tool", cap, self.calls[tool], tool)
-        total, most = sum(self.calls.values()), limits.max_calls
+        if cap is not None and self._of_tool(tool) >= cap:
+            return Refusal("max_calls_by_tool", cap, self._of_tool(tool), tool)
+        total, most = self._total(), limits.max_calls
         if most is not None and total >= most:
             return Refusal("max_calls", most, total, tool)
         if made_of is not None:
@@ -231,7 +262,7 @@ class Budget:
         if most is not None:
             self.ahead = min(self.ahead, most - total)
         for name, cap in limits.max_calls_by_tool.items():
-            self.ahead = min(self.ahead, cap - self.calls.get(name, 0))
+            self.ahead = min(self.ahead, cap - self._of_tool(name))
         return None
 
     def _repeat(self, tool: str, made_of: object) -> Refusal | None:
@@ -280,8 +311,12 @@ class Budget:
         ):
             self.ahead = 0
 
-    def count_repairs(self, spent: Spent | None) -> None:
-        """Count the further questions for a new plan: each is a call that asked a model."""
+    def count_repairs(self, key: str, spent: Spent | None) -> None:
+        """Count the further questions for a new plan, for which nothing is held any more.
+
+        Each is a call that asked a model.
+        """
+        self.repairing.pop(key, None)
         if spent is not None and spent.repairs:
             self.calls[REPLAN] += spent.repairs
             self.model_calls += spent.repairs
@@ -311,7 +346,9 @@ class Budget:
 
 
 _COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits", "weigh"))
-_LATER = frozenset({"cached_tokens", "early", "model_requests", "model_seconds", "unpriced", "unused"})
+_LATER = frozenset(
+    {"cached_tokens", "early", "model_requests", "model_seconds", "repairing", "unpriced", "unused"}
+)
 """Counts that older data does not have."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk, asked_in
 from callsheet.machine.asking import headline
-from callsheet.machine.budget import REPLAN
+from callsheet.machine.budget import REPLAN, Beside
 from callsheet.machine.commands import (
     AgentTurn,
     Ask,
@@ -19,11 +19,13 @@ from callsheet.machine.commands import (
 from callsheet.machine.doubt import call_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.program import Kind
+from callsheet.machine.program import Kind, StepCode
 from callsheet.machine.replanning import compile_command
 from callsheet.machine.run import Run
 
 _ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
+_OF_MANY = 100
+"""What a loop or an agent is taken to call, of which nobody can tell: a limit that leaves less is tight."""
 
 
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
@@ -47,7 +49,25 @@ def launch(run: Run, attempt: Attempt, out: list[Command]) -> None:
     if isinstance(attempt, Talk):
         attempt = attempt.question()
     run.put(attempt)
+    if attempt.code.kind is Kind.REPLAN:
+        run.budget.hold_repair(attempt.key, _beside(run, attempt.code))
     out.append(command_of(run, attempt))
+
+
+def _beside(run: Run, code: StepCode) -> Beside:
+    """The calls that the other steps of the same @PARALLEL may still make."""
+    group = run.group
+    if group is None:
+        return Beside()
+    others = (one for one in run.program.steps[: group.end] if one.group == code.group and one is not code)
+    calls = [(one.kind, _most_calls(one) - (one.number < group.next)) for one in others]
+    return Beside(sum(n for _, n in calls), sum(n for kind, n in calls if kind in _ASKING_MODELS))
+
+
+def _most_calls(code: StepCode) -> int:
+    """The calls that a step makes; of a loop or an agent as many as bring no limit into sight."""
+    once = _OF_MANY if code.source is not None or code.loop is not None else 1
+    return once * (1 + code.retries) * (2 if code.kind is Kind.REPLAN else 1)
 
 
 def command_of(run: Run, attempt: Attempt) -> Awaited:
@@ -67,7 +87,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     if kind is Kind.AGENT:
         return RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args)
     goal, reason = run.program.plan.goal or "", str(attempt.inputs[0])
-    repairs = run.budget.may_repair(len(run.compiling.keys() - {key}))
+    repairs = run.budget.may_repair(key)
     compile_ = Compile(key, code.id, reason, run.scope.to_dict(), goal=goal, repairs=repairs)
     return compile_ if run.monitor is None else compile_._replace(**run.monitor.told_of_planning(key))
 

@@ -178,5 +178,5 @@ def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanComp
     """Note what stands beside the outcome of a call, of an item with its number."""
     frame = attempt.frame
     if frame.code.kind is Kind.REPLAN:
-        run.budget.count_repairs(event.spent)
+        run.budget.count_repairs(event.key, event.spent)
     run.note_beside(attempt.code.id, event, "" if frame.items is None else f"item {attempt.index}: ")

@@ -310,6 +310,7 @@ class Machine(Run):
         self.inner.clear()
         self.asleep.clear()
         self.compiling.clear()
+        self.budget.repairing.clear()
         self.planning = None
         self.finish(end, out, objection)
 

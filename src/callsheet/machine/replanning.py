@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order, Plan
-from callsheet.machine.budget import REPLAN
+from callsheet.machine.budget import REPLAN, Beside
 from callsheet.machine.commands import Command, Compile
 from callsheet.machine.events import Failed, PlanCompiled
 from callsheet.machine.frames import End
@@ -51,7 +51,7 @@ def compile_command(run: Run, planning: Planning) -> Compile:
         end.error or "",
         run.scope.to_dict(),
         progress,
-        repairs=run.budget.may_repair(),
+        repairs=run.budget.may_repair(planning.key),
     )
     return command if run.monitor is None else command._replace(**run.monitor.told_of_planning(planning.key))
 
@@ -84,7 +84,7 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     run.scope.take_over(carried)
     run.scope.set_initial()
     run.tell(NoteKind.REPLANNED, _word(planning.key), f"{len(program.steps)} new steps")
-    run.budget.count_repairs(event.spent)
+    run.budget.count_repairs(planning.key, event.spent)
     run.note_beside(_word(planning.key), event)
     return True
 
@@ -99,6 +99,7 @@ def _ask(run: Run, end: End, refused: str, out: list[Command]) -> bool:
         return False
     run.plans_asked += 1
     run.planning = Planning(f"{run.generation}{word}.0.{run.plans_asked}", end, refused)
+    run.budget.hold_repair(run.planning.key, Beside())
     out.append(compile_command(run, run.planning))
     return True
 
@@ -107,7 +108,7 @@ def _again(
     run: Run, planning: Planning, event: Failed | PlanCompiled, error: str, out: list[Command]
 ) -> None:
     run.tell(NoteKind.FAILED, _word(planning.key), error)
-    run.budget.count_repairs(event.spent)
+    run.budget.count_repairs(planning.key, event.spent)
     run.note_beside(_word(planning.key), event)
     if _ask(run, planning.end, error, out):
         return

@@ -213,6 +213,18 @@ def test_new_plans_and_agents_are_named_as_what_cannot_be_foreseen() -> None:
     assert found.unforeseen[1].startswith("S2:")
 
 
+def test_a_new_plan_asks_a_model_and_perhaps_once_more_for_its_repair() -> None:
+    once = 'S1: @READ (1) > $a\nS2: ?IF ($a == 1) THEN RE-PLAN ("why")\nS3: RE-PLAN ("b") ON_FAIL @RETRY(2)'
+    totals = totals_of(told(once))
+
+    assert totals.model_calls == Times(0, 2) + Times(0, 6)
+    assert not totals.prompts_are_whole
+    assert totals.calls == Times(1, 1)
+    assert totals_of(told('S1: RE-PLAN ("x")')).model_calls == Times(1, 2)
+    never = 'S1: @RESPOND ("x")\nS2: RE-PLAN ("y")'
+    assert totals_of(told(never)).model_calls == Times()
+
+
 def test_a_tool_that_nobody_declared_counts_as_one_that_may_do_anything() -> None:
     found = told(
         'S1: @STRANGE (1)\nS2: @READ (1)\nS3: @RESPOND ("x")', needs_approval={"STRANGE"}.__contains__

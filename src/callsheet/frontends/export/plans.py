@@ -115,23 +115,25 @@ class _Plans:
 
     def _calling(self, number: int, bound: int) -> tuple[Node, ...]:
         """A call and the steps behind it: with its result in a variable, or without."""
-        call, act = self.called(bound), self._act(Scope(bound), bound)
-        if call is None or act is None:
+        call = self.called(bound)
+        if call is None:
             return ()
         stored = seq(call, self._from(number + 1, bound + 1))
-        following = self.following(number + 1, bound)
-        if not self._options.bare_calls or following is None:
+        following = self.following(number + 1, bound) if self._options.bare_calls else None
+        act = None if following is None else self._act(Scope(bound), bound)
+        if act is None or following is None:
             return (stored,)
         lost = self._rules.sure(f"bare-{bound}", lambda: seq(act, self._failing(Scope(bound)), "\n"))
         return (stored, seq(lost, following))
 
     def called(self, bound: int) -> Node | None:
         """A call whose result is stored, to the end of its line."""
-        act = self._storable(bound)
-        if act is None:
-            return None
-        call = seq(act, self._output(bound), self._failing(Scope(bound)), "\n")
-        return self._rules.sure(f"call-to-{bound}", lambda: call)
+
+        def make() -> Node | None:
+            act = self._storable(bound)
+            return None if act is None else seq(act, self._output(bound), self._failing(Scope(bound)), "\n")
+
+        return self._rules.rule(f"call-to-{bound}", make)
 
     def _storable(self, bound: int) -> Node | None:
         """A call for whose result there is a variable left."""

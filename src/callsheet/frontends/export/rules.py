@@ -159,10 +159,11 @@ def seq(*parts: Node | str) -> Node:
     for part in parts:
         node = Text(part) if isinstance(part, str) else part
         for one in node.parts if isinstance(node, Seq) else (node,):
-            last = flat[-1] if flat else None
-            if isinstance(one, Text) and isinstance(last, Text):
+            if not isinstance(one, Text):
+                flat.append(one)
+            elif flat and isinstance(last := flat[-1], Text):
                 flat[-1] = Text(last.text + one.text)
-            elif one != Text(""):
+            elif one.text:
                 flat.append(one)
     return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else Text("")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from callsheet.ir import Call, CallKind, Effect, Plan, Replan, Step
+from callsheet.ir import Action, Call, CallKind, Effect, Plan, Replan, Step
 from callsheet.ir.components import strong_parts
 from callsheet.ir.dominators import NONE, immediate_dominators
 from callsheet.machine.agents.allowance import (
@@ -26,6 +26,8 @@ from callsheet.machine.foresight.units import Units
 from callsheet.machine.foresight.unknown import Fields, Foreseen, Items, Text, Unknown, is_known
 
 _MOST_WAITED_FOR = 50
+_NEW_PLAN = ModelUse(least=1, most=2, tokens=0, is_whole=False)
+"""What RE-PLAN asks of a model each time: the question, and a repair where the new plan is wrong."""
 
 
 class Sighting(NamedTuple):
@@ -101,8 +103,9 @@ def _step(sighting: Sighting, place: int, reached: _Reached) -> StepForecast:
     when = _when(reached.when[head], passage)
     repeats = head in reached.again
     retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
-    tries = None if repeats else 1 + (retries if passage.may_fail else 0)
     action, knowledge = step.action, setting.knowledge
+    may_fail = passage.may_fail or isinstance(action, Replan)
+    tries = None if repeats else 1 + (retries if may_fail else 0)
     effect, is_declared = _effect(step, knowledge)
     has_result = passage.binding is not None
     return StepForecast(
@@ -118,7 +121,7 @@ def _step(sighting: Sighting, place: int, reached: _Reached) -> StepForecast:
         depends_on=_depends_on(sighting, step, passage),
         effect=effect,
         is_declared=is_declared,
-        models=_models(action, passage, knowledge) if isinstance(action, Call) else None,
+        models=_models(action, passage, knowledge),
         agent=_agent(action, passage, knowledge) if isinstance(action, Call) else None,
         needs_approval=isinstance(action, Call) and knowledge.needs_approval(action.tool),
         is_assumed=step.id in knowledge.assumed,
@@ -161,9 +164,11 @@ def _depends_on(sighting: Sighting, step: Step, passage: Passage) -> tuple[str, 
     return tuple(dict.fromkeys([*(step.depends_on or ())[:_MOST_WAITED_FOR], *read]))
 
 
-def _models(call: Call, passage: Passage, knowledge: Knowledge) -> ModelUse | None:
+def _models(call: Action, passage: Passage, knowledge: Knowledge) -> ModelUse | None:
     """What one visit asks of a model, by the first of them."""
-    if call.kind not in (CallKind.MODEL, CallKind.AGENT) or not passage.visits:
+    if isinstance(call, Replan):
+        return _NEW_PLAN
+    if not isinstance(call, Call) or call.kind not in (CallKind.MODEL, CallKind.AGENT) or not passage.visits:
         return None
     visit = passage.visits[0]
     inputs = [_known_part(value) for value in visit.inputs]

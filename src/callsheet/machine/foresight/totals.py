@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from callsheet.ir import Effect
-from callsheet.machine.foresight.forecast import Forecast, StepForecast, Times
+from callsheet.machine.foresight.forecast import Forecast, StepForecast, Times, When
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Totals:
 def totals_of(forecast: Forecast) -> Totals:
     """Add up a forecast; calls that nobody can foresee are not in it.
 
-    What an agent calls is: none at least, and at most as many as its turns allow, of each of its tools.
+    What an agent calls is: none at least, and at most as many as its turns allow, of each of its tools. A
+    RE-PLAN calls no tool, and asks a model for the new plan, and perhaps for its repair.
     """
     steps = list(forecast.calls())
     tools: dict[str, tuple[Effect, bool, Times]] = {}
@@ -43,7 +44,7 @@ def totals_of(forecast: Forecast) -> Totals:
             tools[name] = (effect, step.is_declared, before + times)
         for effect, times in _effects_of(step):
             effects[effect] = effects.get(effect, Times()) + times
-    asking = [step for step in steps if step.models is not None]
+    asking = [step for step in forecast.steps if step.models is not None and step.when is not When.NEVER]
     return Totals(
         calls=_sum(step.total + _of_agent(step) for step in steps),
         tools=tuple((name, *told) for name, told in tools.items()),

@@ -74,6 +74,7 @@ def _step(step: StepForecast) -> dict[str, Any]:
         out["effect"] = str(step.effect)
         out["effect_declared"] = step.is_declared
         out["needs_approval"] = step.needs_approval
+    if step.tool is not None or step.models is not None:
         out["model_calls"] = None if step.models is None else _models(step.models)
     if step.why_not is not None:
         out["why_not"] = step.why_not

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from callsheet.ir import Replan
 from callsheet.machine.foresight import Forecast, StepForecast, Times, Totals, Visit, When, model_calls_of
 from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.describe import describe_condition, describe_failure, describe_output
@@ -68,7 +69,12 @@ def _details(step: StepForecast) -> Iterator[str]:
     if step.step.condition is not None and not all(visit.is_sure for visit in step.visits):
         yield f"if {describe_condition(step.step.condition)}"
     if step.models is not None:
-        yield f"model calls: {counted(model_calls_of(step))}, {_prompt(step)}"
+        repair = (
+            " (one for the new plan, perhaps one to repair it)"
+            if isinstance(step.step.action, Replan)
+            else ""
+        )
+        yield f"model calls: {counted(model_calls_of(step))}{repair}, {_prompt(step)}"
     if step.has_result:
         yield _result(step)
     if step.step.on_fail is not None:
@@ -141,4 +147,7 @@ def _costs(totals: Totals, price: float | None) -> str:
     )
     cost = cost_of(totals, price)
     said = "cost unknown (no price is given)" if cost is None else f"{least}{cost:,.6f} for prompts"
-    return f"{least}about {totals.prompt_tokens:,} prompt tokens, {said}"
+    tokens = (
+        f"{least}about {totals.prompt_tokens:,} prompt tokens" if totals.prompt_tokens else "prompts unknown"
+    )
+    return f"{tokens}, {said}"
