@@ -101,6 +101,24 @@ async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
     assert "@NOTE" in await web.text(".steps-told")
 
 
+async def test_steps_of_the_picture_are_reached_by_tab_and_picked_by_a_key(web: Web):
+    await write(web, GOOD)
+    await web.page.click(".head-line button:has-text('Picture')")
+    await web.page.locator(".sketch .node").first.wait_for()
+    for key, step in (("Enter", "S1"), ("Space", "S2")):
+        await web.page.locator(".sketch").focus()
+        for _ in range(int(step[1])):
+            await web.page.keyboard.press("Tab")
+        label = await web.page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert label.startswith(f"{step} @")
+        await web.page.keyboard.press(key)
+        at = await web.page.evaluate(
+            "[document.activeElement.id, document.activeElement.value"
+            ".slice(document.activeElement.selectionStart).split(' ')[0]]"
+        )
+        assert at == ["plan-text", f"{step}:"]
+
+
 async def test_a_goal_becomes_a_plan_that_is_looked_at_and_run(browser: Browser, api: Api, tmp_path: Path):
     (tmp_path / "model.py").write_text(MODEL)
     setup = replace(setup_of(tmp_path), model=f"{tmp_path / 'model.py'}:ask")
