@@ -15,9 +15,11 @@ from callsheet.runtime import recording
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import JournalRecorder
-from callsheet.runtime.runs import resume_run
+from callsheet.runtime.runs import Launch, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, JournalWriteFailed, RunWriter
 from callsheet.store.records import Start
+from callsheet.trace.finding import finder
+from callsheet.trace.search import search
 
 TEXT = "S1: @WRITE (1) > $a\nS2: @WRITE (2) > $b\nS3: @RESPOND ($a, $b)"
 
@@ -119,8 +121,6 @@ async def test_a_journal_that_cannot_take_the_start_lets_nothing_begin(
 
 
 async def test_several_runs_share_a_journal_side_by_side(tmp_path: Path) -> None:
-    from callsheet.runtime.runs import Launch, start_run
-
     with Journal.open(tmp_path / "journal.db") as journal:
         ports = Ports(route_to({"WRITE": lambda args: args["x"]}))
         outcomes = await asyncio.gather(
@@ -128,3 +128,31 @@ async def test_several_runs_share_a_journal_side_by_side(tmp_path: Path) -> None
         )
         assert all(o.result is not None and o.result.status is Status.DONE for o in outcomes)
         assert all(journal.verify(f"run-{n}") is None for n in range(8))
+
+
+@pytest.mark.parametrize(
+    ("size", "told"), [(50_000, {"event": 3}), (9, "needle in hay hay hay")], ids=["long", "short"]
+)
+async def test_a_long_answer_that_a_call_gave_is_written_once(
+    journal: Journal, size: int, told: str | dict[str, int]
+) -> None:
+    answer = "needle in" + " hay" * (size // 3)
+    plan = plan_of("S1: @READ (1) > $a\nS2: @RESPOND ($a)")
+    ports = Ports(route_to({"READ": lambda args: answer}))
+    outcome = await start_run(plan, ports, Launch(facts=FACTS), journal, "run")
+    *_, given, end = journal.events("run")
+    assert (given.seq, given.body, (end.body or {})["response"]) == (3, {"value": answer}, told)
+    again = await resume_run(journal, "run", ports_for({}))
+    assert outcome.result == again.result
+    assert again.result is not None
+    assert again.result.response == answer
+    found = search(plan, journal.events("run"), lambda name: journal.plan(name)[0], finder("needle"))
+    assert [(match.seq, match.what) for match in found] == [(3, "result"), (4, "response")]
+
+
+async def test_an_answer_that_a_template_made_stands_in_the_end_of_its_run(journal: Journal) -> None:
+    plan = plan_of('S1: @READ (1) > $a\nS2: @RESPOND ("so: $a")')
+    ports = Ports(route_to({"READ": lambda args: "x" * 5_000}))
+    await start_run(plan, ports, Launch(facts=FACTS), journal, "run")
+    *_, end = journal.events("run")
+    assert (end.body or {})["response"] == "so: " + "x" * 5_000

@@ -163,6 +163,16 @@ Condition: TypeAlias = "Compare | IsEmpty | NotEmpty | Not | And | Or"
 
 def refs_of(node: Value | Condition) -> Iterator[Ref]:
     """All references in a value or a condition, in the order of the text."""
+    if isinstance(node, Ref):
+        return iter((node,))
+    if isinstance(node, Literal):
+        return iter(())
+    if isinstance(node, Template):
+        return iter([part for part in node.parts if isinstance(part, Ref)])
+    return _refs_inside(node)
+
+
+def _refs_inside(node: Value | Condition) -> Iterator[Ref]:
     stack: list[Value | Condition] = [node]
     while stack:
         current = stack.pop()

@@ -51,7 +51,10 @@ def _is_joined(setting: Setting, call: CallView) -> bool:
     """Whether private data stands beside anything else in an argument; two arguments stand apart."""
     if not setting.policy.planner.is_public:
         return True
-    return any(len(a.parts) > 1 or a.items for a in call.arguments if not a.label.is_public)
+    for argument in call.arguments:
+        if not argument.label.is_public and (len(argument.parts) > 1 or argument.items):
+            return True
+    return False
 
 
 def beyond_host(call: CallView, traits: Traits | None) -> CallView:

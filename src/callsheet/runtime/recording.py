@@ -55,6 +55,8 @@ CANCEL = "cancel"
 """Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
 _SECRET_PLAN = "the new plan has a secret written in it; it can name the variable that holds it"
 _PAUSE = 0.5
+_LONG_ANSWER = 1_000
+"""Characters of an answer from which on the end of a run names the event that holds it, where one does."""
 _UNSEEN = 0.05
 """Seconds after which other processes see at the latest what a run has committed, if its loop is free."""
 
@@ -229,8 +231,20 @@ class JournalRecorder:
             if self._secrecy is None
             else self._secrecy.of_end(result, has_sealed=self._writer.has_sealed)
         )
-        self._writer.append(EventType.END, body=result_body(result), secret=secret)
+        body = result_body(result)
+        seq = None if secret else self._answered_by(result)
+        if seq is not None:
+            body["response"] = {"event": seq}
+        self._writer.append(EventType.END, body=body, secret=secret)
         self._writer.set_status(RunStatus(result.status))
+
+    def _answered_by(self, result: Result) -> int | None:
+        """The number of the event whose result is the answer, where that is long; it is not written again."""
+        answer = result.response
+        if self._folded is None or result.error is not None or len(answer) < _LONG_ANSWER:
+            return None
+        place = self._folded.book.values.place_of(answer)
+        return place if isinstance(place, int) else None
 
     def commit(self, is_idle: bool = True) -> Awaitable[None] | None:
         """Make it durable: at once (None), or when what is given has been awaited.

@@ -211,14 +211,18 @@ class Ledger:
         return cursor.rowcount == len(rows)
 
     def has_run(self, run_id: str) -> bool | None:
-        """Whether there is a run of this id; None where that has to be asked of who reads."""
+        """Whether there is a run of this id; None where that has to be asked of who reads.
+
+        It is asked before a run is begun, which needs the connection that writes in any case: another one
+        would only have to read the tables' schema as well.
+        """
         with self._mutex:
-            cursor = self._cursor
-            if cursor is None or cursor.connection.in_transaction:
-                return None
             try:
+                cursor = self._cursor or self._connect_in_turn()
+                if cursor.connection.in_transaction:
+                    return None
                 return bool(cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchall())
-            except sqlite3.DatabaseError:
+            except _FAILURES:
                 return None
 
     def require_room(self, run_id: str) -> None:
@@ -341,15 +345,8 @@ class Ledger:
         write_blob_file(self._place.blobs, blob.name, blob.data, sync=sync, synced=self._synced)
 
     def _transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
-        self.check_process()
-        if self._is_closed:
-            raise sqlite3.ProgrammingError("the journal is closed")
-        if self._lock is None:
-            self._lock = WriteLock(self._place.write_lock)
-        with self._lock:
-            cursor = self._cursor
-            if cursor is None:
-                cursor = self._cursor = connect_writing(self._place.database, self._durability).cursor()
+        with self._turn():
+            cursor = self._cursor or self._connect()
             try:
                 cursor.execute("BEGIN IMMEDIATE")
                 result = work(cursor)
@@ -359,6 +356,23 @@ class Ledger:
                     cursor.execute("ROLLBACK")
                 raise
         return result
+
+    def _turn(self) -> WriteLock:
+        """What keeps other writers out; raises WrongProcess, or sqlite3.ProgrammingError once closed."""
+        self.check_process()
+        if self._is_closed:
+            raise sqlite3.ProgrammingError("the journal is closed")
+        if self._lock is None:
+            self._lock = WriteLock(self._place.write_lock)
+        return self._lock
+
+    def _connect_in_turn(self) -> sqlite3.Cursor:
+        with self._turn():
+            return self._connect()
+
+    def _connect(self) -> sqlite3.Cursor:
+        cursor = self._cursor = connect_writing(self._place.database, self._durability).cursor()
+        return cursor
 
     def _insert_all(
         self, cursor: sqlite3.Cursor, dues: list[_Due], errors: list[JournalError | None]

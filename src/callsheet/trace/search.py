@@ -140,8 +140,11 @@ def _in_body(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
             for match in _in_value(row, what, item, body.get("value"), find):
                 yield match._replace(variable=variable)
         case EventType.END:
-            yield from _in_value(row, "response", (), body.get("response"), find)
-            if body.get("error") != body.get("response"):
+            answer = body.get("response")
+            if isinstance(answer, dict):  # it names the event that holds it
+                answer = folded.machine.result and folded.machine.result.response
+            yield from _in_value(row, "response", (), answer, find)
+            if body.get("error") != answer:
                 yield from _in_value(row, "error", (), body.get("error"), find)
         case _:
             for name, value in body.items():

@@ -19,7 +19,7 @@ from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, tool_of
-from callsheet.policy.builtins import PUBLIC_WORLD, Traits, fold
+from callsheet.policy.builtins import PUBLIC_WORLD, Traits
 from callsheet.policy.calls import CallView, bare
 from callsheet.policy.judge import unasked
 from callsheet.policy.model import Implicit
@@ -38,6 +38,8 @@ class Labels:
     results: list[Label]
     present: list[Label]
     """What decides whether there is a result, by the number of the step."""
+    planner: Label
+    """That of the planner, who decides about all of the plan."""
     every_bit: bool = False
     """Whether single bits count wherever they fall."""
     from_before: set[int] = field(default_factory=set[int])
@@ -72,9 +74,10 @@ class Labels:
 
     def label_of(self, step: int, name: str) -> Label:
         """The label of a variable as the step reads it; its own output is the error when it fails."""
-        own = self.subject.plan.steps[step].output
-        if own is not None and own.var == name and name not in self.subject.web.seen[step]:
-            return self.results[step]
+        if name not in self.subject.web.seen[step]:
+            own = self.subject.plan.steps[step].output
+            if own is not None and own.var == name:
+                return self.results[step]
         return self.seen(step, (name,))
 
     def calls(self, step: int) -> list[CallView]:
@@ -115,7 +118,7 @@ class Labels:
 
     def way(self, step: int) -> Label:
         """What decides whether the step's action is done."""
-        return self.subject.judge.policy.planner.join(self.ways[step]).join(self.guard(step))
+        return self.planner.join(self.ways[step]).join(self.guard(step))
 
     def decision(self, step: int) -> Label:
         """What is told by where the plan goes on behind the step."""
@@ -139,7 +142,8 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
     count = len(subject.flow.successors)
     nothing = [LITERAL] * count
     values = [LITERAL] * len(web.values)
-    labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing), every_bit)
+    planner = subject.judge.policy.planner
+    labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing), planner, every_bit)
     for number, decided in subject.standing.ways.items():
         labels.ways[number] = decided
     _Propagation(labels).go()
@@ -162,13 +166,11 @@ class _Propagation:
     _has_settled: bool = False
     _dependents: list[list[int]] = field(default_factory=list[list[int]])
     _steps: int = 0
-    _planner: Label = LITERAL
 
     def go(self) -> None:
         """Run until nothing waits."""
         subject, web = self.labels.subject, self.labels.subject.web
         self._steps = len(subject.plan.steps)
-        self._planner = subject.judge.policy.planner
         self._readers = [[] for _ in web.values]
         for step, seen in enumerate(web.seen):
             for value in seen.values():
@@ -230,7 +232,7 @@ class _Propagation:
             if value.kind is Kind.ENTRY:
                 given = subject.inputs.get(value.name, LITERAL)
                 if value.name in initial:
-                    given = given.join(policy.planner)
+                    given = given.join(self.labels.planner)
                 if value.name.startswith("note:") and value.name != "note:?":
                     given = policy.memory
                 self._raise(number, given, subject.standing.presence.get(value.name, LITERAL))
@@ -276,7 +278,7 @@ class _Propagation:
         if prepared.tool == "ASK_HUMAN":
             unanswered = join(unasked(call) for call in labels.calls(number))
             return self._source(number).join(unanswered).join(way)
-        result = self._source(number).join(self._planner)
+        result = self._source(number).join(labels.planner)
         reading, access = subject.readings[number], subject.accesses[number]
         if reading.arguments:
             result = result.join(labels.seen(number, reading.arguments))
@@ -327,9 +329,9 @@ class _Propagation:
         """The label of what the step puts into a place."""
         labels, subject = self.labels, self.labels.subject
         step = subject.plan.steps[number]
-        if fold(tool_of(step)) == "AGENT_SOLVE":
+        if subject.judge.prepared(tool_of(step)).tool == "AGENT_SOLVE":
             return labels.results[number]
-        data = subject.judge.policy.planner.join(labels.seen(number, subject.readings[number].arguments))
+        data = labels.planner.join(labels.seen(number, subject.readings[number].arguments))
         label = data.join(way)
         if label.is_public:
             return label

@@ -28,7 +28,10 @@ class Reading(NamedTuple):
 
     def names(self) -> tuple[str, ...]:
         """All of them."""
-        return tuple(dict.fromkeys(name for part in self[:5] for name in part or ()))
+        parts = [part for part in self[:5] if part]
+        if len(parts) == 1:
+            return parts[0]
+        return tuple(dict.fromkeys([name for part in parts for name in part]))
 
     def outer(self, names: Iterable[str]) -> Iterable[str]:
         """The same, with what the items come from in the place of the loop variable."""
@@ -39,25 +42,30 @@ class Reading(NamedTuple):
 
 def reading_of(step: Step) -> Reading:
     """What a step reads."""
-    loop = step.foreach.var if step.foreach is not None else None
-    source = _names([step.foreach.source] if step.foreach is not None else ())
+    arguments = _names(step.values())
+    loop, source = None, ()
+    if step.foreach is not None:
+        loop, source = step.foreach.var, _names((step.foreach.source,))
     contents: list[Value] = []
     emptiness: list[Value] = []
     if step.condition is not None:
         _split(step.condition, contents, emptiness)
-    own_output = step.output.var if step.output is not None else None
+    failure = ()
+    if step.on_fail is not None:
+        own_output = step.output.var if step.output is not None else None
+        failure = tuple(name for name in _names(step.failure_values()) if name != own_output)
     return Reading(
-        _names(step.values()),
-        _names(contents),
-        _names(emptiness),
+        arguments,
+        _names(contents) if contents else (),
+        _names(emptiness) if emptiness else (),
         source,
-        tuple(name for name in _names(step.failure_values()) if name != own_output),
+        failure,
         loop,
     )
 
 
 def _names(values: Iterable[Value]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(ref.name for value in values for ref in refs_of(value)))
+    return tuple(dict.fromkeys([ref.name for value in values for ref in refs_of(value)]))
 
 
 def _split(condition: Condition, contents: list[Value], emptiness: list[Value]) -> None:

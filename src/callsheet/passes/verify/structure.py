@@ -77,5 +77,7 @@ def _twice(subject: Subject) -> Iterator[Violation]:
         if not isinstance(step.action, Call):
             continue
         names = [name.casefold() for name, _ in step.action.named]
+        if len(set(names)) == len(names):
+            continue
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield Violation(step.id, Rule.STRUCTURE, f"the argument {name} is given twice", name)

@@ -14,7 +14,7 @@ from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
 from callsheet.passes.verify.reading import Reading, reading_of
 from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at, literal_of
 from callsheet.passes.verify.values import Kind, Web, Write, web_of
-from callsheet.passes.verify.views import Surroundings, call_views, tool_of
+from callsheet.passes.verify.views import Surroundings, call_views
 from callsheet.policy.builtins import fold
 from callsheet.policy.judge import Judge
 
@@ -66,7 +66,7 @@ def subject_of(
     around = Surroundings(_unlabelled, constants, LITERAL, by_name)
     readings = [reading_of(step) for step in plan.steps]
     accesses = [_access(step, judge, around) for step in plan.steps]
-    reads = [(*reading.names(), *access.reads) for reading, access in zip(readings, accesses, strict=True)]
+    reads = [reading.names() + access.reads for reading, access in zip(readings, accesses, strict=True)]
     entered = _entered_groups(flow)
     writes = [
         _writes(step, access, flow.group_end[number] not in entered)
@@ -160,10 +160,9 @@ def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
 def _access(step: Step, judge: Judge, around: Surroundings) -> Access:
     if not isinstance(step.action, Call):
         return NOTHING
-    traits = judge.traits(step.action.tool)
-    tool = fold(tool_of(step))
-    stores = traits is not None and (traits.path is not None or tool in _PLACES)
-    if not stores:
+    prepared = judge.prepared(step.action.tool)
+    tool, traits = prepared.tool, prepared.traits
+    if traits is None or (traits.path is None and tool not in _PLACES):
         return NOTHING
     return access_of(tool, traits, call_views(step, around, LITERAL), judge.setting.agent_tools)
 

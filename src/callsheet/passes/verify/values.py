@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.dominators import NONE, immediate_dominators
 from callsheet.ir.flow import Flow
 
 _LEAST_WORK = 100_000
 _WORK_PER_NODE = 40
+
+
+_Names: TypeAlias = "dict[str, None]"
 
 
 class Kind(IntEnum):
@@ -71,7 +74,8 @@ def web_of(
     web = Web(seen=[{} for _ in reads])
     for step, written in enumerate(writes):
         for write in written:
-            web.made[step, write.kind, write.name] = web.add(Value(write.kind, write.name, step))
+            name, kind, _ = write
+            web.made[step, kind, name] = web.add(Value(kind, name, step))
     joins = _joins(flow, writes) if in_order else None
     if joins is None:
         _all_at_once(web, reads, writes)
@@ -96,34 +100,37 @@ def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequ
             web.seen[step][name] = join(name)
 
 
-def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], list[dict[str, None]]] | None:
-    """The dominators, and for each node the names whose values may meet there; None if they are too many."""
+def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], dict[int, _Names]] | None:
+    """The dominators, and by node the names whose values may meet there; None if they are too many."""
     dominator = immediate_dominators(flow.successors, flow.entry)
     work = max(_LEAST_WORK, _WORK_PER_NODE * len(dominator))
-    frontier: list[dict[int, None]] = [{} for _ in dominator]
+    frontier: dict[int, dict[int, None]] = {}
     for node, before in enumerate(flow.predecessors):
-        if dominator[node] == NONE or len(before) < 2:
+        if len(before) < 2 or dominator[node] == NONE:
             continue
         for runner in before:
             above = runner
             while above not in (NONE, dominator[node]):
-                frontier[above][node] = None
+                frontier.setdefault(above, {})[node] = None
                 above = dominator[above]
                 work -= 1
             if work < 0:
                 return None
+    joins: dict[int, _Names] = {}
+    if not frontier:
+        return dominator, joins
     set_at: dict[str, dict[int, None]] = {}
     for step, written in enumerate(writes):
         for write in written:
             set_at.setdefault(write.name, {})[flow.group_end[step]] = None
-    joins: list[dict[str, None]] = [{} for _ in dominator]
     for name, nodes in set_at.items():
         waiting = list(nodes)
         while waiting:
-            for node in frontier[waiting.pop()]:
+            for node in frontier.get(waiting.pop(), ()):
                 work -= 1
-                if name not in joins[node]:
-                    joins[node][name] = None
+                met = joins.setdefault(node, {})
+                if name not in met:
+                    met[name] = None
                     waiting.append(node)
         if work < 0:
             return None
@@ -139,9 +146,10 @@ class _Linking:
     reads: Sequence[Sequence[str]]
     writes: Sequence[Sequence[Write]]
     dominator: list[int]
-    joins: list[dict[str, None]]
+    joins: dict[int, _Names]
     _current: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    _join_at: list[dict[str, int]] = field(default_factory=list[dict[str, int]])
+    _entries: dict[str, int] = field(default_factory=dict[str, int])
+    _join_at: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
     _stored: dict[int, dict[str, list[int]]] = field(default_factory=dict[int, dict[str, list[int]]])
 
     def go(self) -> None:
@@ -150,9 +158,9 @@ class _Linking:
         for node, above in enumerate(self.dominator):
             if above != NONE:
                 children[above].append(node)
-        self._join_at = [
-            {name: self.web.add(Value(Kind.JOIN, name)) for name in names} for names in self.joins
-        ]
+        for node in sorted(self.joins):
+            names = self.joins[node]
+            self._join_at[node] = {name: self.web.add(Value(Kind.JOIN, name)) for name in names}
         undo: list[list[str]] = []
         stack = [self.flow.entry]
         while stack:
@@ -168,27 +176,40 @@ class _Linking:
     def _at(self, node: int) -> list[str]:
         """Link a node's reads and writes; gives the names that have a new value."""
         pushed: list[str] = []
-        for name, join in self._join_at[node].items():
-            self._push(name, join, pushed)
-        if node < self.flow.end:
-            self._read(node)
+        if node in self._join_at:
+            for name, join in self._join_at[node].items():
+                self._push(name, join, pushed)
+        if node < len(self.reads):
+            if self.reads[node]:
+                self._read(node)
             if self.flow.group_end[node] == node:
                 self._write(node, pushed)
-        for following in self.flow.successors[node]:
-            for name, join in self._join_at[following].items():
-                self.web.operands[join].append(self._value(name))
+        if self._join_at:
+            self._reach(node)
         return pushed
 
+    def _reach(self, node: int) -> None:
+        """The values that a node gives to the joins it leads to."""
+        for following in self.flow.successors[node]:
+            for name, join in self._join_at.get(following, {}).items():
+                self.web.operands[join].append(self._value(name))
+
     def _push(self, name: str, value: int, pushed: list[str]) -> None:
-        self._value(name)
-        self._current[name].append(value)
+        self._current.setdefault(name, []).append(value)
         pushed.append(name)
 
     def _value(self, name: str) -> int:
         held = self._current.get(name)
-        if held is None:
-            held = self._current[name] = [self.web.add(Value(Kind.ENTRY, name))]
-        return held[-1]
+        if held:
+            return held[-1]
+        if name not in self._entries:
+            self._entries[name] = self.web.add(Value(Kind.ENTRY, name))
+        return self._entries[name]
+
+    def _is_alone(self, node: int) -> bool:
+        """Whether a step stands in no group, or in one by itself."""
+        ends = self.flow.group_end
+        return ends[node] == node and (node == 0 or ends[node - 1] != node)
 
     def _members(self, end: int) -> range:
         start = end
@@ -201,9 +222,7 @@ class _Linking:
         for name in self.reads[node]:
             seen[name] = self._value(name)
         end = self.flow.group_end[node]
-        if end == node and (node == 0 or self.flow.group_end[node - 1] != node):
-            return
-        if not seen:
+        if self._is_alone(node):
             return
         if end not in self._stored:
             self._stored[end] = self._stored_by(end)
@@ -223,6 +242,10 @@ class _Linking:
 
     def _write(self, end: int, pushed: list[str]) -> None:
         """What a step sets, or all members of a group: two that set one name leave either value."""
+        if len(self.writes[end]) <= 1 and self._is_alone(end):
+            for write in self.writes[end]:
+                self._set(write.name, [self.web.made[end, write.kind, write.name]], pushed, sure=write.sure)
+            return
         found: dict[str, list[int]] = {}
         sure: dict[str, bool] = {}
         for member in self._members(end):
@@ -230,8 +253,12 @@ class _Linking:
                 found.setdefault(write.name, []).append(self.web.made[member, write.kind, write.name])
                 sure[write.name] = sure.get(write.name, False) or write.sure
         for name, made in found.items():
-            if len(made) == 1 and sure[name]:
-                self._push(name, made[0], pushed)
-                continue
-            before = [] if sure[name] else [self._value(name)]
-            self._push(name, self.web.add(Value(Kind.JOIN, name), [*before, *made]), pushed)
+            self._set(name, made, pushed, sure=sure[name])
+
+    def _set(self, name: str, made: list[int], pushed: list[str], *, sure: bool) -> None:
+        """A name has one of these values, or the one it had before where that is not sure."""
+        if len(made) == 1 and sure:
+            self._push(name, made[0], pushed)
+            return
+        before = [] if sure else [self._value(name)]
+        self._push(name, self.web.add(Value(Kind.JOIN, name), [*before, *made]), pushed)

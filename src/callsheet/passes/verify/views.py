@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from callsheet.ir import (
     Call,
-    DictExpr,
     Goto,
     ListExpr,
     Literal,
@@ -46,9 +45,8 @@ def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = F
         return
     retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
     for items in _items(step, around):
-        filled = _Filled(around, items)
-        arguments = tuple(filled.arguments(step))
-        yield CallView(step.id, tool_of(step), arguments, pc, retries, repeats=repeats)
+        arguments = tuple(_Filled(around, items).arguments(step))
+        yield bare(CallView, (step.id, tool_of(step), arguments, pc, retries, False, False, repeats))
 
 
 def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None:
@@ -63,9 +61,9 @@ def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None
 
 def tool_of(step: Step) -> str:
     """The word that a step's action is judged under."""
+    if isinstance(step.action, Call):
+        return step.action.tool
     match step.action:
-        case Call(tool=tool):
-            return tool
         case Respond():
             return "RESPOND"
         case Terminate():
@@ -97,38 +95,38 @@ class _Filled(NamedTuple):
     around: Surroundings
     items: Mapping[str, Literal]
 
-    def arguments(self, step: Step) -> Iterator[Argument]:
+    def arguments(self, step: Step) -> list[Argument]:
         """The arguments of the action, those without a name under the parameter they fill or their place."""
-        if not isinstance(step.action, Call):
-            for number, value in enumerate(step.values()):
-                yield self.argument(str(number), value)
-            return
-        positional = step.action.positional
-        if positional:
-            parameters = self.around.parameters(step.action.tool)
-            places = filled_parameters(parameters, dict(step.action.named), len(positional))
-            for number, value in enumerate(positional):
-                yield self.argument(places[number] if number < len(places) else str(number), value)
-        for name, value in step.action.named:
-            yield self.argument(name, value)
+        action = step.action
+        if not isinstance(action, Call):
+            return [self.argument(str(number), value) for number, value in enumerate(step.values())]
+        named = [self.argument(name, value) for name, value in action.named]
+        if not action.positional:
+            return named
+        parameters = self.around.parameters(action.tool)
+        places = filled_parameters(parameters, dict(action.named), len(action.positional))
+        return [
+            self.argument(places[number] if number < len(places) else str(number), value)
+            for number, value in enumerate(action.positional)
+        ] + named
 
     def argument(self, name: str, value: Value) -> Argument:
         """A value as an argument of this name."""
-        match value:
-            case Literal():
-                return bare(Argument, (name, (literal_text(value),), self.around.planner, ()))
-            case Ref():
-                return self._of_parts(name, (value,))
-            case Template(parts=parts):
-                return self._of_parts(name, parts)
-            case ListExpr(items=values):
-                members = tuple(self.argument(name, item) for item in values)
-            case DictExpr(items=pairs):
-                members = tuple(
-                    member
-                    for key, item in pairs
-                    for member in (Argument(name, (key,), self.around.planner), self.argument(key, item))
-                )
+        if isinstance(value, Literal):
+            return bare(Argument, (name, (literal_text(value),), self.around.planner, ()))
+        if isinstance(value, Ref):
+            hole = self._hole(value)
+            return bare(Argument, (name, (hole,), hole.label, ()))
+        if isinstance(value, Template):
+            return self._of_parts(name, value.parts)
+        if isinstance(value, ListExpr):
+            members = tuple(self.argument(name, item) for item in value.items)
+        else:
+            members = tuple(
+                member
+                for key, item in value.items
+                for member in (Argument(name, (key,), self.around.planner), self.argument(key, item))
+            )
         return Argument(name, (), self.around.planner.join(join(m.label for m in members)), members)
 
     def _of_parts(self, name: str, parts: tuple[str | Ref, ...]) -> Argument:
