@@ -13,7 +13,8 @@ from callsheet.diagnostics import CallsheetError, render_all
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.values import Reader, format_condition, format_value, read_condition, read_value
 from callsheet.ir import Condition, Plan, Step, Value, plan_to_json
-from callsheet.ir.canon import canonical_bytes, plan_bytes
+from callsheet.ir.canon import canonical_bytes
+from callsheet.ir.naming import plan_bytes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

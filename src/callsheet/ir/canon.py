@@ -1,12 +1,11 @@
-"""The canonical JSON form of a plan and its hash.
+"""The canonical JSON form of a plan.
 
-One meaning has one form: keys sorted, no white space, spans and comments left out. The hash
-names the plan in journals, policies and approvals. Reading refuses what it does not know.
+One meaning has one form: keys sorted, no white space, spans and comments left out. Reading refuses what
+it does not know.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never, cast
@@ -50,15 +49,7 @@ IR_VERSION = 1
 Json = Any
 
 
-_FORM: Mapping[str, Any] = {
-    "sort_keys": True,
-    "separators": (",", ":"),
-    "ensure_ascii": False,
-    "allow_nan": False,
-}
-_encode = json.JSONEncoder(**_FORM).encode
-_encode_tree = json.JSONEncoder(**_FORM, check_circular=False).encode
-"""For what cannot contain itself: a third of the time goes into looking for that."""
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def canonical_bytes(value: object) -> bytes:
@@ -69,27 +60,14 @@ def canonical_bytes(value: object) -> bytes:
     return _encode(value).encode("utf-8", "surrogatepass")
 
 
-def plan_bytes(plan: Plan) -> bytes:
-    """The canonical form of a plan, made once and kept with it."""
-    if plan.canonical is None:
-        with collector_rests(len(plan.steps) >= _LARGE):
-            text = _encode_tree(plan_to_json(plan))
-            object.__setattr__(plan, "canonical", text.encode("utf-8", "surrogatepass"))
-    assert plan.canonical is not None
-    return plan.canonical
-
-
-def plan_hash(plan: Plan) -> str:
-    """The SHA-256 of the canonical form, in hexadecimal digits."""
-    return hashlib.sha256(plan_bytes(plan)).hexdigest()
-
-
 # ---------------------------------------------------------------- writing
 
 
-def plan_to_json(plan: Plan) -> dict[str, Json]:
-    """The plan as JSON data; `plan_from_json` reads it back to an equal plan."""
-    out: dict[str, Json] = {"ir": IR_VERSION, "steps": [step_to_json(s) for s in plan.steps]}
+def plan_to_json(plan: Plan, *, with_steps: bool = True) -> dict[str, Json]:
+    """The plan as JSON data; `plan_from_json` reads it back to an equal plan. It may be all but the steps."""
+    out: dict[str, Json] = {"ir": IR_VERSION}
+    if with_steps:
+        out["steps"] = [step_to_json(s) for s in plan.steps]
     if plan.order is not Order.TEXT:
         out["order"] = str(plan.order)
     if plan.variables:
@@ -220,8 +198,8 @@ _FAIL = frozenset({"retry", "then"})
 _REF = frozenset({"ref", "path"})
 _TEMPLATE = frozenset({"template"})
 _DICT = frozenset({"dict"})
-_LARGE = 1_000
-"""From this many steps on the cyclic collector rests."""
+LARGE = 1_000
+"""From this many steps of a plan on the cyclic collector rests."""
 
 
 def _mapping(data: object) -> Mapping[str, Json]:
@@ -250,7 +228,7 @@ def _read_plan(data: Mapping[str, Json]) -> Plan:
     if data["ir"] != IR_VERSION:
         raise ValueError(f"version {data['ir']!r}, this callsheet reads {IR_VERSION}")
     steps = data["steps"]
-    with collector_rests(len(steps) >= _LARGE):
+    with collector_rests(len(steps) >= LARGE):
         return Plan(
             steps=tuple([_read_step(_mapping(step)) for step in steps]),
             order=Order(data.get("order", "text")),

@@ -101,10 +101,12 @@ class Spares:
             os.close(spare.fd)
 
     def _made(self) -> _Spare:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        if not self._has_tidied:
-            self._has_tidied = True
-            self._tidy()
+        try:
+            os.mkdir(self._folder, mode=0o700)
+        except FileExistsError:
+            if not self._has_tidied:
+                self._tidy()
+        self._has_tidied = True
         path = f"{self._folder}/{os.getpid()}-{os.urandom(4).hex()}{_SPARE}"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import IR_VERSION, Plan
-from callsheet.ir.canon import plan_bytes
+from callsheet.ir.naming import plan_bytes
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.blobs import INLINE_LIMIT
 from callsheet.store.errors import JournalError, NotStorable

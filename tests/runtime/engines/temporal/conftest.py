@@ -69,11 +69,14 @@ class World:
         limits: Limits | None = None,
         turn_over: int = 10_000,
         note: Mapping[str, Any] = {},
+        pins: Mapping[str, str] = {},
         **more: Any,
     ) -> str:
         """Start a run and give its id."""
         plan = read(plan) if isinstance(plan, str) else plan
-        begin = Start(dict(inputs or {}), dict(facts or {}), limits or Limits(), {}, dict(note), **more)
+        begin = Start(
+            dict(inputs or {}), dict(facts or {}), limits or Limits(), dict(pins), dict(note), **more
+        )
         settings, run_id = self.reached.settings, new_run_id()
         order = Order(run_id, plan, "", begin, settings.queue, settings.heartbeat, turn_over=turn_over)
         await client.start(self.reached, self.journal, order)

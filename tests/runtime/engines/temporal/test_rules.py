@@ -111,6 +111,23 @@ async def test_a_secret_is_put_in_by_the_worker_and_stands_in_no_history(
     assert (b"s3cr3t" in told, KEY.encode() in told) == (False, False)
 
 
+async def test_a_tool_that_has_changed_since_the_run_began_is_not_called(world: World) -> None:
+    heard: list[str] = []
+
+    async def note(args: dict[str, Any], context: CallContext) -> Any:
+        heard.append(context.key)
+
+    route, pins = Route(note), {"SAME": "sha256:1", "OTHER": "sha256:1"}
+    text = "S1: @SAME ()\nS2: @UNPINNED ()\nS3: @OTHER () > $x"
+    async with world.worker(
+        Ports(lambda tool: route), pin_of={"SAME": "sha256:1", "UNPINNED": "", "OTHER": "sha256:2"}.get
+    ):
+        run = await world.run(text, pins=pins)
+    assert heard == ["S1.0.1", "S2.0.1"]
+    assert run.result is not None
+    assert "@OTHER is not declared as it was when the run began" in run.result.variables["x"]
+
+
 def test_a_worker_gives_only_the_secrets_that_it_was_told_to_give() -> None:
     environ = {"A": "value of a", "B": "value of b"}
     named = Named({"[a]": "A", "[b]": "B", "[c]": "C"}, ("A", "C"), environ)

@@ -93,6 +93,12 @@ _version = options.folded(
     metavar="VARIABLE",
     help="A variable of this environment that runs may name as a secret; may be repeated.",
 )
+@click.option(
+    "--accept-changed-tools",
+    "accepts_changed",
+    is_flag=True,
+    help="Call tools also if their declaration is not what it was when the run began.",
+)
 @_version
 @options.tool_sources
 @click.option("--json", "as_json", is_flag=True, help="Print what it serves as a JSON object.")
@@ -104,6 +110,7 @@ def worker(  # noqa: PLR0913 - an argument for each option
     calls: int,
     drain: float,
     secrets: tuple[str, ...],
+    accepts_changed: bool,
     version: Version,
     setup: Setup,
     as_json: bool,
@@ -132,8 +139,9 @@ def worker(  # noqa: PLR0913 - an argument for each option
         deployment=version.deployment,
         build=version.build or default_build(callsheet.__version__),
     )
+    terms = _Terms(version.is_current, accepts_changed)
     try:
-        run_to_end(_serve(settings, setup, duties, is_current=version.is_current, as_json=as_json))
+        run_to_end(_serve(settings, setup, duties, terms, as_json=as_json))
     except KeyboardInterrupt as stop:
         say("stopped; other workers carry on what it had under way")
         return getattr(stop, "status", Exit.INTERRUPTED)
@@ -150,9 +158,17 @@ def _labels() -> LabelStore:
     return open_labels(journal)
 
 
+class _Terms(NamedTuple):
+    """Whether new runs go to this version of workers, and whether tools may have changed under a run."""
+
+    is_current: bool
+    accepts_changed: bool
+
+
 async def _serve(
-    settings: TemporalSettings, setup: Setup, duties: Duties, *, is_current: bool, as_json: bool
+    settings: TemporalSettings, setup: Setup, duties: Duties, terms: _Terms, *, as_json: bool
 ) -> None:
+    from callsheet.api.reach import pin_lookup  # noqa: PLC0415 - as above
     from callsheet.apps.models import asked_by_all, with_fetched  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415
@@ -167,6 +183,8 @@ async def _serve(
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
         ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
         ports = replace(ports, blocks=None)  # blocks stand in a journal, and a worker has none
+        if not terms.accepts_changed:
+            duties = replace(duties, pin_of=pin_lookup(toolbox.registry))
         address = reached.client.service_client.config.target_host
 
         def tell() -> None:
@@ -180,7 +198,7 @@ async def _serve(
 
         serving = asyncio.create_task(serve(reached.client, ports, reached.claims, duties, tell, _labels))
         try:
-            if is_current:
+            if terms.is_current:
                 await make_current(reached.client, duties.deployment, duties.build)
             await serving
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
@@ -33,6 +33,10 @@ from callsheet.store.records import facts_from_json
 _BEATS = 3
 """Signs of life within the time after which a worker is taken for dead."""
 _PAUSE = 1.0
+_CHANGED = (
+    "@{tool} is not declared as it was when the run began, and was not called; look at what changed, then"
+    " start the workers with --accept-changed-tools"
+)
 _log = logging.getLogger("callsheet")
 
 
@@ -40,7 +44,8 @@ class Calls:
     """Carries out the calls of all runs that come to one worker.
 
     `rules` are kept for runs under a policy; `offered` are the variables of the environment `environ` that
-    runs may name as secrets.
+    runs may name as secrets. `pin_of` gives the hash of a tool's declaration as it is here, None where it has
+    none.
     """
 
     def __init__(
@@ -49,12 +54,14 @@ class Calls:
         claims: ClaimCheck,
         labels: OpenLabels,
         offered: Collection[str] = (),
+        pin_of: Callable[[str], str | None] = lambda tool: None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._ports = ports
         self._claims = claims
         self._rules = Rules(claims, labels)
         self._offered = frozenset(offered)
+        self._pin_of = pin_of
         self._environ = environ
 
     def close(self) -> None:
@@ -85,6 +92,8 @@ class Calls:
         if held is None:
             called = await Gateway(self._ports, run_id, facts).carry_out(command_from_json(command))
             return outcome_to_json(called)
+        if held.pin and self._pin_of(command["tool"]) not in (None, held.pin):
+            return outcome_to_json(Failed(str(command["key"]), _CHANGED.format(tool=command["tool"])))
         named = Named(held.secrets, self._offered, self._environ)
         try:
             told = command_from_json(named.put_in(command))

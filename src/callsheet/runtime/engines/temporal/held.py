@@ -23,7 +23,8 @@ class Held(NamedTuple):
 
     `rules` names the blob of the policy, empty for a run without one; `plan` is the hash of the plan that was
     verified. `talk` is the key of the agent that asks, whose `task` began at the wall time `began`. `secrets`
-    are variables of the worker's environment by the text that stands in their place.
+    are variables of the worker's environment by the text that stands in their place. `pin` is the hash of the
+    tool's declaration when the run began, empty where it has none.
     """
 
     rules: str
@@ -32,6 +33,7 @@ class Held(NamedTuple):
     task: Task | None = None
     began: float | None = None
     secrets: Mapping[str, str] = {}
+    pin: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON data."""
@@ -70,8 +72,10 @@ def held_for(
     order: Order, machine: Machine, command: Remote, began: Mapping[str, float]
 ) -> dict[str, Any] | None:
     """What a worker is told beside a command; None where nothing holds it."""
-    if not order.rules and not order.secrets:
+    pin = order.start.pins.get(command.tool, "") if isinstance(command, CallTool) else ""
+    if not (order.rules or order.secrets or pin):
         return None
     talk = talk_of(command) if order.rules else ""
     task = tasks_of(machine).get(talk) if talk else None
-    return Held(order.rules, plan_hash(order.plan), talk, task, began.get(talk), order.secrets).to_json()
+    own = plan_hash(order.plan), talk, task, began.get(talk)
+    return Held(order.rules, *own, order.secrets, pin).to_json()

@@ -42,6 +42,8 @@ class Duties:
     drain: float = 10.0
     secrets: tuple[str, ...] = ()
     """Variables of this process's environment that runs may name as secrets."""
+    pin_of: Callable[[str], str | None] = lambda tool: None
+    """The hash of the declaration that a tool has here; a call of one that has changed is not made."""
     deployment: str = ""
     """Of which deployment the driver of plans is, empty for none; `build` tells its versions apart."""
     build: str = ""
@@ -59,7 +61,7 @@ async def serve(
 
     Raises RuntimeError where the server refuses the worker for good.
     """
-    calls = Calls(ports, claims, labels, duties.secrets)
+    calls = Calls(ports, claims, labels, duties.secrets, duties.pin_of)
     drain = timedelta(seconds=duties.drain)
     workers: list[Worker] = []
     if duties.plans:
