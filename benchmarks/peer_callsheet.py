@@ -122,10 +122,10 @@ def drive(text: str, limit: int | None, result: Callable[[dict[str, Any]], Any])
     """What makes a run of a JSON plan, and runs it."""
 
     def build() -> Run:
-        program = compile_plan(checked(parse_dag(text).require()), FACTS)
+        program, bounds = compile_plan(checked(parse_dag(text).require()), FACTS), limits(limit)
 
         async def run() -> Any:
-            machine = Machine(program, limits(limit))
+            machine = Machine(program, bounds)
             done = await LocalDriver(machine, Gateway(PORTS, "bench")).run(machine.feed(Started({}), SLICE))
             return result(done.variables if done else {})
 
@@ -148,10 +148,10 @@ def each(case: Case, variant: str) -> Callable[[], Run]:
     text = "PLAN_START\nS1: ?FOREACH ($item in $items) THEN @INC (x=$item) > $all\nPLAN_END\n"
 
     def build() -> Run:
-        program = compile_plan(checked(parse(text).require()), FACTS)
+        program, bounds = compile_plan(checked(parse(text).require()), FACTS), limits()
 
         async def run() -> Any:
-            machine = Machine(program, limits())
+            machine = Machine(program, bounds)
             commands = machine.feed(Started({"items": case["items"]}), SLICE)
             done = await LocalDriver(machine, Gateway(PORTS, "bench")).run(commands)
             return sum(done.variables["all"]) if done else None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import marshal
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
@@ -337,14 +338,15 @@ class Budget:
         seconds = round(self.model_seconds, 3) if self.model_seconds else 0.0
         # by place, in the order of the fields: every run ends with one, and names take twice as long
         # fmt: off
-        return Usage(
+        return _usage((
             self.steps, sum(by_tool.values()), by_tool, self.model_calls, self.retries, self.waits,
             self.waited, self.replans, self.input_tokens, self.output_tokens, self.cost, self.bytes, 0.0,
             self.early, self.unused, self.cached_tokens, self.model_requests, self.unpriced, seconds,
-        )
+        ))
         # fmt: on
 
 
+_usage: Callable[[tuple[object, ...]], Usage] = partial(cast("Any", tuple).__new__, Usage)
 _COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits", "weigh"))
 _LATER = frozenset(
     {"cached_tokens", "early", "model_requests", "model_seconds", "repairing", "unpriced", "unused"}

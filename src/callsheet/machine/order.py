@@ -135,7 +135,8 @@ def go_on_behind(run: Run, schedule: Schedule, number: int, out: list[Command]) 
     schedule.done(number)
     if run.edits is not None:
         run.hold_edits()
-    _start_ready(run, schedule, out)
+    if schedule.ready or not schedule.open:
+        _start_ready(run, schedule, out)
 
 
 # ---------------------------------------------------------------- in text order
@@ -212,7 +213,8 @@ def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
     led: list[Frame] = []
     for frame in group.frames:
         if isinstance(frame, tuple):
-            keep(run, *frame)
+            code, value = frame
+            keep(run, code, value)
             continue
         store(run, frame)
         if frame.control is not None:

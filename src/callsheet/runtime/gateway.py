@@ -102,6 +102,7 @@ _AS_IT_IS = frozenset({str, bool, type(None)})
 """Types of values that are JSON as they are, which is seen here without a call."""
 _LEAST, _MOST = -(1 << 62), 1 << 62
 """Whole numbers between them are, too."""
+_NESTS = frozenset({list, dict})
 _PROBE_SECONDS = 60.0
 """How long a probe may take."""
 
@@ -336,5 +337,7 @@ def own_copy(args: dict[str, Any]) -> dict[str, Any]:
 def _copied(value: Any) -> Any:
     if type(value) is list:
         items = cast("list[Any]", value)
+        if _NESTS.isdisjoint(map(type, items)):
+            return items.copy()
         return [_copied(item) if type(item) is list or type(item) is dict else item for item in items]
     return own_copy(value)
