@@ -7,12 +7,11 @@ python -m benchmarks.enforcement
 from __future__ import annotations
 
 import gc
-import math
 import time
-from collections.abc import Callable
+from collections import deque
 
 from callsheet.frontends.ltp import parse
-from callsheet.ir import Effect, Plan
+from callsheet.ir import JSON, Effect, Plan
 from callsheet.ir.labels import read_label
 from callsheet.machine import (
     Enforcement,
@@ -27,10 +26,10 @@ from callsheet.machine import (
 )
 from callsheet.policy.model import Policy, ToolRule
 
-CALLS = 3_000
+STEPS = 1_000
 ROUNDS = 15
 MOST = 5.0
-"""Microseconds that judging a call may add."""
+"""Microseconds that a policy may add to a call, its step made ready and judged."""
 FACTS = {"READ": ToolFacts(Effect.READ, ("x",)), "SEND": ToolFacts(Effect.UNSAFE, ("x",))}
 POLICY = Policy(
     tools={
@@ -47,12 +46,20 @@ SHAPES = {
 
 
 def chain() -> Plan:
-    """Every step once, so that each has to be made ready as well."""
-    steps = ['S1: @READ ("a") > $v1']
-    steps += [
-        f'S{n}: @SEND (x="https://example.org/$v{n - 1}", body=$v{n - 1}) > $v{n}' for n in range(2, CALLS)
+    """Every step once, each of what the last one gave: each has to be made ready as well."""
+    steps = [
+        f'S{n}: @SEND (x="https://example.org/$v{n - 1}", body=$v{n - 1}) > $v{n}'
+        for n in range(2, STEPS + 1)
     ]
-    return parse("\n".join(["PLAN_START", *steps, "PLAN_END"])).require()
+    return parse("\n".join(["PLAN_START", 'S1: @READ ("a") > $v1', *steps, "PLAN_END"])).require()
+
+
+def fan_out() -> Plan:
+    """Every step once, all of them side by side."""
+    steps = [f'S{n}: @SEND (x="https://example.org/{n}/$a", body=$a) > $v{n}' for n in range(2, STEPS + 1)]
+    return parse(
+        "\n".join(["PLAN_START", 'S1: @READ ("a") > $a', "@PARALLEL {", *steps, "}", "PLAN_END"])
+    ).require()
 
 
 def loop(arguments: str) -> Plan:
@@ -62,36 +69,33 @@ def loop(arguments: str) -> Plan:
 
 def seconds(program: Program, enforcement: Enforcement | None) -> float:
     """The CPU time of a call."""
-    machine = Machine(program, Limits(max_steps=10 * CALLS), enforcement=enforcement)
-    commands = machine.feed(Started({"xs": [f"x{n}" for n in range(CALLS)]}))
+    machine = Machine(program, Limits(max_steps=10 * STEPS), enforcement=enforcement)
+    items: list[JSON] = [f"x{n}" for n in range(STEPS)]
     count = 0
     began = time.thread_time()
+    commands = deque(machine.feed(Started({"xs": items})))
     while machine.result is None:
-        (command,) = commands
-        commands = machine.feed(Succeeded(command.key, "value"))  # type: ignore[union-attr]
+        commands.extend(machine.feed(Succeeded(commands.popleft().key, "value")))  # type: ignore[union-attr]
         count += 1
     spent = time.thread_time() - began
     assert machine.result.status is Status.DONE, machine.result.error
     return spent / count
 
 
-def least(work: Callable[[], float]) -> float:
-    """The least of the rounds."""
-    return min((work() for _ in range(ROUNDS)), default=math.inf)
-
-
 def main() -> None:
     """Print microseconds a call, without a policy and under one."""
     print(f"{'':44}{'without':>9}{'under':>9}{'more':>9}   microseconds of CPU a call")
     plans = {f"a loop, {name}": loop(arguments) for name, arguments in SHAPES.items()}
-    for name, plan in {**plans, "a chain, every step made ready once": chain()}.items():
+    singles = {"a chain of different steps": chain(), "a fan-out of different steps": fan_out()}
+    for name, plan in {**plans, **singles}.items():
         program = compile_plan(plan, FACTS)
         gc.collect()
         gc.freeze()
-        free = 1e6 * least(lambda program=program: seconds(program, None))
-        bound = 1e6 * least(lambda program=program: seconds(program, Enforcement.under(POLICY)))
+        rules: tuple[Enforcement | None, ...] = (None, Enforcement.under(POLICY))
+        rounds = [[seconds(program, each) for each in rules] for _ in range(ROUNDS)]  # side by side
+        free, bound = (1e6 * min(of) for of in zip(*rounds, strict=True))
         print(f"{name:44}{free:9.2f}{bound:9.2f}{bound - free:9.2f}")
-    print(f"judging a call may add {MOST} microseconds; making a step ready is done once for each step")
+    print(f"a policy may add {MOST} microseconds to a call, all in all")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -156,3 +157,16 @@ async def test_an_answer_that_a_template_made_stands_in_the_end_of_its_run(journ
     await start_run(plan, ports, Launch(facts=FACTS), journal, "run")
     *_, end = journal.events("run")
     assert (end.body or {})["response"] == "so: " + "x" * 5_000
+
+
+async def test_a_long_answer_that_is_the_text_of_a_result_is_written_once(journal: Journal) -> None:
+    value = {"z": ["é\n"] * 500, "a": 1.5}
+    plan = plan_of("S1: @READ (1) > $a")
+    ports = Ports(route_to({"READ": lambda args: value}))
+    outcome = await start_run(plan, ports, Launch(facts=FACTS), journal, "run")
+    *_, given, end = journal.events("run")
+    assert (given.body, (end.body or {})["response"]) == ({"value": value}, {"event": given.seq})
+    again = await resume_run(journal, "run", ports_for({}))
+    assert again.result is not None
+    assert json.loads(again.result.response) == value
+    assert again.result == outcome.result

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.service import RPCError
 
 PATIENCE = 60
 _TRIES = 3
@@ -66,12 +71,23 @@ def _begun(folder: Path, more: Sequence[str]) -> tuple[subprocess.Popen[bytes], 
 
 
 def _is_up(child: subprocess.Popen[bytes], port: int) -> bool:
-    """Wait until a server listens; False where it has ended instead."""
+    """Wait until a server listens and is healthy; False where it has ended instead."""
     deadline = time.monotonic() + PATIENCE
-    while child.poll() is None:
-        with socket.socket() as trial:
-            if trial.connect_ex(("127.0.0.1", port)) == 0:
+    with ThreadPoolExecutor(1) as elsewhere:  # whoever waits here may have a loop
+        while child.poll() is None:
+            if elsewhere.submit(_answers, port).result():
                 return True
-        assert time.monotonic() < deadline, "the Temporal server has not come up"
-        time.sleep(0.1)
+            assert time.monotonic() < deadline, "the Temporal server has not come up"
+            time.sleep(0.1)
     return False
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as trial:
+        if trial.connect_ex(("127.0.0.1", port)) != 0:
+            return False
+    try:
+        asyncio.run(Client.connect(f"127.0.0.1:{port}"))  # as a client does: it asks how the server is
+    except (RuntimeError, RPCError):
+        return False
+    return True

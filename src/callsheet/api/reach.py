@@ -64,10 +64,9 @@ def take_in(registry: Registry, tool: Tool, alias: str) -> None:
 def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[str, ...]:
     """The tools that a plan calls, or its agents may, and that are not in the registry."""
     calls = (step.action for step in plan.steps)
-    names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind is CallKind.TOOL)
-    named = names_for_agents(plan, registry, agents)
-    names |= dict.fromkeys(name for name in named if call_kind(name) is CallKind.TOOL)
-    return tuple(name for name in names if registry.get(name) is None)
+    names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call))
+    names |= dict.fromkeys(names_for_agents(plan, registry, agents))
+    return tuple(name for name in names if call_kind(name) is CallKind.TOOL and registry.get(name) is None)
 
 
 def refused_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[Diagnostic, ...]:

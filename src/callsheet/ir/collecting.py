@@ -6,7 +6,7 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_MUCH = 50_000
+_MUCH = 10_000
 """Objects made meanwhile from which on they are moved to the old ones."""
 
 

@@ -20,12 +20,18 @@ from callsheet.machine.run import Run, failure
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     """A call has given its value."""
-    key, value, remarks, spent, _, review = event  # in less time than one field after the other
+    key, value, remarks, spent, label, review = event  # in less time than one field after the other
     call = run.attempts.pop(key, None)
     if not isinstance(call, tuple) or review:
         _framed_succeeded(run, call, event, out)
         return
     code, _, place, frame = call
+    monitor = run.monitor
+    if monitor is not None:
+        if frame is not None or place >= 0 or label is not None:
+            _framed_succeeded(run, call, event, out)
+            return
+        monitor.kept(code, key)
     if type(value) in SIZED:
         run.budget.measure(value)
     if remarks or spent is not None:

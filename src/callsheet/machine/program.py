@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from itertools import count
+from itertools import accumulate, count
 from typing import Any, NamedTuple
 
 from callsheet.ir import (
@@ -200,7 +200,7 @@ class Program(NamedTuple):
     """A plan ready to run."""
 
     plan: Plan
-    steps: tuple[StepCode, ...]
+    steps: Sequence[StepCode]
     number_of: dict[str, int]
     slot_of: dict[str, int]
     names: tuple[str, ...]
@@ -238,8 +238,8 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int
     for number, step in enumerate(plan.steps):
         number_of.setdefault(step.id, number)
     graph = compile_graph(plan, ranks) if plan.order is Order.DAG else None
-    names = _Names(slot_of, number_of, known, graph is not None, count(NOWHERE - 1, -1))
-    codes = tuple(_compile_step(n, step, names) for n, step in enumerate(plan.steps))
+    names = Names(slot_of, number_of, known, graph is not None, count(NOWHERE - 1, -1))
+    codes = tuple(compile_step(n, step, names) for n, step in enumerate(plan.steps))
     for code in reversed(codes):
         follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
         if code.group != NOWHERE and follower is not None and follower.group == code.group:
@@ -248,7 +248,7 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int
     return Program(plan, codes, number_of, slots, tuple(slots), graph)
 
 
-class _Names(NamedTuple):
+class Names(NamedTuple):
     """What the names in a plan stand for, and by which rule its values are made."""
 
     slot_of: SlotOf
@@ -259,29 +259,38 @@ class _Names(NamedTuple):
     """Numbers for what operations may call, which no step has."""
 
     def all_of(self, values: tuple[Value, ...]) -> tuple[Eval, ...]:
+        """Functions that give these values."""
         return tuple(compile_value(value, self.slot_of, exact=self.exact) for value in values)
 
 
 def _mark_circles(codes: tuple[StepCode, ...], number_of: dict[str, int]) -> None:
-    """Mark the steps that a jump back can lead to once more: those between it and its target."""
-    edges = [0] * (len(codes) + 1)
+    """Mark the steps that a jump back can lead to once more."""
+    jumps: list[tuple[int, int]] = []
     for code in codes:
-        jumps = [code.target] if code.kind is Kind.GOTO else []
+        if code.kind is Kind.GOTO:
+            jumps.append((code.target, code.group_end))
         if code.fail_target is not None:
-            jumps.append(number_of.get(code.fail_target, NOWHERE))
-        for target in jumps:
-            if NOWHERE < target < code.group_end:
-                edges[target] += 1
-                edges[code.group_end] -= 1
-    if any(edges):
-        around = 0
-        for code, edge in zip(codes, edges, strict=False):
-            around += edge
-            code.recurs = around > 0
-            code.is_plain, code.leaves = code.is_plain and not around, code.leaves and not around
+            jumps.append((number_of.get(code.fail_target, NOWHERE), code.group_end))
+    for code, recurs in zip(codes, circled(jumps, len(codes)), strict=False):
+        code.recurs = recurs
+        code.is_plain, code.leaves = code.is_plain and not recurs, code.leaves and not recurs
 
 
-def _compile_step(number: int, step: Step, names: _Names) -> StepCode:
+def circled(jumps: Sequence[tuple[int, int]], count: int) -> Sequence[bool]:
+    """Of so many steps, which a jump back can lead to once more: those between it and its target.
+
+    `jumps` are targets, each with the end of the group that is left; nothing is given where none leads back.
+    """
+    edges = [0] * (count + 1)
+    for target, end in jumps:
+        if NOWHERE < target < end:
+            edges[target] += 1
+            edges[end] -= 1
+    return [around > 0 for around in accumulate(edges[:-1])] if any(edges) else ()
+
+
+def compile_step(number: int, step: Step, names: Names) -> StepCode:
+    """A step of a plan, ready to run; it is yet to be told where its group ends, and whether it recurs."""
     slot_of = names.slot_of
     code = StepCode(number, step)
     code.identity = names.number_of[step.id]
@@ -304,7 +313,7 @@ def _compile_step(number: int, step: Step, names: _Names) -> StepCode:
     return code
 
 
-def _compile_action(code: StepCode, step: Step, names: _Names) -> None:
+def _compile_action(code: StepCode, step: Step, names: Names) -> None:
     match step.action:
         case Call() as call:
             _compile_call(code, call, names)
@@ -319,7 +328,7 @@ def _compile_action(code: StepCode, step: Step, names: _Names) -> None:
             code.target = names.number_of.get(target, NOWHERE)
 
 
-def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
+def _compile_call(code: StepCode, call: Call, names: Names) -> None:
     code.tool = call.tool
     fact = fact_of(call, names.facts)
     code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
@@ -342,7 +351,7 @@ def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
 
 
-def _compile_loop(code: StepCode, call: Call, loop: Loop, names: _Names) -> LoopCode:
+def _compile_loop(code: StepCode, call: Call, loop: Loop, names: Names) -> LoopCode:
     """The tools of an operation: those that its step names, as far as it may name them, or else the usual."""
     if code.kind is Kind.MODEL:
         return LoopCode({})
@@ -356,7 +365,7 @@ def _compile_loop(code: StepCode, call: Call, loop: Loop, names: _Names) -> Loop
     return LoopCode({name: _code_of_tool(code.id, name, fact, names) for name, fact in known.items()})
 
 
-def _code_of_tool(step: str, name: str, fact: ToolFacts, names: _Names) -> StepCode:
+def _code_of_tool(step: str, name: str, fact: ToolFacts, names: Names) -> StepCode:
     """A tool that the operation of a step may call."""
     tool = StepCode(next(names.inner), Step(step, Call(name)))
     tool.tool, tool.effect = name, fact.effect
@@ -386,7 +395,7 @@ def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
     return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
 
 
-def _compile_failure(code: StepCode, step: Step, names: _Names) -> None:
+def _compile_failure(code: StepCode, step: Step, names: Names) -> None:
     if step.on_fail is None:
         return
     if step.on_fail.retry is not None:

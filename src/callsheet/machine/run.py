@@ -50,7 +50,7 @@ class Run:
     way are among the `attempts`, those of operations that go turn by turn `inner`, waits between two
     attempts `asleep`, new plans `compiling`, what people are asked with `asking`. `planning` is what was
     asked of a planner when a graph had failed, which has been asked `plans_asked` times. `is_free` says that
-    neither a policy nor a person has to be asked about any call. `left` is how many
+    no person has to be asked about any call by the rules of the run. `left` is how many
     steps and items may be done before a pause, `unfilled` the FOREACH that a pause has broken off. `ahead`
     has what leaves before its turn, None where nothing can. `monitor` is what a policy sees of the run, None
     in a run without one. `course` notes what values decide, or is told of it. `edits` are the variables that
@@ -128,7 +128,7 @@ class Run:
         if self.course is not None:
             self.course.lead(program)
         self.gated = self.asking.gated(program)
-        self.is_free = self.monitor is None and not self.gated
+        self.is_free = not self.gated
         if self.monitor is not None:
             self.monitor.load(program)
         self.scope = Variables(program)
@@ -181,7 +181,6 @@ class Run:
         self.inner = other.inner
         if other.monitor is not None:
             self.monitor, self.ahead = other.monitor, None
-            self.is_free = False
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)
 

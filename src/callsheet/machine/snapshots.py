@@ -211,7 +211,7 @@ def _uncounted(counted: list[int]) -> list[int]:
 
 def _fingerprint(program: Program) -> str:
     """What the numbers in the data depend on: the ids of the steps and the names of the variables."""
-    texts = [*[code.id for code in program.steps], "", *program.names]
+    texts = [*[step.id for step in program.plan.steps], "", *program.names]
     return sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

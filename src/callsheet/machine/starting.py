@@ -34,7 +34,7 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
     `place` is that in the group under way. Nearly all steps go this way: a frame and an attempt are made
     only of those that something else happens to than that they succeed.
     """
-    budget, slots = run.budget, run.slots
+    budget, slots, monitor = run.budget, run.slots, run.monitor
     if budget.ahead <= 0 or not run.is_free:
         return False
     if code.reads:
@@ -44,11 +44,16 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
                 return False
     try:
         test = code.condition
-        if test is not None and not test(slots):
+        if test is not None and (monitor is not None or not test(slots)):
             return False
         args = code.arguments(slots)
     except Unresolved:
         return False
+    admitted = None
+    if monitor is not None:
+        admitted = monitor.passing.admitted(code)
+        if admitted is None:
+            return False
     visits, identity, tool = run.visits, code.identity, code.tool
     visits[identity] = visit = visits[identity] + 1
     key = code.first_key if visit == 1 and not run.generation else run.prefix(code) + FIRST
@@ -58,7 +63,11 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
     if run.observer is not None:
         run.tell(NoteKind.STARTED, code.id)
     run.attempts[key] = (code, args, place, None)
-    out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
+    if monitor is None or admitted is None:
+        out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
+    else:
+        monitor.underway.calls[key] = admitted
+        out.append(_call((key, code.id, tool, args, code.wants_data, "", admitted.sent)))
     return True
 
 
@@ -121,12 +130,19 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
         if condition is not None and not condition(slots):
             continue
         if are_plain and budget.ahead > 0:
-            key, tool, args = f"{frame.prefix}{index}.1", code.tool, code.arguments(slots)
+            key, tool, args, sent = f"{frame.prefix}{index}.1", code.tool, code.arguments(slots), None
+            if monitor is not None:
+                admitted = monitor.passing.admitted(code)
+                if admitted is None:
+                    _perform(run, frame, index, out)
+                    continue
+                monitor.underway.calls[key] = admitted
+                sent = admitted.sent
             budget.ahead -= 1
             budget.calls[tool] += 1
             frame.open += 1
             run.attempts[key] = (code, args, index, frame)
-            out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
+            out.append(_call((key, code.id, tool, args, code.wants_data, "", sent)))
         else:
             _perform(run, frame, index, out)
     slots[loop_slot] = before

@@ -16,7 +16,7 @@ from callsheet.policy.calls import CallView, Judgement, bare
 from callsheet.policy.composing import makes_links
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
-from callsheet.policy.rules import RULES, Check, Notes, Prepare, Setting
+from callsheet.policy.rules import RULES, Check, Notes, OfLabels, Prepare, Setting
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import flowing, of_name
 from callsheet.policy.urls import authority_of
@@ -30,6 +30,10 @@ class _Prepared(NamedTuple):
     checks: tuple[Check, ...]
     source: Label | None
     """What the world adds to every result, None where it depends on the arguments."""
+    of_labels: bool
+    """Whether what public arguments say makes no difference to a call that is made once."""
+    of_labels_again: bool
+    """The same of a call that may be made more than once."""
 
 
 class Judge:
@@ -85,16 +89,33 @@ class Judge:
         """What is known of a tool, however it is spelled."""
         return self.prepared(tool).traits
 
+    def is_of_labels(self, tool: str, *, again: bool) -> bool:
+        """Whether what the arguments of a tool say makes no difference, as long as everybody may read them.
+
+        What is said of a call then holds of every other with arguments of the same names and labels, behind
+        the same way, if what it gives is public and the policy names neither of their steps. `again` asks it
+        of calls that may be made more than once.
+
+        >>> Judge(Policy()).is_of_labels("FETCH_PAGE", again=False)
+        False
+        """
+        prepared = self.prepared(tool)
+        return prepared.of_labels_again if again else prepared.of_labels
+
     def prepared(self, tool: str) -> _Prepared:
         """The rules for a tool."""
         found = self._prepared.get(tool)
         if found is None:
             name = fold(tool)
             traits = self.setting.traits(name)
-            checks = [prepare(self.setting, name, traits) for prepare in self._rules]
-            found = _Prepared(
-                name, traits, tuple(c for c in checks if c is not None), self._fixed_source(name, traits)
-            )
+            rules = [prepare(self.setting, name, traits) for prepare in self._rules]
+            held = [rule for rule in rules if rule is not None]
+            checks = tuple([rule.check if isinstance(rule, OfLabels) else rule for rule in held])
+            source = self._fixed_source(name, traits)
+            plain = source is not None and self.policy.planner.is_public
+            of_labels = plain and all(isinstance(rule, OfLabels) for rule in held)
+            again = of_labels and all(isinstance(rule, OfLabels) and rule.again for rule in held)
+            found = _Prepared(name, traits, checks, source, of_labels, again)
             self._prepared[tool] = found
         return found
 

@@ -27,6 +27,8 @@ async def to_its_end(beside: Beside, look: Callable[[], _T]) -> _T:
 
     So what it works with can be closed then.
     """
+    if beside is at_once:
+        return look()
     task = asyncio.ensure_future(beside(look))
     try:
         return await asyncio.shield(task)

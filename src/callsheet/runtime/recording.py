@@ -57,6 +57,7 @@ _SECRET_PLAN = "the new plan has a secret written in it; it can name the variabl
 _PAUSE = 0.5
 _LONG_ANSWER = 1_000
 """Characters of an answer from which on the end of a run names the event that holds it, where one does."""
+_STRUCTURED = ("{", "[")
 _UNSEEN = 0.05
 """Seconds after which other processes see at the latest what a run has committed, if its loop is free."""
 
@@ -239,12 +240,15 @@ class JournalRecorder:
         self._writer.set_status(RunStatus(result.status))
 
     def _answered_by(self, result: Result) -> int | None:
-        """The number of the event whose result is the answer, where that is long; it is not written again."""
+        """The number of the event whose value the answer is, or is the text of, where it is long."""
         answer = result.response
         if self._folded is None or result.error is not None or len(answer) < _LONG_ANSWER:
             return None
-        place = self._folded.book.values.place_of(answer)
-        return place if isinstance(place, int) else None
+        values = self._folded.book.values
+        place = values.place_of(answer)
+        if isinstance(place, int):
+            return place
+        return values.holder_of(answer) if answer.startswith(_STRUCTURED) else None
 
     def commit(self, is_idle: bool = True) -> Awaitable[None] | None:
         """Make it durable: at once (None), or when what is given has been awaited.

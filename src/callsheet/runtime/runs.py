@@ -335,7 +335,7 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
                 ports = await stack.enter_async_context(ports_for(folded.start, plan))
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
-            kept = _Kept(journal, writer, plan, people)
+            kept = _Kept(journal, writer, plan, people, beside)
             with _gateway(journal, run_id, folded, ports) as gateway:
                 return await _drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
@@ -390,6 +390,11 @@ class _Kept(NamedTuple):
     writer: RunWriter
     plan: Plan
     people: People
+    beside: Beside = at_once
+
+    async def stands(self) -> Folded:
+        """How the run stands by its journal now, worked out beside the loop."""
+        return await to_its_end(self.beside, lambda: stand(self.journal, self.writer, self.plan))
 
 
 def _people(
@@ -419,7 +424,7 @@ async def _drive(
     hearing: Hearing,
     on_driver: Callable[[LocalDriver], None] | None,
 ) -> RunOutcome:
-    journal, writer, plan, people = kept
+    journal, writer, _, people, _ = kept
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
         folded.machine, gateway, recorder, hearing.after_batch, seconds=folded.seconds, people=people
@@ -434,7 +439,7 @@ async def _drive(
         seconds = driver.seconds
         recorder.seconds = lambda: seconds  # no circle of references stays behind
     if result is None:
-        return _stands(writer, stand(journal, writer, plan), hearing)
+        return _stands(writer, await kept.stands(), hearing)
     result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
@@ -442,7 +447,7 @@ async def _drive(
         await unsettled
     if result.status is Status.DONE:
         return RunOutcome(writer.run_id, result, usage=result.usage)
-    left = doubtful_calls(stand(journal, writer, plan))
+    left = doubtful_calls(await kept.stands())
     return RunOutcome(writer.run_id, result, left, usage=result.usage)
 
 

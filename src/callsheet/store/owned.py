@@ -1,12 +1,13 @@
-"""Whether a process owns a run now, asked without becoming its owner.
+"""Whether a process owns a run now, asked without becoming its owner; and where its owners count themselves.
 
-In: a journal's place and a run's id. Out: yes or no, true for the moment of asking.
+In: a journal's place and a run's id. Out: yes or no, true for the moment of asking; a path.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+from pathlib import Path
 
 from callsheet.store.ids import check_run_id
 from callsheet.store.place import Place
@@ -29,3 +30,11 @@ def is_owned(place: Place, run_id: str) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+def attempts_of(place: Place, run_id: str) -> Path:
+    """The file in which servers count that they carry the run on by themselves; it goes with the run.
+
+    Raises JournalError (JRN001) for what is no id.
+    """
+    return place.run_locks / f"{check_run_id(run_id)}.attempts"

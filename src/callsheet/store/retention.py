@@ -20,7 +20,7 @@ from callsheet.store.blobs import DROPPED
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Parts
 from callsheet.store.lock import RunLock
-from callsheet.store.owned import is_owned
+from callsheet.store.owned import attempts_of, is_owned
 from callsheet.store.reader import RunInfo
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
@@ -112,6 +112,8 @@ def _remove(parts: Parts, run: RunInfo) -> bool:
 
     try:
         parts.ledger.maintain(work)
+        with suppress(OSError):
+            attempts_of(parts.place, run.run_id).unlink()
     finally:
         lock.close()
     return True

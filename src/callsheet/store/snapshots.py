@@ -116,6 +116,11 @@ class Values:
         given = self._inputs.get(id(value))
         return None if given is None else given[0]
 
+    def holder_of(self, text: str) -> int | None:
+        """The number of the event that says a value and nothing else, with this as the value's JSON text."""
+        said = sha256(b'{"value":%b}' % text.encode("utf-8", "surrogatepass")).digest()
+        return next((known.seq for known in self._known.values() if known.body == said), None)
+
     def digest(self, seqs: Iterable[int]) -> str:
         """The digest of the bodies of events that are known, in their order."""
         by_seq = {known.seq: known for known in self._known.values()}

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from callsheet.ir import Plan
 from callsheet.machine import Program
 from callsheet.machine.machine import Observer
+from callsheet.machine.on_demand import program_on_demand
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.opened import Opener
@@ -59,10 +60,13 @@ def stand_from(
     observer: Observer | None = None,
     opener: Opener | None = None,
     program: Program | None = None,
+    *,
+    in_part: bool = False,
 ) -> Folded:
     """The run as these events leave it, the first of which is a snapshot; raises Unfit.
 
-    `program` is that of the plan, where it has been made before.
+    `program` is that of the plan, where it has been made before; else one is made, of the steps that are come
+    to `in_part`, for who looks but does not go on.
     """
     read = read_plainly if opener is None else opener.stored
     events = events if opener is None else opener.events(events)
@@ -74,6 +78,8 @@ def stand_from(
         start = start_from(kind, read(kind, data, 1))
     except (KeyError, TypeError, ValueError) as error:
         raise Unfit(f"the start of the run cannot be read: {error!r}") from error
+    if in_part and program is None:
+        program = program_on_demand(plan, start.facts)
     folded = restored(
         plan,
         start,

@@ -46,7 +46,7 @@ def standing_of(
     if snapshot is not None:
         upto = _Upto(journal.events(run_id, snapshot - 1), seq)
         try:
-            folded = stand_from(journal, run_id, plan, iter(upto), program=program)
+            folded = stand_from(journal, run_id, plan, iter(upto), program=program, in_part=True)
         except Unfit:
             pass  # all of its events tell the same
         else:

@@ -18,6 +18,8 @@ from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
 from callsheet.apps.cli.reading import text_of
 from callsheet.apps.hosting import ForkOrder, Host, Order, RerunOrder, Resumption, Standing
+from callsheet.apps.hosting.attempts import Attempts
+from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.hosting.orders import Ears, tightened
 from callsheet.apps.hosting.revising import NeedsConsent
 from callsheet.apps.session import Setup
@@ -27,6 +29,7 @@ from callsheet.machine import Decision, Limits
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.forking import Edits
 from callsheet.store import Journal, RunStatus
+from callsheet.store.place import place_of
 
 
 def order(*steps, **more):
@@ -280,6 +283,17 @@ async def test_a_call_that_nobody_approves_in_time_is_denied_without_anybody_ask
         await stands(host, "r", "done")
         assert "nobody approved" in (await host.outcome("r")).result.response
         assert notes() == []
+
+
+async def test_what_counts_the_servers_that_a_run_has_killed_goes_with_the_run(folder):
+    async with open_host(folder) as host:
+        started = await host.start(order("S1: @ADD (a=1)", run_id="fatal"))
+        await host.wait(started.run_id)
+        place = place_of(host.journal.path)
+        Attempts(place).begin("fatal")
+        assert [path.name for path in place.run_locks.glob("fatal.*")] == ["fatal.attempts"]
+        delete_run(host.journal, host.info("fatal"))
+        assert not list(place.run_locks.glob("fatal.*"))
 
 
 async def test_who_resumes_a_run_that_is_carried_is_told_so(folder):

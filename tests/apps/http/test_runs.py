@@ -281,6 +281,27 @@ def test_a_run_that_ends_its_servers_is_left_as_it_is_until_somebody_resumes_it(
     assert not list(folder.rglob("*.attempts"))
 
 
+def test_a_plan_is_read_checked_compiled_and_written_down_beside_the_event_loop(folder):
+    reading = {"read_plan_text", "plan_from_json", "_plan_text"}
+    heavy = {"check_plan", "prove", "compile_plan", "create_run", "stand", *reading}
+    seen = dict[str, set[int]]()
+
+    def hook(frame, event, _):
+        if event == "call" and (name := frame.f_code.co_name) in {"make_app", *heavy}:
+            seen.setdefault(name, set()).add(threading.get_ident())
+
+    threading.setprofile(hook)
+    try:
+        with running(folder) as api:
+            run_id = api.start("S1: @ADD (a=1) > $x", "S2: @RESPOND ($x)", policy="open")
+            api.until(run_id, "waiting")  # for a person who approves of a tool that the policy does not know
+    finally:
+        threading.setprofile(None)
+    loop = seen.pop("make_app")
+    assert seen.keys() == heavy
+    assert not [name for name, threads in seen.items() if threads & loop]
+
+
 def test_a_fork_is_carried_on_by_the_face_that_made_it(folder):
     plan = plan_text("S1: @ADD (a=1) > $x").require()
     note = {"setup": setup_of(folder).to_note()}

@@ -20,7 +20,9 @@ from callsheet.store.snapshots import Policy
 from callsheet.trace import compared as comparing
 from callsheet.trace.aligned import Pair, RunDiff, diff_runs
 from callsheet.trace.compared import compare_runs
+from callsheet.trace.lineage import windows
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
+from callsheet.trace.lineage.reach import reached_by
 from callsheet.trace.lineage.record import lineage_of
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_told, value_at
 from callsheet.trace.lineage.windows import lineages_in
@@ -35,6 +37,8 @@ def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "_FIRST_PART", 1)
     monkeypatch.setattr(comparing, "_GROWTH", 2)
     monkeypatch.setattr(comparing, "_WORTH", 1)
+    monkeypatch.setattr(windows, "_FIRST_STAGE", 1)
+    monkeypatch.setattr(windows, "_GROWTH", 1)
 
 
 def run_of(journal: Journal, plan: Plan, world: int, other: int = 0, share: int = 0) -> RunInfo:
@@ -140,6 +144,49 @@ def test_what_became_of_a_variable_in_the_last_part_is_what_became_of_it_in_the_
             graph = forward(part, start)
             if is_told(part, graph, start, is_forward=True):
                 assert said(part, graph) == again
+
+
+@given(plan_texts(), SEEDS, st.sampled_from([0, 1, None]))
+@settings(max_examples=20, deadline=None, suppress_health_check=_QUIET)
+def test_what_became_of_a_variable_is_told_before_the_run_ends_only_where_it_is_all(
+    journal: Journal, text: str, world: int, depth: int | None
+) -> None:
+    info = run_of(journal, plan_of(text), world)
+    full = whole(journal, info)
+    for name in full.current:
+        slice_of = forward(full, start := Node(full.write_named(name), ()), None, depth)
+        again = said(full, slice_of), calls(full, slice_of)
+        *stages, last = early_slices(journal, info, name, depth)
+        assert last == again
+        assert all(told in (None, again) for told in stages), start
+
+
+def test_what_no_later_step_reads_is_told_early(journal: Journal) -> None:
+    text = "\n".join(f"S{n}: @LOOK (x=$v{n - 1}) > $v{n}" for n in range(1, 21))
+    info = run_of(journal, plan_of(text), 1)
+    full = whole(journal, info)
+    start = Node(full.write_named("v3"), ())
+    assert said(full, forward(full, start, None, 2)) in [
+        told[0] for told in early_slices(journal, info, "v3", 2)[:-1] if told is not None
+    ]
+
+
+def early_slices(journal: Journal, info: RunInfo, name: str, depth: int | None) -> list[Any]:
+    """What is told in each stage: None where it may not be all."""
+    found: list[Any] = []
+    for part in lineages_in(journal, info, name, is_forward=True, ends_early=True):
+        start = Node(part.write_named(name), ())
+        graph = {} if start.write == NONE else forward(part, start, None, depth)
+        is_all = start.write != NONE and is_told(part, graph, start, is_forward=True)
+        found.append((said(part, graph), calls(part, graph)) if is_all else None)
+    return found
+
+
+def calls(lineage: Lineage, graph: Graph) -> Any:
+    return [
+        (c.key, c.tool, c.effect, c.role, c.argument, lineage.left.get(c.key), lineage.outcomes.get(c.key))
+        for c in reached_by(lineage, graph)
+    ]
 
 
 def words(pairs: list[tuple[Pair, Lineage, Lineage]]) -> Any:

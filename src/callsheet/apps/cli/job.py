@@ -141,9 +141,9 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
                 job.journal,
                 job.run_id,
                 job.engine,
-                detaches=job.detaches,
                 waits=job.waits,
                 secrets=job.named,
+                observer=None if job.detaches else watch.observer,
             )
         elif job.journal is None:
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)

@@ -208,8 +208,10 @@ async def _resume(job: Resumption) -> RunOutcome:
     if job.engine is not None:
         from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
 
+        observer = job.veil.observing(job.progress.note)
+        job.progress.begin()
         return await resume_there(
-            job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits
+            job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
         )
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415

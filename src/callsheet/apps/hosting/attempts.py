@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.store.ids import check_run_id
+from callsheet.store.owned import attempts_of
 from callsheet.store.place import Place
 
 MOST = 3
@@ -24,7 +24,7 @@ class Attempts:
     """The attempts to carry runs of one journal on, by servers that found them left."""
 
     def __init__(self, place: Place) -> None:
-        self._folder = place.run_locks
+        self._place = place
         self._open: set[str] = set()
 
     def count(self, run_id: str) -> int:
@@ -37,7 +37,7 @@ class Attempts:
         """Note an attempt; where it cannot be noted it is not counted."""
         self._open.add(run_id)
         with suppress(OSError):
-            self._folder.mkdir(exist_ok=True)
+            self._place.run_locks.mkdir(exist_ok=True)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             fd = os.open(self._path(run_id), flags, 0o600)
             try:
@@ -62,7 +62,7 @@ class Attempts:
             self.close(run_id)
 
     def _path(self, run_id: str) -> Path:
-        return self._folder / f"{check_run_id(run_id)}.attempts"
+        return attempts_of(self._place, run_id)
 
 
 def given_up(run_id: str, count: int) -> CallsheetError:

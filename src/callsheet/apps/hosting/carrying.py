@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from callsheet.api.reach import absent_tools, pins_of, refused_tools
+from callsheet.apps.hosting.frost import Hold
 from callsheet.apps.hosting.orders import Resumption
 from callsheet.apps.hosting.preparing import House
 from callsheet.apps.models import Asked, asked_by, carried_on, with_fetched
@@ -28,6 +30,8 @@ from callsheet.runtime.runs import Watch, check_pins, resume_run
 from callsheet.store import Journal
 from callsheet.store.records import Start
 
+_T = TypeVar("_T")
+
 
 async def carry_on(
     journal: Journal,
@@ -36,8 +40,12 @@ async def carry_on(
     veil: Veil,
     watch: Watch,
     house: House,
+    hold: Hold,
 ) -> RunOutcome:
-    """Take a run up where its journal ends, and carry it as far as it goes; raises as `resume_run` does."""
+    """Take a run up where its journal ends, and carry it as far as it goes; raises as `resume_run` does.
+
+    `hold` is told when what the run needs is made, and when it is there.
+    """
     tools, say, beside = house.tools, house.say, house.beside
 
     @asynccontextmanager
@@ -55,8 +63,13 @@ async def carry_on(
             veil.know(toolbox.known)
             await beside(lambda: _check(start, plan, toolbox, asked, terms))
             compiler = asked.compiler(registry, setup.settings.on_in_doubt)
+            hold.built(len(plan.steps))
             yield toolbox.ports(asked.model, compiler, asked.turns(registry))
 
+    async def held(look: Callable[[], _T], /) -> _T:
+        return await hold.beside(beside, look)
+
+    hold.begin()
     observer = terms.ears.observer
     watch = replace(
         watch,
@@ -72,7 +85,7 @@ async def carry_on(
         watch=watch,
         present=terms.ears.present,
         limits=terms.limits,
-        beside=beside,
+        beside=held,
     )
 
 

@@ -20,6 +20,7 @@ from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.attempts import MOST, PARDON, Attempts, given_up
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.carrying import carry_on
+from callsheet.apps.hosting.frost import Frost, Hold
 from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
 from callsheet.apps.hosting.preparing import House, prepare
 from callsheet.apps.hosting.revising import consented, revised
@@ -97,6 +98,7 @@ class Host:
         self._waking = Waking(self.asks, self._go_on)
         self._attempts = Attempts(place_of(journal.path))
         self._pardon: asyncio.TimerHandle | None = None
+        self._frost = Frost()
         self._beginning = 0
         """How many runs are being written into the journal now."""
         self._is_closing = False
@@ -142,12 +144,20 @@ class Host:
         run_id = id_of_run(order.run_id)
         if self.journal.parts.reader.has_run(run_id):
             raise run_exists(run_id)
-        prepared = await prepare(order, self.house)
-        self.veil.know(prepared.launch.known + prepared.known)
-        with self._reserved():
-            launch, known = prepared.launch, prepared.known
-            await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
-            self._carry(run_id, Resumption(ears=order.ears))
+        steps = len(order.text.require().steps)
+        hold = Hold(self._frost, steps)
+        hold.begin()
+        try:
+            prepared = await prepare(order, self.house)
+            self.veil.know(prepared.launch.known + prepared.known)
+            with self._reserved():
+                launch, known = prepared.launch, prepared.known
+                await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
+                hold.built(steps)
+                self._carry(run_id, Resumption(ears=order.ears), hold)
+        except BaseException:
+            hold.release()
+            raise
         return Started(run_id, prepared.diagnostics)
 
     async def rerun(self, run_id: str, order: RerunOrder) -> Started:
@@ -347,9 +357,13 @@ class Host:
         finally:
             self._beginning -= 1
 
-    def _carry(self, run_id: str, terms: Resumption, *, is_revived: bool = False) -> None:
+    def _carry(
+        self, run_id: str, terms: Resumption, hold: Hold | None = None, *, is_revived: bool = False
+    ) -> None:
         """Queue a run that is in the journal; where the host has been closed meanwhile it stays there."""
+        hold = hold or Hold(self._frost)
         if self._is_closing:
+            hold.release()
             return
         self._waking.leave(run_id)
         self._problems.pop(run_id, None)
@@ -359,11 +373,12 @@ class Host:
         async def work(watch: Watch) -> RunOutcome:
             if is_revived:
                 self._attempts.begin(run_id)
-            return await carry_on(self.journal, run_id, terms, self.veil, watch, self.house)
+            return await carry_on(self.journal, run_id, terms, self.veil, watch, self.house, hold)
 
         carried = Carried(run_id, self._places, work)
         self._carried[run_id] = carried
         carried.task.add_done_callback(lambda _: self._has_stopped(carried))
+        carried.task.add_done_callback(lambda _: hold.release())
 
     def _has_stopped(self, carried: Carried) -> None:
         """Let go of a run that goes on no more, and see to what follows."""

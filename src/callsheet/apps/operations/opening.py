@@ -33,11 +33,12 @@ def sliced(
     `bounds` are the most places, and the most steps from the first one. Raises JournalError as `node_named`.
     """
     name = variable.removeprefix("$").split(".")[0]
-    for lineage in lineages_in(journal, info, name, is_forward=is_forward):
+    ends_early = is_forward and bounds != (None, None)
+    for lineage in lineages_in(journal, info, name, is_forward=is_forward, ends_early=ends_early):
         try:
             start = node_named(lineage, variable)
         except JournalError:
-            if lineage.begins == 1:
+            if lineage.begins == 1 and lineage.uses is None:
                 raise
             continue
         graph = (forward if is_forward else backward)(lineage, start, *bounds)

@@ -95,8 +95,9 @@ class Document:
 
     def _read_statement(self, char: str) -> None:
         reader, text, pos = self.reader, self.text, self.reader.pos
-        if USUAL_HEAD.match(text, pos) is not None:
-            self._read_step()
+        head = USUAL_HEAD.match(text, pos)
+        if head is not None:
+            self._read_step(head)
             return
         marker = MARKER.match(text, pos) if char in "Pp*`" else None
         if marker is not None:
@@ -357,7 +358,7 @@ class Document:
         fix = Fix("begin a new line", (Edit(Span(start, pos), "\n"),))
         self.reader.diagnostics[-1] = replace(hint, fix=fix)
 
-    def _read_step(self) -> None:
+    def _read_step(self, head: re.Match[str] | None = None) -> None:
         reader = self.reader
         start = reader.pos
         said = len(reader.diagnostics)
@@ -365,7 +366,7 @@ class Document:
             self._begin(start)
         self.same_line = True
         try:
-            step = read_step(reader, self.comments, self.group)
+            step = read_step(reader, self.comments, self.group, head)
         except Stop:
             recover(reader, start, said)
             self.lost.append(Span(start, reader.pos))

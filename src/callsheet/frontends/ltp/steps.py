@@ -37,12 +37,14 @@ _ARROW = re.compile(r"(?:-+|=+|~+)>|→|⇒|>>+")
 _WORD = re.compile(r"[^\W\d][\w-]*")
 
 
-def read_step(reader: Reader, comments: list[str], group: int | None) -> Step:
-    """The step at the position; its id is empty where none is written."""
+def read_step(reader: Reader, comments: list[str], group: int | None, head: re.Match[str] | None) -> Step:
+    """The step at the position; its id is empty where none is written.
+
+    `head` is what `USUAL_HEAD` finds there.
+    """
     start = reader.pos
     reader.depth = 0
     reader.comments = comments
-    head = USUAL_HEAD.match(reader.text, start)
     if head is not None and head[2] not in RESERVED:
         step_id, foreach, condition = head[1], None, None
         reader.pos = head.end()

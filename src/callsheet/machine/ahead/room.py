@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from callsheet.ir import OnInDoubt
@@ -35,7 +35,7 @@ class Room:
 
     __slots__ = ("_all", "_codes", "_loops", "_models", "bytes", "spent")
 
-    def __init__(self, codes: tuple[StepCode, ...]) -> None:
+    def __init__(self, codes: Sequence[StepCode]) -> None:
         self._codes = codes
         self._loops = [code.number for code in codes if code.source is not None]
         self._all = _sums(codes, _CALLS)
@@ -126,7 +126,7 @@ def _most_calls(code: StepCode) -> int:
     return (1 + code.retries) * (1 + MOST_REDELIVERIES * again)
 
 
-def _sums(codes: tuple[StepCode, ...], kinds: frozenset[Kind]) -> list[int]:
+def _sums(codes: Sequence[StepCode], kinds: frozenset[Kind]) -> list[int]:
     """For each step the calls that those before it may come to, loops left out."""
     each = (_most_calls(code) if code.kind in kinds and code.source is None else 0 for code in codes)
     return list(accumulate(each, initial=0))

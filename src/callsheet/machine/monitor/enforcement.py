@@ -18,20 +18,23 @@ Judging: TypeAlias = "Callable[[CallView], Judgement]"
 class Enforcement:
     """The policy of a run, and its rules.
 
-    `inputs` are the labels of variables that the run begins with, by name; of others it is `given`.
+    `inputs` are the labels of variables that the run begins with, by name; of others it is `given`. `rules`
+    are what `judge` goes by, where that is known: then no call is judged again that looks to them as another.
     """
 
     policy: Policy
     judge: Judging
     inputs: Mapping[str, Label] = field(default_factory=dict[str, Label])
     given: Label = LITERAL
+    rules: Judge | None = None
 
     @classmethod
     def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
         """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
-        return cls(policy, Judge(policy).judge, inputs or {}, policy.inputs)
+        rules = Judge(policy)
+        return cls(policy, rules.judge, inputs or {}, policy.inputs, rules)
 
-    def judge_of_new_plans(self) -> Judging:
-        """The rules for plans that the run makes itself: their steps are not those that the policy names."""
+    def of_new_plans(self) -> Enforcement:
+        """What holds for plans that the run makes itself: their steps are not those that the policy names."""
         own = self.policy.without_steps()
-        return self.judge if own is self.policy else Judge(own).judge
+        return self if own is self.policy else Enforcement.under(own, self.inputs)

@@ -20,12 +20,12 @@ from callsheet.policy.calls import Argument, CallView, Judgement, bare
 class Judging:
     """Calls judged by one set of rules, over variables that come from somewhere."""
 
-    __slots__ = ("_extended", "_standing", "judge")
+    __slots__ = ("_standing", "extended", "judge")
 
     def __init__(self, judge: Callable[[CallView], Judgement], standing: Standing) -> None:
         self.judge = judge
         self._standing = standing
-        self._extended = Extended()
+        self.extended = Extended()
 
     def admitted(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
         """Judge a call; `is_asked` says that a person is asked before it anyway. Raises RefusedByPolicy."""
@@ -44,7 +44,7 @@ class Judging:
         result = judgement.result
         if way is not LITERAL:
             result = result.join(way)
-        made_by = self._extended.by(origins, call.step)
+        made_by = self.extended.by(origins, call.step)
         if not (is_asked or judgement.approvals):
             return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))

@@ -20,14 +20,16 @@ from callsheet.machine.monitor.admitted import Admitted, Origins
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.judging import Judging
+from callsheet.machine.monitor.narrowing import narrowed
 from callsheet.machine.monitor.origins import merged
+from callsheet.machine.monitor.passing import Passing
 from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
 from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.monitor.standing import PLAIN, Standing
 from callsheet.machine.monitor.underway import Underway
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
-from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
+from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
@@ -51,6 +53,7 @@ class Monitor:
         "enforcement",
         "is_anew",
         "literal",
+        "passing",
         "program",
         "standing",
         "underway",
@@ -77,6 +80,7 @@ class Monitor:
         """Note what the policy says of calls, or let it say what is told."""
         self._course = course
         self._judging.judge = course.judging(self._judging.judge)
+        self._pass_by(None)
 
     def resume_plan(self, base: Label, noted: dict[int, Label], *, is_anew: bool) -> None:
         """Be amid the program that was loaded: the first of the run, or one that the run has asked for."""
@@ -90,13 +94,16 @@ class Monitor:
         self._exact = program.graph is not None
         self._slot_of = program.slot_of.__getitem__
         self._reads: list[Reads | None] = [None] * len(program.steps)
-        rules = self.enforcement
-        judge = rules.judge_of_new_plans() if self.is_anew else rules.judge
-        judge = judge if self._course is None else self._course.judging(judge)
-        self._judging = Judging(judge, self.standing)
+        rules = self.enforcement.of_new_plans() if self.is_anew else self.enforcement
+        course = self._course
+        self._judging = Judging(rules.judge if course is None else course.judging(rules.judge), self.standing)
         self.deciding = Deciding(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
         )
+        self._pass_by(None if course is not None else rules.rules)
+
+    def _pass_by(self, rules: Judge | None) -> None:
+        self.passing = Passing(rules, self.deciding, self.standing, self._judging.extended, self._slot_of)
 
     def change(self, policy: Policy) -> None:
         """Another policy holds from now on."""
@@ -227,6 +234,11 @@ class Monitor:
         """
         code = attempt.code
         number = code.number
+        if not is_asked:
+            passed = self.passing.admitted(code)
+            if passed is not None:
+                self.underway.calls[attempt.key] = passed
+                return passed
         reads = self._reads[number] or self._reads_of(code)
         labels = self.standing.labels
         arguments = tuple([make(slots, labels) for make in reads.arguments])
@@ -240,6 +252,8 @@ class Monitor:
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
         self.underway.calls[attempt.key] = admitted
+        if not is_asked:
+            self.passing.note(code, admitted)
         if code.loop is not None and isinstance(attempt, Talk):
             self.underway.talks[attempt.key] = admitted.sent, admitted.origins
             self.narrow(attempt)
@@ -247,16 +261,9 @@ class Monitor:
 
     def narrow(self, talk: Talk) -> None:
         """Leave an operation in turns no more than the policy gives its kind."""
-        rule, allowed = self.enforcement.policy.agent, talk.allowed
-        if rule is None or talk.code.kind is not Kind.AGENT:
-            return
-        given = {fold(name) for name in rule.tools}
-        talk.allowed = allowed._replace(
-            tools=tuple(name for name in allowed.tools if fold(name) in given),
-            turns=min(allowed.turns, rule.max_turns),
-            calls=rule.max_calls if allowed.calls is None else min(allowed.calls, rule.max_calls),
-            arguments=rule.arguments,
-        )
+        rule = self.enforcement.policy.agent
+        if rule is not None and talk.code.kind is Kind.AGENT:
+            talk.allowed = narrowed(talk.allowed, rule)
 
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
         """Judge a call that an agent asks for: all that its model has seen may be in it.
@@ -331,11 +338,16 @@ class Monitor:
             label, origins = label.join(seen), merged(before, origins)
         self.underway.add_result(attempt.frame.prefix, label, origins)
         code = attempt.code
-        leads = self._exact or code.fail_target is not None or code.fail_message is not None
-        if leads and self.deciding.counts_all(code):
-            self._note(code, label)
-        elif leads and not self._exact:
-            self._note(code, self._by_emptiness(self._reads_of(code).slots, code))
+        if self._exact or code.fail_target is not None or code.fail_message is not None:
+            self._led(code, label)
+
+    def kept(self, code: StepCode, key: str) -> None:
+        """The only call of a step has its outcome, and the step is done: `came` and `stored` in one."""
+        label, _, origins, _, _ = self.underway.calls.pop(key)
+        if self._exact or code.fail_target is not None or code.fail_message is not None:
+            self._led(code, label)
+        if code.out_slot != NOWHERE:
+            self._set(code, label, origins)
 
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: what its error says may tell of all that the call took along."""
@@ -355,17 +367,29 @@ class Monitor:
     def stored(self, frame: Frame) -> None:
         """A step is done: its value stands in its variable, where it has one."""
         code = frame.code
-        underway, standing = self.underway, self.standing
+        underway = self.underway
         underway.loops.pop(frame.prefix, None)
         label, origins = underway.results.pop(frame.prefix, PLAIN)
-        if code.out_slot == NOWHERE:
-            return
-        way = self.deciding.about(code.number)
-        label = label.join(way)
+        if code.out_slot != NOWHERE:
+            self._set(code, label, origins)
+
+    def _led(self, code: StepCode, label: Label) -> None:
+        """That a call succeeded, or failed, led the plan on; `label` is that of what it gave."""
+        if self.deciding.counts_all(code):
+            self._note(code, label)
+        elif not self._exact:
+            self._note(code, self._by_emptiness(self._reads_of(code).slots, code))
+
+    def _set(self, code: StepCode, label: Label, origins: Origins) -> None:
+        """What a step has given stands in its variable."""
+        slot, deciding, standing = code.out_slot, self.deciding, self.standing
+        way = deciding.about(code.number) if deciding.noted else deciding.base
+        if way is not label:
+            label = label.join(way)
         standing.last = label, origins
         if way is not LITERAL or standing.presence:
             self._note_presence(code, way)
-        standing.labels[code.out_slot], standing.origins[code.out_slot] = standing.last
+        standing.labels[slot], standing.origins[slot] = label, origins
 
     def _is_declassified(self, code: StepCode) -> bool:
         return not self.is_anew and code.id in self.enforcement.policy.declassify

@@ -21,12 +21,14 @@ def merged(left: Origins, right: Origins) -> Origins:
 
 
 class Extended:
-    """Steps with one more at their end: for the same as the last time, the same tuple."""
+    """Steps with one more at their end: for the same as the last time, as in a loop, the same tuple."""
 
-    __slots__ = ("_last",)
+    __slots__ = ("_made", "_origins", "_step")
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[Origins, Origins]] = {}
+        self._step = ""
+        self._origins: Origins = NONE
+        self._made: Origins = NONE
 
     def by(self, origins: Origins, step: str) -> Origins:
         """The steps, and then this one.
@@ -34,9 +36,8 @@ class Extended:
         >>> Extended().by(("S1", "S2"), "S1")
         ('S2', 'S1')
         """
-        last = self._last.get(step)
-        if last is not None and last[0] == origins:
-            return last[1]
-        made = (*[other for other in origins if other != step], step)[-MOST:]
-        self._last[step] = origins, made
+        if origins is self._origins and step is self._step:
+            return self._made
+        kept = tuple([other for other in origins if other != step]) if step in origins else origins
+        self._step, self._origins, self._made = step, origins, (made := (*kept[1 - MOST :], step))
         return made

@@ -5,10 +5,10 @@ from __future__ import annotations
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.model import When
-from callsheet.policy.rules.base import Check, Notes, Setting
+from callsheet.policy.rules.base import Notes, OfLabels, Setting
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """Asks for a yes; CONSEQUENTIAL where untrusted data decides whether the call is made, yes or no."""
     if traits is None and setting.policy.refuse_unknown_tools:
         return None
@@ -33,4 +33,4 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 else f"the policy asks for a yes to @{tool}"
             )
 
-    return check
+    return OfLabels(check)

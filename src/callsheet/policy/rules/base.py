@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.audiences import Audiences
@@ -75,7 +75,20 @@ class Setting:
 
 
 Check: TypeAlias = Callable[[CallView, Notes], None]
-Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | None"]
+
+
+class OfLabels(NamedTuple):
+    """A check to which it makes no difference what the arguments say, as long as everybody may read them.
+
+    It looks at their names and labels alone, at the label of the way, and at what the policy says of the
+    step. `again` says that this holds as well of a call that may be made more than once.
+    """
+
+    check: Check
+    again: bool = True
+
+
+Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | OfLabels | None"]
 
 
 def of_name(call: CallView, name: str) -> Argument | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.model import When
-from callsheet.policy.rules.base import Check, Notes, Setting, controlling
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, controlling
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """CONTROL for each control argument that untrusted data has a part in, unless somebody has said yes.
 
     An agent chooses paths itself, and code for the sandbox: for that its tools are given to it.
@@ -36,4 +36,4 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 else "write it in the plan, or let somebody approve the step",
             )
 
-    return check
+    return OfLabels(check)

@@ -10,8 +10,8 @@ from callsheet.policy.builtins import ANSWERS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
 from callsheet.policy.rules.base import (
-    Check,
     Notes,
+    OfLabels,
     Setting,
     flowing,
     is_nameless,
@@ -38,7 +38,7 @@ _OUT_OF_LINKS = (
 )
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """FLOW for arguments that reach somebody who may not read them, IMPLICIT for what made the plan call."""
     if traits is None:
         traits = Traits(reach=Reach.WORLD)
@@ -62,7 +62,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 )
                 return
 
-    return check
+    return OfLabels(check)
 
 
 def receivers(setting: Setting, traits: Traits, call: CallView) -> Iterator[tuple[str, frozenset[str]]]:

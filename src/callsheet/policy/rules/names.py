@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from callsheet.policy.builtins import CONTROL_WORDS, Traits, is_shell
 from callsheet.policy.calls import CallView, Rule
-from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, of_name
+from callsheet.policy.rules.base import Check, Notes, OfLabels, Setting, is_nameless, of_name
 
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | OfLabels | None:
     """UNKNOWN_TOOL and DENIED_TOOL; code whose language may be a shell's is also judged as a shell's."""
     if tool in CONTROL_WORDS:
         return None
@@ -61,7 +61,7 @@ def may_be_shell(call: CallView) -> bool:
     return any(is_nameless(argument) for argument in call.arguments)
 
 
-def _agent_check(setting: Setting, tool: str) -> Check | None:
+def _agent_check(setting: Setting, tool: str) -> OfLabels | None:
     if tool in setting.agent_tools:
         return None
 
@@ -73,7 +73,7 @@ def _agent_check(setting: Setting, tool: str) -> Check | None:
                 help="call it in a step of the plan",
             )
 
-    return only_for_plans
+    return OfLabels(only_for_plans)
 
 
 class _Refusal(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import CallView, Rule
-from callsheet.policy.rules.base import Check, Notes, Setting, of_name
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, of_name
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """RETRY for more attempts than the policy allows, or for any of a call that may not be made twice."""
     most = setting.policy.max_retries
     repeatable = traits is not None and traits.repeatable
@@ -30,7 +30,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 help="give it an idempotency key, or take the retry away",
             )
 
-    return check
+    return OfLabels(check, again=repeatable)  # of others the key counts, whether it is empty
 
 
 def has_key(call: CallView, traits: Traits | None) -> bool:

@@ -19,6 +19,7 @@ from callsheet.machine.keys import parse_key
 from callsheet.machine.program import StepCode
 from callsheet.store.events import decode_many_intents
 from callsheet.trace.lineage.reads import Reads, reads_of
+from callsheet.trace.lineage.uses import LastUses
 
 NONE = -1
 """No write, or no visit."""
@@ -127,6 +128,8 @@ class Lineage:
     """How many visits had begun before that event."""
     earlier: set[int] = field(default_factory=set[int])
     """Those of them that ended later: of these it has the number alone."""
+    uses: LastUses | None = None
+    """Of one that ends before the run does: where the plan uses its variables last."""
     seq: int = 0
     ended: int = 0
     """The event that ends the run; 0 where there is none."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 
-from callsheet.ir import JSON, Order, Plan
+from callsheet.ir import JSON, Call, Order, Plan
 from callsheet.ir.collecting import collector_rests
 from callsheet.machine import Command, Event, Failed, Finish, Machine, Started, Status, Succeeded
 from callsheet.machine.frames import Group
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.on_demand import program_on_demand
 from callsheet.machine.program import NOWHERE, Program
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.sealing.sealer import SEALED
@@ -52,26 +53,39 @@ def lineage_of(
         return recorder.done(upto)
 
 
-def recorder_of(plan: Plan, entries: Iterator[Entry], program: Program | None = None) -> Recorder:
-    """A recorder that has taken the first entry, the start of a run; raises as `lineage_of` does."""
+def recorder_of(
+    plan: Plan, entries: Iterator[Entry], program: Program | None = None, *, in_part: bool = False
+) -> Recorder:
+    """A recorder that has taken the first entry, the start of a run; raises as `lineage_of` does.
+
+    Where the run is gone through `in_part` alone, so is its program made.
+    """
     first = next(entries, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", way_out="it was never started")
-    recorder = attending(plan, first, program=program)
+    recorder = attending(plan, first, program=program, in_part=in_part)
     recorder.begin(first)
     return recorder
 
 
 def attending(
-    plan: Plan, first: Entry, hears: Callable[[Note], None] | None = None, program: Program | None = None
+    plan: Plan,
+    first: Entry,
+    hears: Callable[[Note], None] | None = None,
+    program: Program | None = None,
+    *,
+    in_part: bool = False,
 ) -> Recorder:
     """A recorder beside the machine of a run, which its first entry tells of; `begin` starts both.
 
-    `hears` is told of each note of the machine when it has been noted. Raises as `lineage_of` does.
+    `hears` is told of each note of the machine when it has been noted. `in_part` is as with `recorder_of`.
+    Raises as `lineage_of` does.
     """
     recorder = Recorder(hears)
     try:
         start = start_from(first.type, first.body)
+        if in_part and program is None:
+            program = program_on_demand(plan, start.facts)
         machine = begin(plan, start, recorder.note, program).machine
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
@@ -133,10 +147,11 @@ class Recorder:
         self.lineage = lineage = Lineage(
             machine, [program], [planned], begins=seq, before=sum(machine.visits)
         )
-        written = {
-            code.out_slot for code, visits in zip(program.steps, machine.visits, strict=True) if visits
+        names = {
+            step.output.var
+            for step, visits in zip(program.plan.steps, machine.visits, strict=True)
+            if visits and step.output is not None and isinstance(step.action, Call)
         }
-        names = {program.names[slot] for slot in written if slot != NOWHERE}
         made = dict.fromkeys(machine.program.names, Made.PLAN)
         made.update(dict.fromkeys(start.inputs, Made.INPUT))
         made.update(dict.fromkeys(names, Made.EARLIER))

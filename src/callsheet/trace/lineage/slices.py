@@ -16,6 +16,7 @@ from callsheet.ir import JSON, Call, ListExpr, Ref
 from callsheet.machine.values import items_of, parse_json, walk
 from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role, Use, element, is_list
+from callsheet.trace.lineage.uses import NEVER, LastUses
 
 WHOLE: Path = ()
 
@@ -74,7 +75,9 @@ def _closure(start: Node, ways: _Ways, most: int | None, depth: int | None) -> G
 
 
 def is_told(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> bool:
-    """Whether a slice is the same as of the whole run, where the lineage is of its last part alone."""
+    """Whether a slice is the same as of the whole run, where the lineage is of a part of it."""
+    if lineage.uses is not None and not (is_forward and _is_settled(lineage, graph, start, lineage.uses)):
+        return False
     if lineage.begins == 1:
         return True
     if is_forward:  # who has read what was there before is not known
@@ -83,6 +86,27 @@ def is_told(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) ->
     met.update(flow.node.write for flows in graph.values() for flow in flows)
     met.discard(NONE)
     return all(lineage.knows(write) for write in met)
+
+
+def _is_settled(lineage: Lineage, graph: Graph, start: Node, uses: LastUses) -> bool:
+    """Whether nothing more will be made of the places of a forward slice, nor its start be set again.
+
+    The lineage ends where no group is under way, in a run that is neither edited, reopened nor planned anew.
+    """
+    here = lineage.machine.pc
+    if uses.made.get(lineage.writes[start.write].name, NEVER) >= here:
+        return False
+    return all(_is_past(lineage, write, here, uses) for write in {node.write for node in graph})
+
+
+def _is_past(lineage: Lineage, write: int, here: int, uses: LastUses) -> bool:
+    """Whether all steps that read a write are done."""
+    name = lineage.writes[write].name
+    if uses.read.get(name, NEVER) < here:
+        return True
+    is_replaced = lineage.current.get(name, NONE) != write
+    readers = lineage.readers.get(write, ())
+    return is_replaced and all(lineage.visits[number].number < here for number in readers)
 
 
 def item_at(lineage: Lineage, visit: Visit, path: Path) -> tuple[int | None, Path]:

@@ -1,39 +1,49 @@
 """The lineage of a part of a long run, from a snapshot on: most questions are about what is near.
 
 In: a journal and a run. Out: lineages, the shortest part first, that of the whole run last; or a
-recorder that stands at a snapshot. Of what was before, a lineage of a part has the values, and says so.
+recorder that stands at a snapshot. Of what was before, a lineage of a part has the values, and says so; one
+that ends early has what tells whether that matters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from callsheet.ir import Order, Plan, Step
 from callsheet.ir.collecting import collector_rests
 from callsheet.machine import Program
-from callsheet.store.events import EventType, decode_body
+from callsheet.machine.on_demand import program_on_demand
+from callsheet.store.events import Entry, EventType, decode_body
 from callsheet.store.journal import Journal
 from callsheet.store.reader import RunInfo
+from callsheet.store.records import PlanOf
 from callsheet.store.replay import restored, start_from
 from callsheet.store.snapshots import Unfit
 from callsheet.trace.lineage.lineage import NONE, Lineage
-from callsheet.trace.lineage.record import Recorder, lineage_of
+from callsheet.trace.lineage.record import Recorder, lineage_of, recorder_of
+from callsheet.trace.lineage.uses import LastUses, last_uses
 
 _ITEMS = 3
 """The place of a frame's items in the state of a machine; null without a FOREACH."""
 _FURTHER = 8_000
 """So many events before the end of a part begins the second one that is looked at."""
 _MOST_WRITERS = 500
+_FIRST_STAGE = 1_000
+"""After so many entries a lineage that may end early does so for the first time."""
+_GROWTH = 4
+"""Each further stage is so many times as long."""
+_NOT_IN_ORDER = (EventType.PLAN, EventType.EDIT, EventType.REOPEN)
 
 
 def lineages_in(
-    journal: Journal, info: RunInfo, name: str = "", *, is_forward: bool = False
+    journal: Journal, info: RunInfo, name: str = "", *, is_forward: bool = False, ends_early: bool = False
 ) -> Iterator[Lineage]:
     """The lineages of a run, of short parts first where there are such; raises JournalError without a run.
 
     The parts end where the run does or, where a variable is named, with what has set it last. Of one that is
-    asked about forward they begin before that: there are none where no step sets it.
+    asked about forward they begin before that: there are none where no step sets it. With `ends_early` each
+    of these is told in stages, as one lineage that goes on when the next is asked for.
     """
     plan = journal.plan(info.plan_hash)[0]
     writers = _writers(plan, name)
@@ -42,6 +52,11 @@ def lineages_in(
     if is_forward:
         bounds = () if name and not writers else (last,)
         last = None
+    uses = last_uses(plan) if ends_early and not journal.has_any(info.run_id, *_NOT_IN_ORDER) else None
+
+    def plan_of(name: str) -> Plan:
+        return journal.plan(name)[0]
+
     program: Program | None = None
     with collector_rests(True):
         begun = None
@@ -57,20 +72,47 @@ def lineages_in(
             if recorder.seq == begun:
                 continue
             begun = recorder.seq
-            lineage = _from(journal, info.run_id, recorder, last)
+            entries = journal.entries(info.run_id, recorder.seq - 1)
+            if uses is not None:
+                yield from _in_stages(recorder, entries, plan_of, uses, bound or 1)
+                continue
+            lineage = _from(recorder, entries, plan_of, last)
             if last is None or _is_last(lineage, name, last):
                 yield lineage
-    entries = journal.entries(info.run_id)
-    yield lineage_of(plan, entries, lambda name: journal.plan(name)[0], program=program)
+        entries = journal.entries(info.run_id)
+        if uses is not None:
+            recorder = recorder_of(plan, entries, program, in_part=True)
+            yield from _in_stages(recorder, entries, plan_of, uses)
+            return
+    yield lineage_of(plan, entries, plan_of, program=program)
 
 
-def _from(journal: Journal, run_id: str, recorder: Recorder, upto: int | None) -> Lineage:
+def _from(recorder: Recorder, entries: Iterable[Entry], plan_of: PlanOf, upto: int | None) -> Lineage:
     """What has happened since a recorder's event, or up to another one."""
-    for entry in journal.entries(run_id, recorder.seq - 1):
+    for entry in entries:
         if upto is not None and entry.seq > upto:
             break
-        recorder.take(entry, lambda name: journal.plan(name)[0])
+        recorder.take(entry, plan_of)
     return recorder.done(upto)
+
+
+def _in_stages(
+    recorder: Recorder, entries: Iterable[Entry], plan_of: PlanOf, uses: LastUses, since: int = 1
+) -> Iterator[Lineage]:
+    """What has happened since a recorder's event: to a little after another one, further, then all."""
+    machine, count, stop = recorder.machine, 0, _FIRST_STAGE
+    for entry in entries:
+        recorder.take(entry, plan_of)
+        count += entry.seq >= since
+        if count < stop or machine.group is not None or machine.result is not None:
+            continue
+        stop = _GROWTH * count
+        lineage = recorder.so_far()
+        lineage.uses = uses
+        yield lineage
+    lineage = recorder.done(None)
+    lineage.uses = None
+    yield lineage
 
 
 def _writers(plan: Plan, name: str) -> list[Step]:
@@ -110,6 +152,7 @@ def recorder_at(
         start, body = start_from(kind, decode_body(data)), decode_body(taken)
         if not _stands_alone(body):
             return None
+        program = program_on_demand(plan, start.facts) if program is None else program
         folded = restored(
             plan,
             start,

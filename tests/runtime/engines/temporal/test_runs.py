@@ -12,6 +12,7 @@ from tests.runtime.engines.temporal.conftest import World, read
 
 from callsheet.ir import Effect
 from callsheet.machine import Decision, Limits, Machine, Started, Status, ToolFacts, compile_plan
+from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
@@ -19,7 +20,7 @@ from callsheet.runtime.engines.temporal.history import told_by
 from callsheet.runtime.engines.temporal.orders import workflow_id
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.runs import Launch, Watch, start_run
 from callsheet.store.events import Event
 
 READ = Effect.READ
@@ -95,13 +96,15 @@ async def test_a_plan_comes_to_the_same_end_as_on_this_machine(world: World) -> 
             assert (kinds[0], kinds[-1]) == ("start", "end")
 
 
-async def test_the_journal_of_a_run_is_the_one_that_this_machine_would_write(world: World) -> None:
-    text = PLANS["a chain"]
-    async with world.worker(Tools().ports()):
-        there = (await world.run(text, INPUTS, FACTS)).run_id
+async def test_journal_and_notes_of_a_run_are_those_that_this_machine_would_write(world: World) -> None:
+    text, heard_there, heard_here = PLANS["a chain"], list[Note](), list[Note]()
+    async with world.worker(Tools().ports()), asyncio.timeout(60):
+        there = await world.start(text, INPUTS, FACTS)
+        await client.wait_for(world.reached, world.journal, there, observer=heard_there.append)
     start, *_ = world.journal.events(there)
-    launch = Launch(facts=FACTS, inputs=INPUTS)
-    here = (await start_run(read(text), Tools().ports(), launch, world.journal, "here")).run_id
+    launch, watch = Launch(facts=FACTS, inputs=INPUTS), Watch(heard_here.append)
+    here = (await start_run(read(text), Tools().ports(), launch, world.journal, "here", watch)).run_id
+    assert heard_there == heard_here
     assert [_told(e) for e in world.journal.events(there)] == [_told(e) for e in world.journal.events(here)]
     assert start.ts <= world.journal.find_run(there).updated
 

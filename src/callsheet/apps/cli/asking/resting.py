@@ -15,7 +15,8 @@ _R = TypeVar("_R")
 def collector_rests(command: Callable[_P, _R]) -> Callable[_P, _R]:
     """The command, during which nothing looks for circles of references.
 
-    What it leaves is not looked through when the process ends.
+    What it leaves is not looked through when the process ends, nor when the collector works again:
+    it counts as old then.
     """
 
     @functools.wraps(command)
@@ -28,6 +29,9 @@ def collector_rests(command: Callable[_P, _R]) -> Callable[_P, _R]:
             return command(*args, **kwargs)
         finally:
             if was_enabled:
+                if not gc.get_freeze_count():  # else somebody keeps objects out of collections on purpose
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.enable()
 
     return wrapped

@@ -22,6 +22,7 @@ from callsheet.store.writer import RunStatus
 if TYPE_CHECKING:
     from callsheet.ir import Plan
     from callsheet.machine import Limits
+    from callsheet.machine.machine import Observer
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.engines.temporal.reaching import Reached
@@ -87,13 +88,14 @@ async def run_there(
     run_id: str,
     settings: TemporalSettings,
     *,
-    detaches: bool,
     waits: bool,
     secrets: Mapping[str, str],
+    observer: Observer | None,
 ) -> RunOutcome | None:
     """Give a run to Temporal and wait for it; None where nobody waits.
 
-    `secrets` are variables of the workers' environment by the text that stands in their place.
+    `observer` hears of what happens; without one nobody waits. `secrets` are variables of the workers'
+    environment by the text that stands in their place.
     """
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - brings Temporal
     from callsheet.runtime.engines.temporal.orders import SECRETS, Order  # noqa: PLC0415 - as above
@@ -106,9 +108,10 @@ async def run_there(
     start = start._replace(launch={**start.launch, ENGINE: settings.to_note(), **named})
     order = Order(run_id, plan, launch.source, start, settings.queue, settings.heartbeat)
     await client.start(reached, journal, order)
-    if detaches:
+    if observer is None:
         return None
-    return await client.wait_for(reached, journal, run_id, waits=waits, on_idle=telling(reached, say))
+    idle = telling(reached, say)
+    return await client.wait_for(reached, journal, run_id, waits=waits, on_idle=idle, observer=observer)
 
 
 def detached(run_id: str, hint: str, *, as_json: bool) -> Exit:
@@ -257,12 +260,14 @@ async def resume_there(
     limits: Callable[[Limits], Limits],
     *,
     waits: bool,
+    observer: Observer,
 ) -> RunOutcome:
     """Wait for a run on Temporal, with these limits from now on; a graph that has failed goes on."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
+    idle = telling(reached, say)
     return await client.go_on(
-        reached, journal, run_id, verdict, waits=waits, on_idle=telling(reached, say), limits=limits
+        reached, journal, run_id, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
     )

@@ -19,6 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.canon import canonical_bytes
 from callsheet.machine import Decided, Limits
+from callsheet.machine.machine import Observer
 from callsheet.policy.canon import policy_to_json
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.cancelling import has_ended
@@ -28,6 +29,7 @@ from callsheet.runtime.engines.temporal.journaling import machine_of, note_happe
 from callsheet.runtime.engines.temporal.orders import MEMO, RESTING, RUNNING, WORKFLOW, Order, workflow_id
 from callsheet.runtime.engines.temporal.reaching import Reached
 from callsheet.runtime.engines.temporal.reopened import Again
+from callsheet.runtime.engines.temporal.watching import Watching
 from callsheet.runtime.guard import bounded
 from callsheet.runtime.inbox import fitting
 from callsheet.store import EventType, Journal
@@ -36,6 +38,8 @@ from callsheet.store.replay import start_from
 
 _PAUSE = 0.25
 _LONGEST_PAUSE = 2.0
+_LOOKS = 4.0
+"""How many times as long as a look into the history takes there is none."""
 _LONG = 15.0
 """Seconds after which a run that no worker has heard of is told of; one that was lost is given up before."""
 _ENDED = "ended"
@@ -86,14 +90,20 @@ async def bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> R
 
 async def _brought(reached: Reached, journal: Journal, run_id: str) -> Told:
     """Write what the server knows of a run into the journal, and give it."""
+    told, began = await _told(reached, run_id)
+    note_order(journal, told.order, at=began)
+    note_happenings(journal, told.order, told.happened)
+    return told
+
+
+async def _told(reached: Reached, run_id: str) -> tuple[Told, float]:
+    """What the server knows of a run, and the wall time at which its history begins."""
     try:
         history = await handle_of(reached, run_id).fetch_history()
     except RPCError as error:
         raise not_there(reached, run_id, error) from error
     told = await told_by(history, reached.client.data_converter, reached.claims)
-    note_order(journal, told.order, at=history.events[0].event_time.ToDatetime().timestamp())
-    note_happenings(journal, told.order, told.happened)
-    return told
+    return told, history.events[0].event_time.ToDatetime().timestamp()
 
 
 async def wait_for(
@@ -103,18 +113,29 @@ async def wait_for(
     *,
     waits: bool = False,
     on_idle: Callable[[], Awaitable[None]] | None = None,
+    observer: Observer | None = None,
 ) -> RunOutcome:
     """Wait until a run has ended, or only people carry it on, unless `waits`; gives how it stands.
 
-    `on_idle` is called when no worker has said anything of it for a while.
+    `on_idle` is called when no worker has said anything of it for a while. `observer` hears of what happens,
+    the less often the longer the history is.
     """
-    handle, pause = handle_of(reached, run_id), _PAUSE
+    handle, pause, look_at = handle_of(reached, run_id), _PAUSE, 0.0
+    watching = None if observer is None else Watching(observer)
     while True:
         standing, unheard = await _standing(handle)
         if standing == _ENDED or (standing == RESTING and not waits):
-            return await bring_up_to_date(reached, journal, run_id)
+            told = await _brought(reached, journal, run_id)
+            if watching is not None:
+                watching.tell(told)
+            return stands(journal, run_id)
         if unheard is not None and unheard > _LONG and on_idle is not None:
             await on_idle()
+        began = time.monotonic()
+        if watching is not None and unheard is None and began >= look_at:
+            watching.tell((await _told(reached, run_id))[0])
+            now = time.monotonic()
+            look_at = now + _LOOKS * (now - began)
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
 
@@ -174,12 +195,14 @@ async def go_on(
     waits: bool = False,
     on_idle: Callable[[], Awaitable[None]] | None = None,
     limits: Callable[[Limits], Limits] = lambda limits: limits,
+    observer: Observer | None = None,
 ) -> RunOutcome:
     """Wait for a run, with a verdict on all of its calls in doubt if there is one; gives how it stands then.
 
     A run that never reached the server is started; a graph that has failed goes on with what failed and
     what waited for that. Models that have given no answer are asked again. `limits` makes, of the limits
-    that the run has, those that hold from now on. Raises what `bring_up_to_date` raises.
+    that the run has, those that hold from now on; `observer` hears of what has happened and
+    happens. Raises what `bring_up_to_date` raises.
     """
     await _start_again(reached, journal, run_id)
     told = await _brought(reached, journal, run_id)
@@ -189,14 +212,14 @@ async def go_on(
         if not machine.may_reopen:
             return stand
         await _reopen(reached, told, bounds)
-        return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle)
+        return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle, observer=observer)
     if bounds != machine.limits:
         await _signal(reached, run_id, "bound", bounds.to_json())
     if verdict is not None and stand.in_doubt:
         await decide(reached, journal, run_id, [call.key for call in stand.in_doubt], verdict)
     if stand.unanswered:
         await _signal(reached, run_id, "resume")
-    return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle)
+    return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle, observer=observer)
 
 
 async def _reopen(reached: Reached, told: Told, limits: Limits) -> None:

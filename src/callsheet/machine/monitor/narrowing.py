@@ -1,0 +1,18 @@
+"""What a policy leaves of what an agent may do, by its plan."""
+
+from __future__ import annotations
+
+from callsheet.machine.agents.allowance import Allowance
+from callsheet.policy.builtins import fold
+from callsheet.policy.model import AgentRule
+
+
+def narrowed(allowed: Allowance, rule: AgentRule) -> Allowance:
+    """What both allow: the tools of both, and the fewer turns and calls."""
+    given = {fold(name) for name in rule.tools}
+    return allowed._replace(
+        tools=tuple(name for name in allowed.tools if fold(name) in given),
+        turns=min(allowed.turns, rule.max_turns),
+        calls=rule.max_calls if allowed.calls is None else min(allowed.calls, rule.max_calls),
+        arguments=rule.arguments,
+    )

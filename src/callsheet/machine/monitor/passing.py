@@ -1,0 +1,124 @@
+"""Calls that pass by their labels alone: what was said of one holds of the next of the same shape.
+
+In: a call that was judged in full. Out: the labels of other calls of its tool, with arguments of the same
+names and labels, behind the same way. Only where everybody may read all of them and no rule looks at what
+they say: every other call is judged anew, with its values.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from callsheet.ir import Literal, Ref, Template
+from callsheet.ir.expr import refs_of
+from callsheet.ir.labels import Label
+from callsheet.machine.closures import SlotOf
+from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted
+from callsheet.machine.monitor.deciding import Deciding
+from callsheet.machine.monitor.origins import Extended
+from callsheet.machine.monitor.standing import Standing
+from callsheet.machine.program import Kind, StepCode
+from callsheet.policy.calls import bare
+from callsheet.policy.judge import Judge
+
+_Shape: TypeAlias = "tuple[str | int, ...]"
+Known: TypeAlias = "dict[tuple[Label, ...], tuple[Label, Label]]"
+"""By the label of the way and those of what is read: the label of the result, and of what is taken along."""
+
+_MOST = 4_096
+"""So many shapes, and labels of each, are kept; a run has a handful."""
+_TOOL = Kind.TOOL
+
+
+class Sight(NamedTuple):
+    """What has to be looked at of a step: the slots that its call reads, and what is known of its shape."""
+
+    slots: tuple[int, ...]
+    known: Known
+
+
+class Passing:
+    """What is known of the calls of one program under one set of rules; without rules nothing ever is."""
+
+    __slots__ = ("_deciding", "_extended", "_looped", "_named", "_rules", "_shapes", "_slot_of", "_standing")
+
+    def __init__(
+        self, rules: Judge | None, deciding: Deciding, standing: Standing, extended: Extended, slot_of: SlotOf
+    ) -> None:
+        self._rules = rules
+        # of these steps the policy says something, which holds of no other
+        self._named = frozenset[str]() if rules is None else rules.policy.approved | rules.policy.declassify
+        self._deciding = deciding
+        self._standing = standing
+        self._extended = extended
+        self._slot_of = slot_of
+        self._shapes: dict[_Shape, Known] = {}
+        self._looped: dict[int, Sight | None] = {}
+
+    def admitted(self, code: StepCode) -> Admitted | None:
+        """What is known of the call that a step is about to make; None where it has to be judged in full."""
+        sight = self._sight(code)
+        if sight is None:
+            return None
+        slots, known = sight
+        deciding, standing = self._deciding, self._standing
+        way = deciding.about(code.number) if deciding.noted else deciding.base
+        if len(slots) == 1:
+            (slot,) = slots
+            told = known.get((way, standing.labels[slot]))
+            origins = standing.origins[slot]
+        else:
+            labels = standing.labels
+            told = known.get((way, *[labels[slot] for slot in slots]))
+            origins = standing.origins_at(slots)
+        if told is None:
+            return None
+        return bare(Admitted, (told[0], told[1], self._extended.by(origins, code.id), (), NOTHING_SHOWN))
+
+    def note(self, code: StepCode, admitted: Admitted) -> None:
+        """A call of a step was judged in full: so is what looks like it, if everybody may read all of it."""
+        if admitted.reasons or not admitted.result.is_public or not admitted.sent.is_public:
+            return
+        sight = self._sight(code)
+        if sight is None:
+            return
+        if len(sight.known) >= _MOST:
+            sight.known.clear()
+        labels = self._standing.labels
+        way = self._deciding.about(code.number)
+        sight.known[way, *[labels[slot] for slot in sight.slots]] = admitted.result, admitted.sent
+
+    def _sight(self, code: StepCode) -> Sight | None:
+        """What to look at of a step, None where its calls are all judged in full."""
+        rules = self._rules
+        if rules is None or code.kind is not _TOOL:
+            return None
+        if code.source is None and not code.recurs:
+            return self._seen(code, rules)
+        number = code.number
+        if number not in self._looped:
+            self._looped[number] = self._seen(code, rules)
+        return self._looped[number]
+
+    def _seen(self, code: StepCode, rules: Judge) -> Sight | None:
+        repeats = code.recurs and self._deciding.repeats(code)
+        if code.id in self._named or not rules.is_of_labels(code.tool, again=repeats or code.retries > 0):
+            return None
+        places: dict[int, int] = {}
+        slot_of, shape = self._slot_of, [code.tool, code.retries, int(repeats)]
+        for name, value in code.written:
+            shape.append(name)
+            if type(value) is Ref:  # nearly all are one of these three
+                shape.append(places.setdefault(slot_of(value.name), len(places)))
+            elif type(value) is Template:
+                for part in value.parts:
+                    if type(part) is Ref:
+                        shape.append(places.setdefault(slot_of(part.name), len(places)))
+            elif type(value) is not Literal:
+                shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
+        known = self._shapes.get(key := tuple(shape))
+        if known is None:
+            if len(self._shapes) >= _MOST:
+                self._shapes.clear()
+            known = self._shapes[key] = {}
+        return Sight(tuple(places), known)

@@ -1,0 +1,64 @@
+"""Which step of a plan reads each variable last, and which one sets it last.
+
+In: a plan. Out: numbers of steps by variable, where steps come in the order of the text and but once. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from callsheet.ir import Call, Goto, Literal, Order, Plan, Ref, Replan, Step, Value
+from callsheet.ir.expr import refs_of
+
+NEVER = -1
+"""The number of no step."""
+
+
+class LastUses(NamedTuple):
+    """The numbers of the last steps that read, and that set, each variable, by name."""
+
+    read: Mapping[str, int]
+    made: Mapping[str, int]
+
+
+def last_uses(plan: Plan) -> LastUses | None:
+    """Where variables are used last; None for a plan whose steps may come again, or out of their order."""
+    if plan.order is not Order.TEXT or any(map(_may_lead_back, plan.steps)):
+        return None
+    read: dict[str, int] = {}
+    made: dict[str, int] = {}
+    for number, step in enumerate(plan.steps):
+        for name in _read_by(step):
+            read[name] = number
+        if step.output is not None:
+            made[step.output.var] = number
+    return LastUses(read, made)
+
+
+def _may_lead_back(step: Step) -> bool:
+    on_fail = step.on_fail
+    return isinstance(step.action, Goto | Replan) or (on_fail is not None and isinstance(on_fail.then, Goto))
+
+
+def _read_by(step: Step) -> Iterator[str]:
+    action = step.action
+    if isinstance(action, Call):
+        yield from _in_values(action.positional)
+        yield from _in_values([value for _, value in action.named])
+    else:
+        yield from _in_values(step.values())
+    if step.foreach is not None:
+        yield from _in_values((step.foreach.source,))
+    if step.condition is not None:
+        yield from (ref.name for ref in refs_of(step.condition))
+    if step.on_fail is not None:
+        yield from _in_values(step.failure_values())
+
+
+def _in_values(values: Iterable[Value]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, Ref):
+            yield value.name
+        elif not isinstance(value, Literal):
+            yield from (ref.name for ref in refs_of(value))

@@ -1,0 +1,226 @@
+"""A call that is not judged again because another looked the same is judged as it would have been."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.machine.monitor.test_laws import keys_of, told
+from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts
+
+from callsheet.ir.labels import LITERAL, read_label
+from callsheet.machine import (
+    Answered,
+    Ask,
+    Command,
+    Event,
+    Finish,
+    Machine,
+    PlanCompiled,
+    Verdict,
+    compile_plan,
+)
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.snapshots import state_from_json, state_to_json
+from callsheet.policy.judge import Judge
+from callsheet.policy.model import Implicit, Policy, ReplanRule, ToolRule, When
+from callsheet.runtime.simulated import Simulation
+
+SEEDS = st.integers(0, 2**32 - 1)
+PUBLIC = st.sampled_from([LITERAL, read_label("U/pub")])
+LABELS = st.sampled_from(
+    [read_label(text) for text in ("T/pub", "U/pub", "T/pub", "U/pub", "U/priv", "T/secret")]
+)
+TOOLS = st.builds(
+    ToolRule,
+    egress=st.booleans(),
+    control=st.sampled_from([(), (), (), ("x",)]),
+    audience_arg=st.sampled_from([None, None, None, "y"]),
+    destructive=st.sampled_from([False, False, False, True]),
+    idempotent=st.sampled_from([True, True, False]),
+    key_arg=st.sampled_from(["idempotency_key", "y"]),
+    approval=st.sampled_from([When.NEVER, When.NEVER, When.IF_UNTRUSTED_OR_OUTSIDE]),
+    returns=PUBLIC | PUBLIC | LABELS,
+    no_echo=st.booleans(),
+)
+STEPS = st.just(frozenset[str]()) | st.frozensets(st.sampled_from(["S3", "S5"]), max_size=1)
+POLICIES = st.builds(
+    Policy,
+    tools=st.fixed_dictionaries(dict.fromkeys(FACTS, TOOLS)),
+    implicit=st.sampled_from(Implicit),
+    planner=st.sampled_from([LITERAL, LITERAL, LITERAL, read_label("U/pub")]),
+    inputs=PUBLIC,
+    approved=STEPS,
+    declassify=STEPS,
+    forbidden=st.sampled_from([(), (), (), ("[234]",)]),
+    max_retries=st.sampled_from([None, None, 1]),
+    replan=st.just(ReplanRule(context="any")),
+)
+ARGUMENTS = st.sampled_from(["$a", "$a", "$b", "$c", '"<$a|$b>"', "[1, $b]", '"x"', '""'])
+
+
+@st.composite
+def same_texts(draw: st.DrawFn) -> str:
+    """Plans with many steps of few shapes: most calls look as one before them did."""
+    tools = draw(st.lists(st.sampled_from(sorted(FACTS)), min_size=1, max_size=2))
+    shapes = draw(st.lists(st.tuples(st.sampled_from(tools), ARGUMENTS, ARGUMENTS), min_size=1, max_size=3))
+    steps: list[str] = []
+    for number in range(1, draw(st.integers(4, 12)) + 1):
+        tool, first, second = draw(st.sampled_from(shapes))
+        head = draw(st.sampled_from(["", "", "", "?IF ($b == 2) THEN ", "?FOREACH ($a IN [1, 2, 3]) THEN "]))
+        out = draw(st.sampled_from([" > $a", " > $b", " > $c", ""]))
+        tail = draw(
+            st.sampled_from(["", "", "", "", " ON_FAIL @RETRY(1)", " ON_FAIL GOTO S1", " ON_FAIL GOTO S12"])
+        )
+        steps.append(f"S{number}: {head}@{tool} ({first}, {second}){out}{tail}")
+    if len(steps) > 5 and draw(st.booleans()):
+        steps[2:5] = ["@PARALLEL {", *(step for step in steps[2:5]), "}"]
+    return "\n".join(["PLAN_START", *steps, "PLAN_END"])
+
+
+def machine_of(text: str, rules: Enforcement) -> Machine:
+    return Machine(compile_plan(plan_of(text), FACTS), LIMITS, enforcement=rules)
+
+
+def driven(machine: Machine, world: int, schedule: int) -> Simulation:
+    def respond(command: Command) -> tuple[float, Event]:
+        assert not isinstance(command, Finish)
+        if isinstance(command, Ask):
+            return duration(schedule, command.key), Answered(
+                command.key, command.asked.digest, Verdict.APPROVE
+            )
+        event = outcome(world, command)
+        if isinstance(event, PlanCompiled):
+            event = event._replace(context=LITERAL)
+        return duration(schedule, command.key), event
+
+    return Simulation(machine, respond)
+
+
+def each(policy: Policy) -> Enforcement:
+    """The rules of a policy, by which every call is judged in full."""
+    return Enforcement(policy, Judge(policy).judge, {}, policy.inputs)
+
+
+def goes_the_same_way(text: str, policy: Policy, world: int = 0, schedule: int = 0) -> Machine:
+    """The machine at the end of a run that goes as it does where each call is judged in full."""
+    quick, full = machine_of(text, Enforcement.under(policy)), machine_of(text, each(policy))
+    one, other = driven(quick, world, schedule), driven(full, world, schedule)
+    assert one.run(INPUTS) == other.run(INPUTS)
+    assert keys_of(one) == keys_of(other)
+    assert told(quick) == told(full)
+    return quick
+
+
+@given(plan_texts() | same_texts() | same_texts(), POLICIES, SEEDS, SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_a_run_goes_the_same_way_whether_each_call_is_judged_in_full_or_not(
+    text: str, policy: Policy, world: int, schedule: int
+) -> None:
+    goes_the_same_way(text, policy, world, schedule)
+
+
+def policy_of(**rule: Any) -> Policy:
+    """Tools that are plain but for what is said of them; strangers have written what the run is given."""
+    plain: dict[str, Any] = {
+        "egress": False,
+        "destructive": False,
+        "idempotent": True,
+        "no_echo": True,
+        "returns": LITERAL,
+    }
+    rules = {name: ToolRule(**{**plain, **rule}) for name in FACTS}
+    return Policy(tools=rules, inputs=read_label("U/pub"))
+
+
+GUARDED = """
+S1: @KEEP ("q", "x") > $d
+S2: @KEEP ($d, $d) > $c
+S3: ?IF ($b != 2) THEN @KEEP ($d, $d) > $c
+"""
+TWICE = 'S1: @KEEP ($b, "x") > $c\nS2: @KEEP ($b, "x") > $d'
+PRIVATE = read_label("U/priv")
+
+
+def test_what_decided_that_a_call_is_made_counts() -> None:
+    policy = replace(policy_of(egress=True), inputs=PRIVATE)
+    assert refused(goes_the_same_way(GUARDED, policy)) == "implicit-flow"
+
+
+def test_a_yes_to_one_step_is_none_to_another() -> None:
+    policy = policy_of(control=("x",))
+    assert (
+        refused(goes_the_same_way(TWICE, replace(policy, approved=frozenset({"S1"})))) == "control-argument"
+    )
+
+
+def test_what_one_step_makes_public_no_other_does() -> None:
+    policy = policy_of(returns=PRIVATE)
+    machine = goes_the_same_way(TWICE, replace(policy, declassify=frozenset({"S1"})))
+    assert machine.monitor is not None
+    assert str(machine.monitor.variables()["d"][0]) == "U/priv"
+
+
+def test_the_same_data_in_another_argument_is_another_call() -> None:
+    text = 'S1: @KEEP (y=$b, x="q")\nS2: @KEEP (x=$b, y="q")'
+    assert refused(goes_the_same_way(text, policy_of(control=("x",)))) == "control-argument"
+
+
+def test_of_a_call_that_is_tried_again_the_key_is_looked_at_each_time() -> None:
+    text = 'S1: ?FOREACH ($i IN ["k", ""]) THEN @KEEP ($b, $i) ON_FAIL @RETRY(1)'
+    assert refused(goes_the_same_way(text, policy_of(idempotent=False, key_arg="y"))) == "retry"
+
+
+def test_of_private_data_it_counts_what_the_plan_says_beside_it() -> None:
+    text = """
+        S1: @READ ("q", "x") > $d
+        S2: @KEEP ($d, "x") > $c
+        S3: @KEEP ($d, "https://evil.example/?q=") > $c
+    """
+    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))
+    assert machine.monitor is not None
+    assert str(machine.monitor.variables()["c"][0]) == "U/model+trusted"
+
+
+def test_that_a_call_succeeded_is_noted_where_its_failure_leads_elsewhere() -> None:
+    text = 'S1: @KEEP ("q", $b) > $d\nS2: @KEEP ("q", $b) > $d ON_FAIL GOTO S3\nS3: @KEEP ("q", "x") > $c'
+    machine = goes_the_same_way(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
+    assert machine.monitor is not None
+    assert machine.monitor.deciding.noted
+
+
+def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:
+    text = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @KEEP ($i, $b)"
+    policy = replace(policy_of(), forbidden=("3",))
+    assert refused(goes_the_same_way(text, policy)) == "forbidden-pattern"
+
+
+def refused(machine: Machine) -> str | None:
+    """The rule by which a run was refused."""
+    assert machine.result is not None
+    objection = machine.result.objection
+    return None if objection is None else objection.rule
+
+
+@given(plan_texts() | same_texts() | same_texts(), POLICIES, SEEDS, SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_restored_at_any_event_the_run_goes_on_as_if_nothing_had_been(
+    text: str, policy: Policy, world: int, schedule: int
+) -> None:
+    rules = Enforcement.under(policy)
+    run = driven(machine_of(text, rules), world, schedule)
+    run.run(INPUTS)
+    whole, restored, full = machine_of(text, rules), machine_of(text, rules), machine_of(text, each(policy))
+    for event in run.events:
+        assert restored.feed(event) == whole.feed(event) == full.feed(event)
+        assert told(restored) == told(whole)
+        state, other = whole.state(), full.state()
+        data = None if state is None else state_to_json(state)
+        assert data == (None if other is None else state_to_json(other))
+        if state is not None and data is not None:
+            read = state_from_json(state.program, json.loads(json.dumps(data)), enforcement=rules)
+            restored = Machine.at(read)
+            assert restored.open_commands() == whole.open_commands()

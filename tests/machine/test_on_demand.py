@@ -1,0 +1,63 @@
+"""A program whose steps are made ready when they are come to is the program that is compiled at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.plans import FACTS, plan_of, plan_texts
+
+from callsheet.ir import Goto, Step
+from callsheet.machine import Program, compile_plan, on_demand
+from callsheet.machine.on_demand import program_on_demand
+from callsheet.machine.program import StepCode
+
+_MADE = ("arguments", "condition", "inputs", "source", "fail_message", "loop")
+"""Functions, which are compared by what they give."""
+_COMPARED: list[str] = sorted(
+    {*dir(StepCode(0, Step("S1", Goto("S1"))))} - {*_MADE, "heeds_failure"} - {*dir(object)}
+)
+
+
+@pytest.fixture(autouse=True)
+def short_plans_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_demand, "_WORTH", 0)
+
+
+def told(program: Program, number: int) -> Any:
+    code = program.steps[number]
+    slots: list[Any] = [[f"value {n}", n] for n in range(len(program.names))]
+    gives = [make(slots) for make in (*code.inputs, *(code.fail_message or ()))]
+    source = None if code.source is None else code.source(slots)
+    holds = None if code.condition is None else code.condition(slots)
+    return [getattr(code, name) for name in _COMPARED], code.arguments(slots), gives, source, holds
+
+
+@given(plan_texts(), st.randoms())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_its_steps_are_the_same_in_whichever_order_they_are_come_to(text: str, chance: Any) -> None:
+    plan = plan_of(text)
+    whole, part = compile_plan(plan, FACTS), program_on_demand(plan, FACTS)
+    assert part.names == whole.names
+    assert (part.slot_of, part.number_of, part.graph) == (whole.slot_of, whole.number_of, None)
+    assert len(part.steps) == len(whole.steps)
+    numbers = list(range(-len(plan.steps), len(plan.steps)))
+    chance.shuffle(numbers)
+    for number in numbers:
+        assert told(part, number) == told(whole, number)
+    assert part.steps[0] is part.steps[-len(plan.steps)]
+    assert [code.number for code in part.steps[1:]] == list(range(1, len(plan.steps)))
+
+
+WAYS = """PLAN_START
+S1: ?FOREACH ($i IN [$z, {"k": "$y ${i}"}]) THEN @READ ($i, more=[$w, {"a": $v.0}]) > $r
+S2: ?IF ($q > "1" AND NOT_EMPTY($s)) THEN @AGENT_SOLVE ($t, tools=["read"]) > $u ON_FAIL TERMINATE ($e)
+S3: @RESPOND ($u, "$r and $m")
+PLAN_END"""
+
+
+def test_variables_have_the_slots_that_they_are_given_when_all_is_compiled() -> None:
+    plan = plan_of(WAYS)
+    assert program_on_demand(plan, FACTS).names == compile_plan(plan, FACTS).names
