@@ -107,6 +107,12 @@ async def test_an_answer_that_reached_its_bound_says_so() -> None:
         assert provider.asked[0].body["max_tokens"] == 8_192
 
 
+async def test_the_bound_of_the_settings_holds_for_every_answer() -> None:
+    with serving() as provider:
+        await model_at(provider, max_tokens=50).complete(ASK, max_tokens=2_000)
+        assert provider.asked[0].body["max_tokens"] == 50
+
+
 async def test_content_in_parts_is_one_text() -> None:
     parts = [
         {"type": "text", "text": "a"},

@@ -90,7 +90,7 @@ class DirectModel:
         """Ask once; raises ModelFailed."""
         if constraint is not None and constraint.syntax not in await asyncio.to_thread(lambda: self.accepts):
             raise ValueError(f"{self.name} takes no {constraint.syntax}")
-        most = max_tokens or self._settings.max_tokens
+        most = min(max_tokens or self._settings.max_tokens, self._settings.max_tokens)
         with self._failures(constrained=constraint is not None):
             async with bounded_client(bytes_for(most), self._settings.timeout) as client:
                 model = await asyncio.to_thread(self._opened, client)  # imports take their time

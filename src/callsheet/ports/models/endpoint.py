@@ -55,7 +55,7 @@ class EndpointModel:
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
     ) -> Completion:
         """Ask once; raises ModelFailed."""
-        most = max_tokens or self._settings.max_tokens
+        most = min(max_tokens or self._settings.max_tokens, self._settings.max_tokens)
         body = self._body(messages, constraint, most)
         began = time.monotonic()
         status, text, waits = await self._post(body, most)

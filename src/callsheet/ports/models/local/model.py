@@ -46,7 +46,7 @@ class LocalSettings:
 
     `threads` None takes what is free when the model is started; `context` is in tokens, None takes up
     to 8,192 of what the model was trained for; `timeout` and `start_timeout` are seconds for one answer
-    and for coming up; `max_tokens` bounds an answer for which nothing else is asked. With a `temperature`
+    and for coming up; `max_tokens` bounds every answer. With a `temperature`
     of 0 the likeliest word is always taken, else `seed` decides.
     """
 
@@ -88,7 +88,7 @@ class LocalModel:
             "messages": messages,
             "temperature": self.settings.temperature,
             "seed": self.settings.seed,
-            "max_tokens": self.settings.max_tokens if max_tokens is None else max_tokens,
+            "max_tokens": min(max_tokens or self.settings.max_tokens, self.settings.max_tokens),
             **_constrained(constraint),
         }
         async with self._turn():
