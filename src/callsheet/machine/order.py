@@ -213,8 +213,8 @@ def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
     led: list[Frame] = []
     for frame in group.frames:
         if isinstance(frame, tuple):
-            code, value = frame
-            keep(run, code, value)
+            code, value, key = frame
+            keep(run, code, value, key)
             continue
         store(run, frame)
         if frame.control is not None:
