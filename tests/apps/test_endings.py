@@ -279,8 +279,9 @@ def test_what_failed_stays_in_sight_and_who_waits_for_a_person_does_not_turn():
     display = LiveDisplay(plan, Console(file=out, width=40, height=12, force_terminal=False))
     display.begin({})
     for n in range(1, 50):
-        kind = NoteKind.FAILED if n in (3, 20) else NoteKind.FINISHED
-        display.show(Note(kind, f"S{n}", "a reason"), 0.5)
+        failed = n in (3, 20)
+        note = Note(NoteKind.FAILED, f"S{n}", "a reason") if failed else Note(NoteKind.FINISHED, f"S{n}")
+        display.show(note, 0.5)
     display.show(Note(NoteKind.ASKED, "S50", "go?"), None)
     display.end()
     lines = out.getvalue().splitlines()[-10:]
