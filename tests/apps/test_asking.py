@@ -149,7 +149,7 @@ def test_diff_tells_where_two_runs_part_and_what_follows(machine):
         ("S2", ["arguments", "result"], False),
         ("S3", ["arguments", "result"], True),
     ]
-    assert machine("runs", "diff", "r1", "r3", "--exit-code").exit_code == 1
+    assert machine("diff", "r1", "r3", "--exit-code").exit_code == 1
 
 
 def test_diff_pairs_what_has_another_id_by_tool_and_arguments(machine):

@@ -43,6 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "search": Entry(f"{_HERE}.search:search", "Find a text in what runs have handled.", _RUNS),
     "why": Entry(f"{_HERE}.asking.why:why", "Say what a value of a run was made of.", _RUNS),
     "at": Entry(f"{_HERE}.asking.at:at", "Show a run as it was after one of its events.", _RUNS),
+    "diff": Entry(f"{_HERE}.asking.diff:diff_of_runs", "Say where two runs first part, and why.", _RUNS),
     "blame": Entry(
         f"{_HERE}.asking.blame:blame", "Say where a run failed, and what likely led to it.", _RUNS
     ),
