@@ -5,7 +5,7 @@ Nodes are immutable and compare by meaning: spans do not count. Nothing here eva
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -170,6 +170,19 @@ def refs_of(node: Value | Condition) -> Iterator[Ref]:
     if isinstance(node, Template):
         return iter([part for part in node.parts if isinstance(part, Ref)])
     return _refs_inside(node)
+
+
+def names_in(values: Iterable[Value]) -> Iterator[str]:
+    """The names of the variables that values read, in the order of the text, each as often as it stands.
+
+    >>> list(names_in([Literal(1), Ref("a"), Template((Ref("b"), "!"))]))
+    ['a', 'b']
+    """
+    for value in values:
+        if isinstance(value, Ref):
+            yield value.name
+        elif not isinstance(value, Literal):
+            yield from (ref.name for ref in refs_of(value))
 
 
 def _refs_inside(node: Value | Condition) -> Iterator[Ref]:

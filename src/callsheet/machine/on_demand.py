@@ -6,13 +6,13 @@ third of the cost where few of its steps are come to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import overload
 
-from callsheet.ir import Call, Goto, Literal, Order, Plan, Ref, Step, Value
+from callsheet.ir import Call, Goto, Order, Plan, Step
 from callsheet.ir.collecting import collector_rests
-from callsheet.ir.expr import refs_of
+from callsheet.ir.expr import names_in, refs_of
 from callsheet.machine.program import (
     NOWHERE,
     Names,
@@ -104,7 +104,7 @@ def _variables_of(plan: Plan) -> Iterator[str]:
         yield name
     for step in plan.steps:
         if step.foreach is not None:
-            yield from _in_values((step.foreach.source,))
+            yield from names_in((step.foreach.source,))
             yield step.foreach.var
         if step.condition is not None:
             yield from (ref.name for ref in refs_of(step.condition))
@@ -113,17 +113,9 @@ def _variables_of(plan: Plan) -> Iterator[str]:
             if step.output is not None:
                 yield step.output.var
             if action.positional:
-                yield from _in_values(action.positional)
-            yield from _in_values([value for _, value in action.named])
+                yield from names_in(action.positional)
+            yield from names_in([value for _, value in action.named])
         else:
-            yield from _in_values(step.values())
+            yield from names_in(step.values())
         if step.on_fail is not None:
-            yield from _in_values(step.failure_values())
-
-
-def _in_values(values: Iterable[Value]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, Ref):
-            yield value.name
-        elif not isinstance(value, Literal):
-            yield from (ref.name for ref in refs_of(value))
+            yield from names_in(step.failure_values())

@@ -5,11 +5,11 @@ In: a plan. Out: numbers of steps by variable, where steps come in the order of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from callsheet.ir import Call, Goto, Literal, Order, Plan, Ref, Replan, Step, Value
-from callsheet.ir.expr import refs_of
+from callsheet.ir import Call, Goto, Order, Plan, Replan, Step
+from callsheet.ir.expr import names_in, refs_of
 
 NEVER = -1
 """The number of no step."""
@@ -44,21 +44,13 @@ def _may_lead_back(step: Step) -> bool:
 def _read_by(step: Step) -> Iterator[str]:
     action = step.action
     if isinstance(action, Call):
-        yield from _in_values(action.positional)
-        yield from _in_values([value for _, value in action.named])
+        yield from names_in(action.positional)
+        yield from names_in([value for _, value in action.named])
     else:
-        yield from _in_values(step.values())
+        yield from names_in(step.values())
     if step.foreach is not None:
-        yield from _in_values((step.foreach.source,))
+        yield from names_in((step.foreach.source,))
     if step.condition is not None:
         yield from (ref.name for ref in refs_of(step.condition))
     if step.on_fail is not None:
-        yield from _in_values(step.failure_values())
-
-
-def _in_values(values: Iterable[Value]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, Ref):
-            yield value.name
-        elif not isinstance(value, Literal):
-            yield from (ref.name for ref in refs_of(value))
+        yield from names_in(step.failure_values())
