@@ -1,12 +1,12 @@
 // What people do with a run where a server does it: buttons that say what came of it.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { html } from "./ui.js";
 
-// A way to do things, one at a time: [what went wrong, whether something is being done, do(something)].
-export function useDoing() {
+// A way to read things: [what went wrong, whether something is being read, read(something)].
+export function useReading() {
   const [wrong, setWrong] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const act = async (something) => {
+  const read = async (something) => {
     setBusy(true);
     setWrong("");
     try {
@@ -15,6 +15,20 @@ export function useDoing() {
       setWrong(error.message);
     }
     setBusy(false);
+  };
+  return [wrong, isBusy, read];
+}
+
+// A way to do things, one at a time: [what went wrong, whether something is being done, do(something)].
+// A second key or click can come before the page shows that the first is being carried out: it does nothing.
+export function useDoing() {
+  const [wrong, isBusy, read] = useReading();
+  const isDoing = useRef(false);
+  const act = async (something) => {
+    if (isDoing.current) return;
+    isDoing.current = true;
+    await read(something);
+    isDoing.current = false;
   };
   return [wrong, isBusy, act];
 }

@@ -46,7 +46,7 @@ export function Editor({ id }) {
   const run = () =>
     doing(async () => {
       const { run_id } = await ask("/v1/runs", { body: { plan: text, name: id || goalOf(text), inputs: given() } });
-      go(`run=${run_id}`);
+      await go(`run=${run_id}`);
     });
   const format = () =>
     doing(async () => {

@@ -1,7 +1,7 @@
 // The policy that all runs are under, and those that are shipped.
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
-import { Wrong, into, useDoing } from "../../viewer/doing.js";
+import { Wrong, into, useReading } from "../../viewer/doing.js";
 import { ask } from "./session.js";
 
 const WORDS = {
@@ -33,10 +33,10 @@ export function Policy() {
   const [told, setTold] = useState(null);
   const [name, setName] = useState("");
   const [shown, setShown] = useState(null);
-  const [wrong, , act] = useDoing();
-  useEffect(() => void act(async () => setTold(await ask("/v1/policy"))), []);
+  const [wrong, , read] = useReading();
+  useEffect(() => void read(async () => setTold(await ask("/v1/policy"))), []);
   useEffect(() => {
-    if (name) act(async () => setShown(await ask(`/v1/policy/${name}`)));
+    if (name) read(async () => setShown(await ask(`/v1/policy/${name}`)));
     else setShown(told && told.in_force);
   }, [name, told]);
   if (!told) return html`<main class="sheet"><p class="pad quiet">looking …</p><${Wrong} said=${wrong} /></main>`;

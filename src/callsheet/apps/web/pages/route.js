@@ -12,8 +12,12 @@ function read() {
 
 export const route = signal(read());
 
+// Leads to another page; gives when it is there, so that what led to it can stay busy until then.
 export function go(hash) {
+  const address = location.href;
   location.hash = hash;
+  if (location.href === address) return Promise.resolve();
+  return new Promise((resolve) => addEventListener("hashchange", resolve, { once: true }));
 }
 
 export function watch() {

@@ -46,7 +46,7 @@ function deeds(id, run, source) {
 async function branch(path, body) {
   try {
     const { run_id } = await ask(path, { body });
-    go(`run=${run_id}`);
+    await go(`run=${run_id}`);
     return null;
   } catch (error) {
     if (error instanceof Refused && error.problem.effects) return error.problem.effects;
