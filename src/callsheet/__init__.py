@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from callsheet.api.budget import SharedBudget
     from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions
     from callsheet.api.dryrun import DryRun
-    from callsheet.api.errors import PlanError, RunFailed, RunInterrupted
+    from callsheet.api.errors import PlanError, RunInterrupted
     from callsheet.api.events import (
         CallInDoubt,
         CastFailed,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from callsheet.api.planning import PlanRequest
     from callsheet.api.policies import load_policy
     from callsheet.api.proving import PolicyRefused, Proof
-    from callsheet.api.result import RunResult
+    from callsheet.api.result import RunFailed, RunResult
     from callsheet.api.runtime import Runtime
     from callsheet.api.steps import StepResult
     from callsheet.api.traveling import Played
@@ -79,7 +79,7 @@ _NAMES = {
     "callsheet.api.budget": ("SharedBudget",),
     "callsheet.api.compiling": ("CompileFailed", "CompileOptions", "Compiled"),
     "callsheet.api.dryrun": ("DryRun",),
-    "callsheet.api.errors": ("PlanError", "RunFailed", "RunInterrupted"),
+    "callsheet.api.errors": ("PlanError", "RunInterrupted"),
     "callsheet.api.events": (
         "CallInDoubt",
         "CastFailed",
@@ -115,7 +115,7 @@ _NAMES = {
     "callsheet.api.planning": ("PlanRequest",),
     "callsheet.api.policies": ("load_policy",),
     "callsheet.api.proving": ("PolicyRefused", "Proof"),
-    "callsheet.api.result": ("RunResult",),
+    "callsheet.api.result": ("RunFailed", "RunResult"),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
     "callsheet.api.traveling": ("Played",),

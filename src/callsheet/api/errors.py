@@ -1,4 +1,4 @@
-"""What the library raises: a plan that is none or must not run, a run that did not end well.
+"""What the library raises: a plan that is none or must not run, a run that was interrupted.
 
 All are CallsheetErrors: they carry diagnostics, and their text is what a person is meant to read.
 """
@@ -6,7 +6,6 @@ All are CallsheetErrors: they carry diagnostics, and their text is what a person
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import (
     CallsheetError,
@@ -17,9 +16,6 @@ from callsheet.diagnostics import (
     render_all,
     to_json,
 )
-
-if TYPE_CHECKING:
-    from callsheet.api.result import RunResult
 
 
 class PlanError(CallsheetError):
@@ -54,20 +50,6 @@ class PlanError(CallsheetError):
     def to_json(self) -> list[dict[str, object]]:
         """The diagnostics as JSON data, with lines and columns from 1."""
         return to_json(self.diagnostics, self.source)
-
-
-class RunFailed(CallsheetError):
-    """A run that did not come to a good end, raised by `RunResult.raise_for_status`.
-
-    `result` is the result that was asked.
-    """
-
-    def __init__(self, result: RunResult, message: str, way_out: str | None) -> None:
-        self.result = result
-        super().__init__([Diagnostic("RUN020", Severity.ERROR, message, help=way_out)])
-
-    def __str__(self) -> str:
-        return render(self.diagnostics[0])
 
 
 class RunInterrupted(CallsheetError):

@@ -1,12 +1,12 @@
-"""How a run of the library ended, or where it stands."""
+"""How a run of the library ended or where it stands, and the error of one that did not end well."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Self
 
-from callsheet.api.errors import RunFailed
 from callsheet.api.steps import StepResult
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, render
 from callsheet.ir import JSON
 from callsheet.machine import PolicyRefusal, Refusal, Usage
 from callsheet.runtime.answers import PendingAsk
@@ -153,3 +153,17 @@ class RunResult(Veiled):
             why = str(hidden(why)) if "error" in hides.names else mask_text(why, hides.finder)
         reason = f": {why}" if why else ""
         raise RunFailed(self, f"run {self.run_id} {_ENDS[self.status]}{place}{reason}", None)
+
+
+class RunFailed(CallsheetError):
+    """A run that did not come to a good end, raised by `RunResult.raise_for_status`.
+
+    `result` is the result that was asked.
+    """
+
+    def __init__(self, result: RunResult, message: str, way_out: str | None) -> None:
+        self.result = result
+        super().__init__([Diagnostic("RUN020", Severity.ERROR, message, help=way_out)])
+
+    def __str__(self) -> str:
+        return render(self.diagnostics[0])

@@ -11,6 +11,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.ir import Plan, Step
+from callsheet.machine.frames import End
+
+
+class Planning(NamedTuple):
+    """A planner that has been asked: under which key, how the run ends without it, why it is asked again."""
+
+    key: str
+    end: End
+    refused: str = ""
 
 
 class Progress(NamedTuple):

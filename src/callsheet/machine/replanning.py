@@ -6,8 +6,6 @@ steps are not planned anew in their turn: where they fail, the run has failed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order, Plan
 from callsheet.machine.budget import REPLAN, Beside
@@ -16,18 +14,10 @@ from callsheet.machine.events import Failed, PlanCompiled
 from callsheet.machine.frames import End
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import NOWHERE, Program, compile_plan
-from callsheet.machine.progress import progress_of
+from callsheet.machine.progress import Planning, progress_of
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
-
-
-class Planning(NamedTuple):
-    """A planner that has been asked: under which key, how the run ends without it, why it is asked again."""
-
-    key: str
-    end: End
-    refused: str = ""
 
 
 def plan_anew(run: Run, schedule: Schedule, end: End, out: list[Command]) -> bool:

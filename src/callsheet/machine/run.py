@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.talk import InnerCall
@@ -25,13 +25,11 @@ from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
+from callsheet.machine.progress import Planning
 from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import Result, Status, result_of
 from callsheet.machine.schedule import Schedule
 from callsheet.machine.variables import Variables
-
-if TYPE_CHECKING:
-    from callsheet.machine.replanning import Planning
 
 Observer = Callable[[Note], None]
 

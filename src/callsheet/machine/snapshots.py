@@ -22,7 +22,7 @@ from callsheet.machine.limits import Limits
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.keeping import monitor_to_json, put_monitor
 from callsheet.machine.program import Program
-from callsheet.machine.replanning import Planning
+from callsheet.machine.progress import Planning
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule

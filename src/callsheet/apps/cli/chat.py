@@ -92,7 +92,7 @@ async def _held(
 ) -> None:
     from callsheet.apps.chat.desk import Desk  # noqa: PLC0415 - as above
     from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
-    from callsheet.apps.cli.plan.library import open_library  # noqa: PLC0415
+    from callsheet.apps.cli.plan.named import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415
 
     desks: list[Desk] = []

@@ -129,7 +129,7 @@ class NamedPlan:
         from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - not for --help
 
         if self.syntax is None and _ID.match(self.plan):
-            from callsheet.apps.cli.plan.library import read_named  # noqa: PLC0415 - as above
+            from callsheet.apps.cli.plan.named import read_named  # noqa: PLC0415 - as above
 
             return read_named(self.plan, self.plans_folder, variables)
         return read_plan(self.plan, syntax=self.syntax, variables=variables)

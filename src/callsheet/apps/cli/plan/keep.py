@@ -10,7 +10,8 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, say
-from callsheet.apps.cli.plan.library import open_library, the_id
+from callsheet.apps.cli.plan.library import the_id
+from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.operations.reading import PlanText
 
 if TYPE_CHECKING:

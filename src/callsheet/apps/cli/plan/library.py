@@ -1,4 +1,4 @@
-"""The plan library as the commands of `callsheet plan` name it, and a stored plan as they print it."""
+"""A stored plan as the commands of `callsheet plan` take it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.output import say
+from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.operations.library import text_of_stored
-from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from callsheet.apps.operations.reading import PlanText
-    from callsheet.store.library import PlanLibrary
 
 the_id = click.argument("plan_id", metavar="ID")
-
-
-def open_library(folder: Path | None) -> PlanLibrary:
-    """The library in a folder, by default the user's."""
-    from callsheet.store import library  # noqa: PLC0415 - not for --help
-
-    return library.open_library(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +32,3 @@ class KeptPlan(options.NamedPlan):
 def kept_plan(plan_id: str, plans_folder: Path | None) -> KeptPlan:
     """What the argument ID and `--plans` name."""
     return KeptPlan(plan_id, None, plans_folder)
-
-
-def read_named(name: str, folder: Path | None, variables: Iterable[str] = ()) -> PlanText:
-    """The plan of a name that may be that of a file or an id of the library; a file comes first.
-
-    Raises CallsheetError: CFG012 where it is neither, and what the library says of an id.
-    """
-    from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - not for --help
-
-    path = Path(name)
-    if path.exists() and not path.is_dir():
-        if not path.suffix and name in open_library(folder).ids():
-            say(f"{name} is a file here; the plan of the library is run with: callsheet plan run {name}")
-        return read_plan(name, variables=variables)
-    try:
-        stored = open_library(folder).load(name)
-    except CallsheetError as error:
-        if error.diagnostics[0].code not in ("PLN001", "PLN002"):
-            raise
-        raise _neither(name, error) from error
-    return text_of_stored(stored, variables)
-
-
-def _neither(name: str, error: CallsheetError) -> CallsheetError:
-    said = error.diagnostics[0]
-    more = f"; {said.help}" if said.code == "PLN002" and said.help else ""
-    way_out = f"give a file, the id of a plan of the library, or - for standard input{more}"
-    if said.message.startswith("more than one"):
-        return CallsheetError.single("CFG012", f"{name} is no file, and {said.message}", help=way_out)
-    message = f"{name} cannot be read: there is no such file, and no plan of this id in the library"
-    return CallsheetError.single("CFG012", message, help=way_out)

@@ -13,7 +13,8 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
-from callsheet.apps.cli.plan.library import open_library, the_id
+from callsheet.apps.cli.plan.library import the_id
+from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.operations.plans import listed_json, stored_json
 from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import preview

@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, say
-from callsheet.apps.cli.plan.library import open_library
+from callsheet.apps.cli.plan.named import open_library
 from callsheet.diagnostics import CallsheetError
 
 _STDIN = "-"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.plan.library import kept_plan, open_library, the_id
+from callsheet.apps.cli.plan.library import kept_plan, the_id
+from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.cli.resume import carry_on, resume_options
 from callsheet.apps.cli.run import carry_out, run_options
 from callsheet.diagnostics import CallsheetError
