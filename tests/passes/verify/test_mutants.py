@@ -166,7 +166,7 @@ def by_a_jump_alone(self: Any, number: int) -> bool:
 
 
 def first_end(self: Any, number: int, decision: Label) -> list[int]:
-    return [] if decision in self._left else CUT_OFF(self, number, decision)
+    return [] if decision in self._known else CUT_OFF(self, number, decision)
 
 
 def no_waiting(plan: Any) -> Any:

@@ -22,36 +22,49 @@ class Waiting:
     before: Sequence[Sequence[int]]
     dependents: Sequence[Sequence[int]]
     _work: int = 0
-    _left: dict[Label, list[int]] = field(default_factory=dict[Label, list[int]])
-    """By label the steps that nothing of this label has cut off yet."""
+    _known: dict[Label, _Ends] = field(default_factory=dict[Label, "_Ends"])
 
     def cut_off(self, number: int, decision: Label) -> list[int]:
-        """The steps that a failure which ends the plan may leave out, those left that were not told so yet.
+        """The steps that a failure which ends the plan may leave out, those that were not told so yet.
 
         These are all that need not be done before the step. Where looking for the others would be too much
         work, they count too.
         """
-        left = self._left.get(decision)
-        if left is None:
-            left = list(range(len(self.before)))
-        if not left:
+        known = self._known.get(decision)
+        if known is None:
+            known = self._known[decision] = _Ends(range(len(self.before)))
+        sooner = self._all_before(number, known.ends)
+        known.ends.add(number)
+        if sooner is None:
             return []
-        sooner = self._all_before(number)
-        self._left[decision] = [step for step in left if step in sooner]
-        return [step for step in left if step not in sooner]
+        found = [step for step in known.left if step not in sooner]
+        known.left = [step for step in known.left if step in sooner]
+        return found
 
-    def _all_before(self, number: int) -> set[int]:
-        """The step, and all that it waits for; nothing where that is too much work."""
+    def _all_before(self, number: int, ends: set[int]) -> set[int] | None:
+        """The step, and all that it waits for; nothing where that is too much work.
+
+        None where one of `ends` is among them: whatever is left comes before that one, too.
+        """
         found = {number}
         waiting = [number]
         while waiting:
-            for step in self.before[waiting.pop()]:
-                self._work += 1
-                if step not in found:
-                    found.add(step)
-                    waiting.append(step)
+            step = waiting.pop()
+            if step in ends:
+                return None
+            self._work += len(self.before[step])
+            waiting.extend(before for before in self.before[step] if before not in found)
+            found.update(self.before[step])
         most = max(_LEAST_WORK, _WORK_PER_STEP * len(self.before))
         return found if self._work <= most else set()
+
+
+@dataclass(slots=True)
+class _Ends:
+    """The steps that end the plan by one label, and those that come before all of them."""
+
+    left: Sequence[int]
+    ends: set[int] = field(default_factory=set[int])
 
 
 def waiting_of(plan: Plan) -> Waiting:
