@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.machine.driving import plan_of
 from tests.machine.monitor.guarding import FACTS, Guarded
 
-from callsheet.frontends.dag import to_dag
+from callsheet.frontends.dag import parse_dag, to_dag
+from callsheet.ir import JSON, Plan
 from callsheet.machine import Answered, Approval, Ask, CallTool, Finish, Limits, Status, Verdict
 from callsheet.machine.limits import AUTO
 
@@ -112,3 +115,43 @@ def test_a_graph_is_refused_like_any_plan_and_is_not_reopened() -> None:
     bench.ok(bench.keys[0], "x")
     assert bench.result.status is Status.REFUSED
     assert not bench.machine.may_reopen
+
+
+def graph_of(*steps: dict[str, JSON]) -> Plan:
+    return parse_dag(json.dumps({"id": "g", "steps": [{"title": "", **step} for step in steps]})).require()
+
+
+READS: dict[str, JSON] = {
+    "index": "1", "tool": "READ", "args": {"x": "a"}, "depends_on": [], "result_variable": "a",
+}  # fmt: skip
+
+
+def sends(after: str) -> dict[str, JSON]:
+    return {"index": "3", "tool": "SEND", "args": {"x": "plain"}, "depends_on": [after]}
+
+
+def test_in_a_graph_a_call_that_waits_tells_that_what_came_before_has_not_failed() -> None:
+    keeps: dict[str, JSON] = {"index": "2", "tool": "KEEP", "args": {"x": "${a}"}, "depends_on": ["1"]}
+    between: dict[str, JSON] = {"index": "4", "tool": "KEEP", "args": {"x": "x"}, "depends_on": ["2"]}
+    for strict, status in ((True, Status.REFUSED), (False, Status.DONE)):
+        bench = Guarded(graph_of(READS, keeps, between, sends("4")), strict=strict)
+        bench.ok("1.0.1", "x")
+        bench.ok("2.0.1", "y")
+        bench.ok("4.0.1", "z")
+        if not strict:
+            bench.ok("3.0.1", "sent")
+        assert bench.result.status is status
+
+
+def test_in_a_graph_what_starts_late_tells_that_nothing_has_ended_it() -> None:
+    ends: dict[str, JSON] = {
+        "index": "2", "tool": "KEEP", "args": {"x": "x"}, "depends_on": ["1"],
+        "when": '$a contains "yes"', "on_fail": {"terminate": "no"},
+    }  # fmt: skip
+    waits: dict[str, JSON] = {"index": "4", "tool": "KEEP", "args": {"x": "x"}, "depends_on": []}
+    bench = Guarded(graph_of(READS, ends, waits, sends("4")))
+    bench.ok("1.0.1", "yes")
+    bench.ok("2.0.1", "it is")
+    bench.ok("4.0.1", "z")
+    assert bench.result.status is Status.REFUSED
+    assert bench.result.ended_at == "3"

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from tests.conformance.security import policy_of
 from tests.passes.verify.corpus import HARMLESS, HOSTILE, Example
+from tests.passes.verify.graphs import HARMLESS_GRAPHS, HOSTILE_GRAPHS
 
+from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan
 from callsheet.passes.verify import verify
@@ -26,11 +28,13 @@ class Held(NamedTuple):
 @cache
 def held() -> list[Held]:
     """All plans of the corpus."""
-    return [_read(e, False) for e in HOSTILE] + [_read(e, True) for e in HARMLESS]
+    hostile, harmless = [*HOSTILE, *HOSTILE_GRAPHS], [*HARMLESS, *HARMLESS_GRAPHS]
+    return [_read(e, False) for e in hostile] + [_read(e, True) for e in harmless]
 
 
 def _read(example: Example, must_run: bool) -> Held:
-    return Held(example.name, parse(example.plan).require(), policy_of(example.policy), must_run)
+    read = parse_dag if example.plan.startswith("{") else parse
+    return Held(example.name, read(example.plan).require(), policy_of(example.policy), must_run)
 
 
 def seen(case: Held) -> tuple[bool, frozenset[str]]:

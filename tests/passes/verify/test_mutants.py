@@ -13,7 +13,7 @@ from tests.passes.verify.held import Held, held, seen
 
 from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
-from callsheet.passes.verify import analysis, bits, labels, places, structure, subject, values, views
+from callsheet.passes.verify import analysis, bits, labels, places, structure, subject, values, views, waiting
 from callsheet.passes.verify.labels import Labels
 from callsheet.policy import audiences, builtins, composing, globs, judge, links, paths, sources, urls
 from callsheet.policy.calls import CallView
@@ -160,6 +160,20 @@ def a_bit_for_each_jump(found: Labels) -> int:
     return sum(step.on_fail is not None for step in found.subject.plan.steps)
 
 
+def by_a_jump_alone(self: Any, number: int) -> bool:
+    on_fail = self.plan.steps[number].on_fail
+    return on_fail is not None and on_fail.then is not None
+
+
+def first_end(self: Any, number: int, decision: Label) -> list[int]:
+    return [] if decision in self._known else CUT_OFF(self, number, decision)
+
+
+def no_waiting(plan: Any) -> Any:
+    count = len(plan.steps)
+    return waiting.Waiting([()] * count, [()] * count)
+
+
 DECLARED: Any = builtins._declared
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
@@ -167,6 +181,7 @@ AUTHORITY: Any = urls.authority_of
 RECIPIENTS: Any = flow._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
+CUT_OFF: Any = waiting.Waiting.cut_off
 
 MUTANTS: dict[str, list[Patch]] = {
     **{
@@ -176,6 +191,10 @@ MUTANTS: dict[str, list[Patch]] = {
     "the value that a plan ends with is no answer": [(analysis, "last_values", off)],
     "guards are not looked at": [(Labels, "guard", never)],
     "jumps decide nothing": [(Labels, "decision", never)],
+    "failures in a graph decide nothing": [(subject.Subject, "leads_by_failure", by_a_jump_alone)],
+    "the end of a graph decides nothing": [(waiting.Waiting, "cut_off", lambda *_: ())],
+    "ends of a graph of one label are looked at once": [(waiting.Waiting, "cut_off", first_end)],
+    "what waits in a graph is not told": [(labels, "waiting_of", no_waiting)],
     "what decides is forgotten on the way": [(labels._Propagation, "_decide", nothing)],
     "the way to a call does not count": [(Labels, "way", never)],
     "one bit never counts": [(Labels, "counts", no)],

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import flow_of
-from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.graph import Graph
 from callsheet.machine.program import NOWHERE, Program, StepCode
 
@@ -23,21 +23,33 @@ class Deciding:
     With `counts_bits`, every bit counts wherever it falls.
     """
 
-    __slots__ = ("_control", "_guards", "_program", "_reach", "base", "counts_bits", "noted")
+    __slots__ = ("_control", "_ended", "_guards", "_program", "_reach", "base", "counts_bits", "noted")
 
     def __init__(self, program: Program, base: Label, *, counts_bits: bool) -> None:
         self.base = base
         self.noted: dict[int, Label] = {}
         self.counts_bits = counts_bits
+        self._ended = LITERAL
         self._program = program
         self._control: Control | None = None
         self._guards: Sequence[Sequence[int]] | None = None
         self._reach: dict[int, tuple[int, ...]] = {}
 
+    def resume(self, noted: dict[int, Label]) -> None:
+        """These have been decided before."""
+        self.noted = noted
+        codes = self._program.steps
+        self._ended = join(label for number, label in noted.items() if self._may_end(codes[number]))
+
+    def _may_end(self, code: StepCode) -> bool:
+        """Whether a failure ends a graph, so that each step that starts later tells that there was none."""
+        return code.fail_message is not None and self._program.graph is not None
+
     def about(self, number: int, besides: int = NOWHERE) -> Label:
         """The label of what decided that a step's action is done; that of one guard may be left out."""
         label = self.base
         if self.noted:
+            label = label.join(self._ended)
             for guard in self._guards_of(number):
                 noted = self.noted.get(guard)
                 if noted is not None and guard != besides:
@@ -52,6 +64,8 @@ class Deciding:
             return (), label
         known = self.noted.get(number)
         self.noted[number] = label if known is None else known.join(label)
+        if self._may_end(code):
+            self._ended = self._ended.join(label)
         return self._slots_behind(code), label
 
     def counts_all(self, code: StepCode) -> bool:

@@ -86,7 +86,7 @@ class Monitor:
         """Be amid the program that was loaded: the first of the run, or one that the run has asked for."""
         self.is_anew, self._base = is_anew, base
         self._take_program(self.program)
-        self.deciding.noted = noted
+        self.deciding.resume(noted)
 
     def _take_program(self, program: Program) -> None:
         self.program = program
@@ -112,7 +112,7 @@ class Monitor:
         self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
         self.literal = self.literal.join(policy.planner)
         self._take_program(self.program)
-        self.deciding.noted = noted
+        self.deciding.resume(noted)
 
     def given(self, names: Iterable[str]) -> None:
         """The run begins with these variables."""
@@ -370,8 +370,10 @@ class Monitor:
         """That a call succeeded, or failed, led the plan on; `label` is that of what it gave."""
         if self.deciding.counts_all(code):
             self._note(code, label)
-        elif not self._exact:
-            self._note(code, self._by_emptiness(self._reading.reads(code).slots, code))
+            return
+        label = self._by_emptiness(self._reading.reads(code).slots, code)
+        if label is not LITERAL or self.deciding.noted:
+            self._note(code, label)
 
     def _set(self, code: StepCode, label: Label, origins: Origins) -> None:
         """What a step has given stands in its variable."""

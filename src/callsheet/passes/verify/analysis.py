@@ -219,6 +219,7 @@ def _decided(labels: Labels, ways: Ways, number: int, is_guilty: Callable[[Label
         return ()
     reading = subject.readings[other]
     way = ways.to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
+    way = way or ways.to(other, reading.arguments, is_guilty)
     return (*way, subject.plan.steps[other].id, f"{step.id} whether it is done")
 
 

@@ -32,7 +32,7 @@ def _tells(labels: Labels, number: int) -> bool:
         return True
     if isinstance(step.action, Respond):
         return _is_more(labels, number, reading.arguments)
-    can_jump = isinstance(step.action, Call) and step.on_fail is not None and step.on_fail.then is not None
+    can_jump = isinstance(step.action, Call) and subject.leads_by_failure(number)
     computes = can_jump and not labels.seen(number, reading.arguments).is_public
     return computes and not _is_all_told(labels.results[number], labels.present[number])
 

@@ -19,6 +19,8 @@ from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, is_plain, tool_of
+from callsheet.passes.verify.views import call_views, tool_of
+from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD, Traits
 from callsheet.policy.calls import CallView, bare
 from callsheet.policy.judge import unasked
@@ -126,8 +128,7 @@ class Labels:
         """What is told by where the plan goes on behind the step."""
         label = self.ways[step].join(self.guard(step))
         action = self.subject.plan.steps[step].action
-        on_fail = self.subject.plan.steps[step].on_fail
-        if on_fail is not None and on_fail.then is not None:
+        if self.subject.leads_by_failure(step):
             label = label.join(self.results[step] if self.counts(step) else self.present[step])
         if isinstance(action, Respond):
             label = label.join(self.shown(step, self.subject.readings[step].arguments))
@@ -166,7 +167,7 @@ class _Propagation:
     _sources: dict[int, Label] = field(default_factory=dict[int, Label])
     _unknown_hosts: list[int] = field(default_factory=list[int])
     _has_settled: bool = False
-    _dependents: list[list[int]] = field(default_factory=list[list[int]])
+    _waiting_for: Waiting | None = None
     _steps: int = 0
 
     def go(self) -> None:
@@ -181,7 +182,7 @@ class _Propagation:
             for operand in operands:
                 self._readers[operand].append(self._steps + value)
         if subject.plan.order is Order.DAG:
-            self._dependents = _dependents(subject)
+            self._waiting_for = waiting_of(subject.plan)
         self._depth = depths(subject.control.after, subject.flow.end)
         self._is_waiting = bytearray(self._steps)
         self._entries()
@@ -255,8 +256,11 @@ class _Propagation:
                 stored = self._stored(number, way)
                 for place in subject.accesses[number].writes:
                     self._raise(subject.web.made[number, Kind.STORED, place], stored, present)
-        if self._dependents:
-            self._tell(self._dependents[number], labels.decision(number))
+        if self._waiting_for is not None:
+            decision = labels.decision(number)
+            self._tell(self._waiting_for.dependents[number], decision)
+            if step.on_fail is not None and step.on_fail.then is not None and decision != LITERAL:
+                self._tell(self._waiting_for.cut_off(number, decision), decision)
         elif decides(step):
             self._decide(number)
 
@@ -372,13 +376,3 @@ class _Propagation:
                 marked[node] = after[node]
                 self._tell((node,), decision)
                 node = unmarked(marked, after[node])
-
-
-def _dependents(subject: Subject) -> list[list[int]]:
-    """In a plan of dependencies, the steps that wait for each step."""
-    found: list[list[int]] = [[] for _ in subject.plan.steps]
-    for number, step in enumerate(subject.plan.steps):
-        for before in step.depends_on or ():
-            if before in subject.flow.number_of:
-                found[subject.flow.number_of[before]].append(number)
-    return found

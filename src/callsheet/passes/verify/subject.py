@@ -46,6 +46,13 @@ class Subject:
         """What the step's values are made of, with labels from here."""
         return Surroundings(label_of, self.constants, self.judge.policy.planner, self.parameters)
 
+    def leads_by_failure(self, number: int) -> bool:
+        """Whether the plan goes on otherwise where a step fails: in a graph what waits for it is not done."""
+        step = self.plan.steps[number]
+        if step.on_fail is not None and step.on_fail.then is not None:
+            return True
+        return self.plan.order is Order.DAG and isinstance(step.action, Call)
+
 
 def subject_of(
     plan: Plan,

@@ -54,7 +54,24 @@ class Ways:
         if is_guarded(steps[number]) and is_guilty(self.labels.decision(number)):
             return number
         later = (other for other in self._deciders[is_guilty] if other >= number)
-        return next((other for other in later if number in set(subject.control.dependents(other))), None)
+        found = next((other for other in later if number in set(subject.control.dependents(other))), None)
+        return self._waited_for(number, is_guilty) if found is None else found
+
+    def _waited_for(self, number: int, is_guilty: Callable[[Label], bool]) -> int | None:
+        """In a graph, the nearest step whose failure would keep this one from being done, by guilty data."""
+        subject = self.labels.subject
+        seen = {number}
+        queue = deque(seen)
+        while queue:
+            other = queue.popleft()
+            known = is_guilty(self.labels.decision(other)) and not is_guilty(self.labels.ways[other])
+            if other != number and known:
+                return other
+            names = subject.plan.steps[other].depends_on or ()
+            before = {subject.flow.number_of[name] for name in names if name in subject.flow.number_of}
+            queue.extend(sorted(before - seen))
+            seen |= before
+        return None
 
     def _search(self, starts: list[int], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
         """Breadth first, back to a value with no guilty operand: where it came in."""
