@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.machine.monitor.test_laws import keys_of, told
@@ -190,6 +191,16 @@ def test_that_a_call_succeeded_is_noted_where_its_failure_leads_elsewhere() -> N
     machine = goes_the_same_way(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
     assert machine.monitor is not None
     assert machine.monitor.deciding.noted
+
+
+@pytest.mark.parametrize("beside", ["[1, $b]", '"<$b>"', '{"k": $b, "n": 1}'])
+def test_what_an_untrusted_planner_writes_beside_data_decides_the_call(beside: str) -> None:
+    text = f"S1: @READ ($a, $a) > $c\nS2: @READ ([$b], $b) > $c\nS3: @READ ({beside}, $b) > $c"
+    policy = replace(policy_of(control=("x",)), planner=read_label("U/pub"), inputs=LITERAL)
+    machine = goes_the_same_way(text, policy)
+    assert refused(machine) == "control-argument"
+    assert machine.result is not None
+    assert machine.result.ended_at == "S3"
 
 
 def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import Literal, Ref, Template
 from callsheet.ir.expr import refs_of
-from callsheet.ir.labels import Label
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.closures import SlotOf
 from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted
 from callsheet.machine.monitor.deciding import Deciding
@@ -28,6 +28,8 @@ Known: TypeAlias = "dict[tuple[Label, ...], tuple[Label, Label]]"
 _MOST = 4_096
 """So many shapes, and labels of each, are kept; a run has a handful."""
 _TOOL = Kind.TOOL
+_WRITTEN = -1
+"""In a shape: the plan's own text stands in this argument."""
 
 
 class Sight(NamedTuple):
@@ -40,7 +42,17 @@ class Sight(NamedTuple):
 class Passing:
     """What is known of the calls of one program under one set of rules; without rules nothing ever is."""
 
-    __slots__ = ("_deciding", "_extended", "_looped", "_named", "_rules", "_shapes", "_slot_of", "_standing")
+    __slots__ = (
+        "_deciding",
+        "_extended",
+        "_looped",
+        "_marks",
+        "_named",
+        "_rules",
+        "_shapes",
+        "_slot_of",
+        "_standing",
+    )
 
     def __init__(
         self, rules: Judge | None, deciding: Deciding, standing: Standing, extended: Extended, slot_of: SlotOf
@@ -48,6 +60,8 @@ class Passing:
         self._rules = rules
         # of these steps the policy says something, which holds of no other
         self._named = frozenset[str]() if rules is None else rules.policy.approved | rules.policy.declassify
+        # where what the plan says itself is not trusted, it counts for an argument that it is beside the data
+        self._marks = rules is not None and rules.policy.planner != LITERAL
         self._deciding = deciding
         self._standing = standing
         self._extended = extended
@@ -114,7 +128,11 @@ class Passing:
                 for part in value.parts:
                     if type(part) is Ref:
                         shape.append(places.setdefault(slot_of(part.name), len(places)))
+                if self._marks and not all(type(part) is Ref for part in value.parts):
+                    shape.append(_WRITTEN)
             elif type(value) is not Literal:
+                if self._marks:
+                    shape.append(repr(value))
                 shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
         known = self._shapes.get(key := tuple(shape))
         if known is None:
