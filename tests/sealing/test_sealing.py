@@ -206,6 +206,7 @@ def test_the_shapes_are_made_ready_once_in_a_process() -> None:
     first, second = Shapes(), Shapes({"ours": "OURS-[0-9]+"})
     for shapes in (first, second):
         assert shapes.may_be_in(b'{"value":"ghp_0123456789abcdefghijklmnopqrstuv"}')
+        assert not shapes.may_be_in(b'{"value":"The quick brown fox jumps over the lazy dog"}')
     assert vars(first)["_any"] is vars(second)["_any"]
     assert second.may_be_in(b'{"value":"OURS-1"}')
     assert not first.may_be_in(b'{"value":"OURS-1"}')

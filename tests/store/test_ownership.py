@@ -20,6 +20,7 @@ from callsheet.store import (
     Journal,
     JournalError,
     JournalWriteFailed,
+    RunStatus,
     WrongProcess,
 )
 from callsheet.store.place import place_of
@@ -69,6 +70,19 @@ def test_one_file_is_the_lock_of_one_run_after_another(journal: Journal, plan: P
     assert len(files) == 1
     journal.close()
     assert list(locks.iterdir()) == []
+
+
+def test_a_lock_says_since_when_each_run_is_owned(tmp_path: Path, plan: Plan) -> None:
+    moments = {"a": 0.0, "b": 0.9, "c": 61.5, "d": 0.0}
+    now = 0.0
+    with Journal.open(tmp_path / "journal.db", clock=lambda: now) as journal:
+        said = list[str]()
+        for name, moment in moments.items():
+            now = moment
+            with journal.create_run(name, plan, "", {}):
+                said.append((place_of(journal.path).run_locks / f"{name}.lock").read_text())
+    lines = ["00:00:00", "00:00:00", "00:01:01", "00:00:00"]
+    assert said == [f"process {os.getpid()} since 1970-01-01 {line} UTC\n" for line in lines]
 
 
 def test_runs_that_are_owned_together_have_a_lock_each(journal: Journal, plan: Plan) -> None:
@@ -171,6 +185,20 @@ def test_an_owner_that_was_overtaken_is_fenced_off(journal: Journal, plan: Plan)
     stale.close()
     assert [event.key for event in journal.events("r")] == [None, "owner"]
     assert journal.verify("r") is None
+
+
+def test_an_owner_that_was_overtaken_ends_no_run(journal: Journal, plan: Plan) -> None:
+    _begin(journal, plan)
+    stale = journal.claim("r")
+    (place_of(journal.path).run_locks / "r.lock").unlink()
+    with Journal.open(journal.path) as other, other.claim("r"):
+        stale.append(EventType.END, body={"status": "done"})
+        stale.set_status(RunStatus.DONE)
+        with pytest.raises(Fenced, match=r"epoch 2; its epoch is 3"):
+            stale.commit()
+    stale.close()
+    run = journal.find_run("r")
+    assert (run.status, run.events, run.epoch) == (RunStatus.RUNNING, 1, 3)
 
 
 async def test_a_flush_is_fenced_off_and_the_others_are_not(journal: Journal, plan: Plan) -> None:

@@ -146,7 +146,12 @@ def ways_of(plan: Plan) -> Ways:
     group_end = _group_ends(steps)
     successors: list[list[int]] = [[number] for number in range(1, count + 1)]
     successors += ([], [0])
-    turning = [number for number, step in enumerate(steps) if not _only_goes_on(step)]
+    turning = [
+        number
+        for number, step in enumerate(steps)
+        if (step.on_fail is not None and step.on_fail.then is not None) or type(step.action) is not Call
+    ]
+    """The steps from which more leads on than the way to the next one."""
     entered = _jump_targets(steps, turning, number_of)
     if_empty: set[int] = set()
     goes_back = False
@@ -174,11 +179,6 @@ def _numbers(steps: tuple[Step, ...]) -> dict[str, int]:
         for number, step in enumerate(steps):
             numbers.setdefault(step.id, number)
     return numbers
-
-
-def _only_goes_on(step: Step) -> bool:
-    """Whether nothing leads on from the step but to the next one."""
-    return type(step.action) is Call and (step.on_fail is None or step.on_fail.then is None)
 
 
 def _group_to(last: int, steps: tuple[Step, ...]) -> range:

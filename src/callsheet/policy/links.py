@@ -12,6 +12,8 @@ from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.calls import Hole, Part
 from callsheet.policy.urls import MARK
 
+_ENDS = "<>\"'`"
+"""What ends an address, beside white space."""
 _DATA = "\ufffb"
 """Stands for data that is not public."""
 _BARE = re.compile(
@@ -85,7 +87,12 @@ def _is_address(before: str, after: str, *, is_own: bool) -> bool:
     Data right behind other data may be, since that may end in an address; not where both are of one value.
     """
     tail = before[-2_000:]
-    if any(pattern.search(tail) for pattern in (_BARE, _DOMAIN, _MARKDOWN, _TAG)):
+    last = tail[-1:]
+    if last and not (last.isspace() or last in _ENDS) and (_BARE.search(tail) or _DOMAIN.search(tail)):
+        return True  # an address goes on to the end of what stands before
+    if "]" in tail and _MARKDOWN.search(tail):
+        return True
+    if ("<" in tail or "(" in tail) and _TAG.search(tail):
         return True
     return (not is_own and _GLUED.search(tail) is not None) or _AFTER.match(after) is not None
 

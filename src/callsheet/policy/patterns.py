@@ -34,4 +34,5 @@ class Patterns:
     def found_in(self, text: str) -> list[str]:
         """The patterns that match somewhere in the text."""
         clean = text if text.isascii() else text.encode(errors="replace").decode()
-        return [self._patterns[number] for number in self._set.Match(clean) or ()]
+        matched = self._set.Match(clean)
+        return [self._patterns[number] for number in matched] if matched else []

@@ -97,6 +97,8 @@ class Launch:
     @property
     def known(self) -> Known:
         """The secrets among the inputs."""
+        if not self.secret:
+            return Known()
         return Known.of([self.inputs[name] for name in sorted(self.secret) if name in self.inputs], DECLARED)
 
     @property
@@ -108,6 +110,8 @@ class Launch:
 
     def secret_parts(self) -> dict[Path, str]:
         """The secret parts of the body of the run's start, by their place."""
+        if not self.secret and self.policy is None:
+            return {}
         by_policy = self.policy is not None and self.policy.inputs.is_secret
         labelled = inputs_at(self.inputs, LABEL) if by_policy else {}
         pepper: dict[Path, str] = {("pepper",): _PEPPER} if self.secret else {}

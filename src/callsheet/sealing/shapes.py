@@ -1,7 +1,8 @@
 """The second net: texts that look like credentials, on RE2, in time linear in the text.
 
 In: a text, or the bytes of a whole event. Out: where in it something looks like one. An ordinary event pays
-for a few searches of plain bytes; only what has a long word or a telling name is looked at closely.
+for a few searches of plain bytes, or one pass by patterns that are ready; only what has a long word or a
+telling name is looked at closely.
 """
 
 from __future__ import annotations
@@ -87,21 +88,8 @@ class Shapes:
         """Whether the bytes of a JSON text are worth a closer look."""
         if self._own and self._all_own.Match(data):
             return True
-        if _LONG not in data.translate(_WORDS):
-            low = data.lower()
-            if not (  # one of these stands in each name of `_NAME` and `_KEY`
-                b"pass" in low
-                or b"key" in low
-                or b"secret" in low
-                or b"token" in low
-                or b"pwd" in low
-                or b"credential" in low
-                or b"cookie" in low
-                or b"authorization" in low
-                or b"-----begin" in low
-                or (b"://" in low and b"@" in low)
-            ):
-                return False
+        if "_any" not in self.__dict__ and not _may_be_in(data):
+            return False  # the patterns need not be made ready; once they are, they are the quicker way
         return bool(self._any.Match(data))
 
     def found_in(self, text: str) -> Iterator[Found]:
@@ -147,6 +135,25 @@ class Shapes:
             said: Any = next(iter(error.args), "")
             reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
             raise WrongPattern(name, reason) from None
+
+
+def _may_be_in(data: bytes) -> bool:
+    """Whether bytes have a long word, or a part of a telling name or of a URL with a password."""
+    if _LONG in data.translate(_WORDS):
+        return True
+    low = data.lower()
+    return (  # one of these stands in each name of `_NAME` and `_KEY`
+        b"pass" in low
+        or b"key" in low
+        or b"secret" in low
+        or b"token" in low
+        or b"pwd" in low
+        or b"credential" in low
+        or b"cookie" in low
+        or b"authorization" in low
+        or b"-----begin" in low
+        or (b"://" in low and b"@" in low)
+    )
 
 
 def _re2() -> Any:

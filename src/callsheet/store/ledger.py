@@ -92,10 +92,7 @@ class Ledger:
         with self._mutex:
             errors = self._write([_Due(pending, pending.take(upto)) for pending, upto in dues])
             for (pending, _), error in zip(dues, errors, strict=True):
-                if error is not None:
-                    pending.blocked = error
-            if self._tailed:
-                self._after_write([pending for pending, _ in dues])
+                self._note(pending, error)
         return errors
 
     def write_own(self, pending: Pending, lock: RunLock) -> bool:
@@ -111,10 +108,11 @@ class Ledger:
             if rows is not None and self._write_plain(pending, rows):
                 pending.written_plain()
                 return False
-        if not pending.is_empty:
-            (error,) = self.write([(pending, pending.last_seq)])
-            if error is not None:
-                raise error
+            if not pending.is_empty:
+                (error,) = self._write([_Due(pending, pending.take(pending.last_seq))])
+                self._note(pending, error)
+                if error is not None:
+                    raise error
         return pending.tailed > 0
 
     def settle(self) -> None:
@@ -161,12 +159,16 @@ class Ledger:
         """Bring this process's tail into the database; what fails is noted with the runs."""
         self.write([(pending, pending.durable_seq) for pending in self._tailed])
 
-    def _after_write(self, pendings: Iterable[Pending]) -> None:
-        for pending in pendings:
-            if isinstance(pending.blocked, Fenced):
-                pending.tailed = 0
-            if not pending.tailed:
-                self._tailed.pop(pending, None)
+    def _note(self, pending: Pending, error: JournalError | None) -> None:
+        """Know that a run has been written, or why not; the tail is cleared once nothing waits in it."""
+        if error is not None:
+            pending.blocked = error
+        if not self._tailed:
+            return
+        if isinstance(pending.blocked, Fenced):
+            pending.tailed = 0
+        if not pending.tailed:
+            self._tailed.pop(pending, None)
         if not self._tailed and self._tail is not None and not self._tail.is_empty:
             self._tail.clear()
 
@@ -381,12 +383,11 @@ class Ledger:
         for at, (pending, portion) in enumerate(dues):
             errors[at] = None
             number = pending.number
-            if number:
+            if number and not self._is_ours(cursor, pending, portion):
                 row = cursor.execute("SELECT epoch FROM runs WHERE number = ?", (number,)).fetchone()
-                if row is None or row[0] != pending.epoch:
-                    errors[at] = Fenced(pending.run_id, pending.epoch, row and row[0])
-                    numbers.append(number)
-                    continue
+                errors[at] = Fenced(pending.run_id, pending.epoch, row and row[0])
+                numbers.append(number)
+                continue
             numbers.append(self._insert(cursor, pending.run_id, number, portion))
         return numbers
 
@@ -407,17 +408,31 @@ class Ledger:
             cursor.executemany(_INSERT_EVENT, [_values(base, row) for row in portion.rows])
         if portion.taken:
             cursor.executemany(inbox.TAKE, [(run_id, letter.msg_id) for letter in portion.taken])
-        if portion.records_head:
-            self._update_run(cursor, number, portion)
+        if portion.records_head and portion.run is not None:
+            self._update_run(cursor, number, 1, portion)
         return number
 
-    def _update_run(self, cursor: sqlite3.Cursor, number: int, portion: Portion) -> None:
+    def _is_ours(self, cursor: sqlite3.Cursor, pending: Pending, portion: Portion) -> bool:
+        """Whether nobody has taken the run over; its row then says what the portion says of it."""
+        if portion.records_head:
+            return self._update_run(cursor, pending.number, pending.epoch, portion)
+        row = cursor.execute("SELECT epoch FROM runs WHERE number = ?", (pending.number,)).fetchone()
+        return row is not None and row[0] == pending.epoch
+
+    def _update_run(self, cursor: sqlite3.Cursor, number: int, epoch: int, portion: Portion) -> bool:
+        """Change the row of a run that is of this epoch; False if there is none."""
         sets = "head_seq = ?, head_hash = ?, updated = ?"
-        values: list[object] = [portion.upto, portion.hash, self._clock()]
+        values: list[object] = [portion.upto, bytearray(portion.hash), self._clock()]
         if portion.status is not None:
-            sets += ", status = ?, wake_at = ?"
-            values += [portion.status.status, portion.status.wake_at]
-        cursor.execute(f"UPDATE runs SET {sets} WHERE number = ?", [*values, number])
+            status, wake_at = portion.status.status, portion.status.wake_at
+            values.append(status)
+            if wake_at is None:
+                sets += ", status = ?, wake_at = NULL"
+            else:
+                sets += ", status = ?, wake_at = ?"
+                values.append(wake_at)
+        cursor.execute(f"UPDATE runs SET {sets} WHERE number = ? AND epoch = ?", [*values, number, epoch])
+        return cursor.rowcount == 1
 
 
 def _values(base: int, row: Row) -> tuple[object, ...]:

@@ -48,6 +48,10 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 class _Spare(NamedTuple):
     path: str
     fd: int
+    file: tuple[int, int]
+    """Device and inode."""
+    second: int = -1
+    """Of the clock, when its holder last wrote itself down."""
 
 
 class Spares:
@@ -110,7 +114,7 @@ class Spares:
         path = f"{self._folder}/{os.getpid()}-{os.urandom(4).hex()}{_SPARE}"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return _Spare(path, fd)
+        return _Spare(path, fd, _file(os.fstat(fd)))
 
     def _tidy(self) -> None:
         """Remove the names that dead processes left; the locks of their runs have others."""
@@ -120,6 +124,10 @@ class Spares:
             pid = name.partition("-")[0]
             if pid.isdecimal() and not _lives(int(pid)):
                 is_removed(self._folder / name)
+
+
+def _file(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_dev, stat.st_ino
 
 
 def _remove(spare: _Spare) -> None:
@@ -167,8 +175,11 @@ class RunLock:
         self._spares = spares
         self._spare = None if spares is None else spares.lend(self._path)
         self._fd = self._take(run_id) if self._spare is None else self._spare.fd
-        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
         let_go_in_child(self)
+        second = int(now)
+        if self._spare is not None and self._spare.second == second:
+            return  # its file says so already
+        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(second))
         try:
             if self._spare is None:
                 os.ftruncate(self._fd, 0)
@@ -176,6 +187,8 @@ class RunLock:
         except BaseException:
             self.close()
             raise
+        if self._spare is not None:
+            self._spare = self._spare._replace(second=second)
 
     def _take(self, run_id: str) -> int:
         Path(self._path).parent.mkdir(mode=0o700, exist_ok=True)
@@ -206,7 +219,7 @@ class RunLock:
             named = os.stat(self._path, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        return os.path.samestat(named, os.fstat(fd))
+        return _file(named) == (_file(os.fstat(fd)) if self._spare is None else self._spare.file)
 
     @property
     def is_named(self) -> bool:

@@ -39,6 +39,8 @@ VALUE_WIDTH = 48
 
 _MOST_ITEMS = 12
 _MOST_DEPTH = 6
+_MOST_SHORT = 10**15
+"""Whole numbers below it are written out at once."""
 
 
 def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
@@ -47,7 +49,34 @@ def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
     >>> describe_value(Ref("page", ("items", 0)))
     '$page.items.0'
     """
+    text = _short(value)
+    if text is not None and len(text) <= most and text.isascii() and text.isprintable():
+        return text
+    return _fitted(value, most)
+
+
+def _fitted(value: Value, most: int) -> str:
+    """Any value, cut and made printable."""
     return fitted(_value(value, most, 0), most)
+
+
+def _short(value: Value) -> str | None:
+    """A value as it stands, before it is cut or made printable; None for what is seldom so short.
+
+    Where the text is plain ASCII and not too long, the general way comes to the same.
+    """
+    if isinstance(value, Literal):
+        scalar = value.value
+        if type(scalar) is str:
+            return f'"{scalar}"'
+        if type(scalar) is float:
+            return repr(scalar) if isfinite(scalar) else None
+        return str(scalar) if type(scalar) is int and -_MOST_SHORT < scalar < _MOST_SHORT else None
+    if isinstance(value, Ref):
+        return None if value.path else f"${value.name}"
+    if isinstance(value, Template) and len(value.parts) <= _MOST_ITEMS:
+        return f'"{"".join([part if isinstance(part, str) else _ref(part) for part in value.parts])}"'
+    return None
 
 
 def _value(value: Value, most: int, depth: int) -> str:
@@ -135,9 +164,10 @@ def describe_action(action: Action) -> str:
     '@READ_FILE (path="a.txt")'
     """
     if isinstance(action, Call):
-        tool = printable(action.tool)
-        shown = _arguments(action)
-        return f"@{tool} ({', '.join(shown)})" if shown else f"@{tool}"
+        text = _short_call(action)
+        if text is not None and text.isascii() and text.isprintable():
+            return text
+        return _call(action)
     match action:
         case Respond(values=values):
             return _worded("@RESPOND", values)
@@ -150,16 +180,32 @@ def describe_action(action: Action) -> str:
     assert_never(action)
 
 
-def _arguments(call: Call) -> list[str]:
-    positional, named = call.positional, call.named
+def _short_call(call: Call) -> str | None:
+    """A call of few and short arguments as it stands; None where one of them is to be cut."""
+    if len(call.positional) > _MOST_ITEMS or len(call.named) > _MOST_ITEMS:
+        return None
     shown: list[str] = []
-    for value in positional[:_MOST_ITEMS]:
-        shown.append(describe_value(value))
-    for name, value in named[:_MOST_ITEMS]:
-        shown.append(f"{printable(name)}={describe_value(value)}")
-    if len(positional) > _MOST_ITEMS or len(named) > _MOST_ITEMS:
+    for value in call.positional:
+        text = _short(value)
+        if text is None or len(text) > VALUE_WIDTH:
+            return None
+        shown.append(text)
+    for name, value in call.named:
+        text = _short(value)
+        if text is None or len(text) > VALUE_WIDTH:
+            return None
+        shown.append(f"{name}={text}")
+    return f"@{call.tool} ({', '.join(shown)})" if shown else f"@{call.tool}"
+
+
+def _call(call: Call) -> str:
+    """Any call, its arguments cut and made printable."""
+    shown = [_fitted(value, VALUE_WIDTH) for value in call.positional[:_MOST_ITEMS]]
+    for name, value in call.named[:_MOST_ITEMS]:
+        shown.append(f"{printable(name)}={_fitted(value, VALUE_WIDTH)}")
+    if len(call.positional) > _MOST_ITEMS or len(call.named) > _MOST_ITEMS:
         shown.append(CUT)
-    return shown
+    return f"@{printable(call.tool)} ({', '.join(shown)})" if shown else f"@{printable(call.tool)}"
 
 
 def _worded(word: str, values: tuple[Value, ...]) -> str:

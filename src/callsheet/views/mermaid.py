@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import is_guarded, ways_of
@@ -14,6 +14,9 @@ from callsheet.views.describe import describe_action, describe_condition, descri
 
 _SAFE_ID = re.compile(r"[A-Z][A-Za-z]{0,20}[0-9]{1,9}")
 _MOST_LABEL = 120
+_MOST_ID = 24
+_AT_ONCE = 128
+"""The steps whose labels are escaped together."""
 _ESCAPES = (("#", "#35;"), ('"', "'"), ("`", "#96;"), ("&", "#amp;"), ("\\", "#92;"))
 """What may not stand in a label, and what stands for it; the first is in what the others become."""
 _IN_PAIRS = re.compile(r"<(?![ =])|%(?=%)")
@@ -36,9 +39,9 @@ def mermaid(plan: Plan) -> str:
     if plan.order is Order.DAG:
         by_level = [plan.steps[number] for level in Precedence.of(plan).levels() for number in level]
         plan = replace(plan, steps=tuple(by_level))
-    names = _node_names(plan)
-    lines = ["graph TD", *_nodes(plan, names)]
-    lines.extend(_dependencies(plan, names) if plan.order is Order.DAG else _Edges(plan, names).lines())
+    nodes = _Nodes(_node_names(plan.steps))
+    lines = ["graph TD", *nodes.lines(plan.steps)]
+    lines.extend(_dependencies(plan, nodes) if plan.order is Order.DAG else _Edges(plan, nodes).lines())
     return "\n".join(lines)
 
 
@@ -67,49 +70,110 @@ def _escaped(match: re.Match[str]) -> str:
 # ---------------------------------------------------------------- nodes
 
 
-def _node_names(plan: Plan) -> list[str]:
+def _node_names(steps: tuple[Step, ...]) -> list[str]:
     """A node's name for each step: its id where that is harmless and unique, else `step_NUMBER`."""
     harmless = _SAFE_ID.fullmatch
-    names = [step.id if harmless(step.id) else f"step_{number}" for number, step in enumerate(plan.steps, 1)]
+    names = [step.id if harmless(step.id) else f"step_{number}" for number, step in enumerate(steps, 1)]
     if len(set(names)) < len(names):
         taken: set[str] = set()
-        for number, step in enumerate(plan.steps):
+        for number, step in enumerate(steps):
             if step.id in taken:
                 names[number] = f"step_{number + 1}"
             taken.add(step.id)
     return names
 
 
-def _nodes(plan: Plan, names: list[str]) -> list[str]:
-    lines: list[str] = []
-    groups = 0
-    open_group: int | None = None
-    indent = "    "
-    labels = _escape("\n".join([_label(step) for step in plan.steps])).split("\n")
-    for step, name, label in zip(plan.steps, names, labels, strict=True):
-        if step.group != open_group:
-            if open_group is not None:
-                lines.append("    end")
-            if step.group is not None:
-                lines.append(f'    subgraph parallel_{groups}["parallel"]')
-                groups += 1
-            open_group = step.group
-            indent = "    " if open_group is None else "        "
-        ending = isinstance(step.action, Respond | Terminate)
-        lines.append(f'{indent}{name}(["{label}"])' if ending else f'{indent}{name}["{label}"]')
-    if open_group is not None:
-        lines.append("    end")
-    return lines
+@dataclass(slots=True)
+class _Nodes:
+    """The nodes of a plan, and what the arrows ask of its steps.
+
+    All of it is noted in one pass, some steps at a time: a large plan lies in no cache, so that each look at
+    it costs.
+    """
+
+    names: list[str]
+    entries: dict[int, str] = field(default_factory=dict[int, str])
+    """By step the condition on the way into it."""
+    controls: dict[int, bool] = field(default_factory=dict[int, bool])
+    """The steps that call nothing, and whether each is guarded: only then an arrow leads on from it."""
+    leaving: list[int] = field(default_factory=list[int])
+    """The steps from which more leads than the arrow to the next."""
+
+    def lines(self, steps: tuple[Step, ...]) -> Iterator[str]:
+        """The lines of all nodes, with the groups around them."""
+        blocks = 0
+        open_group: int | None = None
+        indent = "    "
+        for number, step, label in self._labelled(steps):
+            if step.group != open_group:
+                if open_group is not None:
+                    yield "    end"
+                if step.group is not None:
+                    yield f'    subgraph parallel_{blocks}["parallel"]'
+                    blocks += 1
+                open_group = step.group
+                indent = "    " if open_group is None else "        "
+            if step.condition is not None:
+                self.entries[number] = _entry_label(step)
+            if isinstance(step.action, Call):
+                if step.on_fail is not None:
+                    self.leaving.append(number)
+                yield f'{indent}{self.names[number]}["{label}"]'
+                continue
+            self.leaving.append(number)
+            self.controls[number] = is_guarded(step)
+            opening, closing = ("([", "])") if isinstance(step.action, Respond | Terminate) else ("[", "]")
+            yield f'{indent}{self.names[number]}{opening}"{label}"{closing}'
+        if open_group is not None:
+            yield "    end"
+
+    def _labelled(self, steps: tuple[Step, ...]) -> Iterator[tuple[int, Step, str]]:
+        for first in range(0, len(steps), _AT_ONCE):
+            some = steps[first : first + _AT_ONCE]
+            labels = _escape("\n".join([_label(step) for step in some])).split("\n")
+            yield from zip(range(first, first + _AT_ONCE), some, labels, strict=False)
+
+    def leads_on(self, number: int) -> bool:
+        """Whether an arrow leads on from the step; not from one that always answers, ends or jumps."""
+        return self.controls.get(number, True)
+
+    def onwards(self, number: int) -> str:
+        """The label on the way past a control that its guard may leave out."""
+        return "else" if number in self.controls else ""
+
+    def into(self, number: int) -> str:
+        """The label on the way into the step."""
+        return self.entries.get(number, "")
 
 
 def _label(step: Step) -> str:
     """What a step does, in one printable line."""
     text = describe_action(step.action)
+    return _short_label(step, text) or _cut_label(step, text)
+
+
+def _short_label(step: Step, text: str) -> str | None:
+    """The label of a step whose action is this text, where nothing has to be cut or left out; else None."""
+    if step.title is not None or step.foreach is not None or len(step.id) > _MOST_ID:
+        return None
+    label = f"{step.id}: {text}"
+    if len(label) > _MOST_LABEL - 30:
+        return None
+    output, retry = step.output, None if step.on_fail is None else step.on_fail.retry
+    if output is not None:
+        label += f" > ${output.var}" if output.cast is None else f" > ${output.var}:{output.cast}"
+    if len(label) > _MOST_LABEL - 12 or not (label.isascii() and label.isprintable()):
+        return None
+    return label if retry is None else f"{label} ↻ {min(retry.count, 999_999)}"
+
+
+def _cut_label(step: Step, text: str) -> str:
+    """The label of any step whose action is this text."""
     if step.title is not None:
         text = f"{fitted(step.title[:200], 40)} · {text}"
     if step.foreach is not None:
         text = f"{describe_guard(step)} THEN {text}"
-    text = cut(f"{fitted(step.id[:80], 24)}: {text}", _MOST_LABEL - 30)
+    text = cut(f"{fitted(step.id[:80], _MOST_ID)}: {text}", _MOST_LABEL - 30)
     if step.output is not None:
         text += f" {describe_output(step)}"
     if step.on_fail is None or step.on_fail.retry is None:
@@ -133,17 +197,13 @@ def _entry_label(step: Step) -> str:
     return f"IF {describe_condition(step.condition)}"
 
 
-def _may_pass(step: Step) -> bool:
-    """Whether an arrow leads on from the step; not from one that always answers, ends or jumps."""
-    return isinstance(step.action, Call) or is_guarded(step)
-
-
 class _Edges:
     """The arrows of a plan of text order."""
 
-    def __init__(self, plan: Plan, names: list[str]) -> None:
+    def __init__(self, plan: Plan, nodes: _Nodes) -> None:
         self._steps = plan.steps
-        self._names = names
+        self._nodes = nodes
+        self._names = nodes.names
         self._ways = ways_of(plan)
         self._missing: dict[str, str] = {}
 
@@ -151,14 +211,13 @@ class _Edges:
         """All arrows, with the nodes that only arrows lead to."""
         yield from self._beginning(range(self._ways.group_end[0] + 1))
         yield from self._onwards()
-        for number, step in enumerate(self._steps):
-            if step.on_fail is not None or not isinstance(step.action, Call):
-                yield from self._leaving(number, step)
+        for number in self._nodes.leaving:
+            yield from self._leaving(number, self._steps[number])
         for target, name in self._missing.items():
             yield f'    {name}["{escape_label(fitted(target[:80], 24) + " does not exist")}"]'
 
     def _beginning(self, block: range) -> Iterator[str]:
-        labels = [_entry_label(self._steps[number]) for number in block]
+        labels = [self._nodes.into(number) for number in block]
         if any(labels):
             yield '    start(("start"))'
             for number, label in zip(block, labels, strict=True):
@@ -167,24 +226,29 @@ class _Edges:
     def _onwards(self) -> Iterator[str]:
         """From each step or group to the next, in text order."""
         ends, successors = self._ways.group_end, self._ways.successors
+        names, controls, entries = self._names, self._nodes.controls, self._nodes.entries
         first, following = 0, ends[0] + 1
         while following < len(ends):
             end = ends[following]
             if following in successors[following - 1]:
                 if first + 1 < following or following < end:
                     yield from self._between(range(first, following), range(following, end + 1))
-                elif _may_pass(self._steps[first]):
-                    yield self._arrow(first, following)
+                elif first in controls or following in entries:
+                    if self._nodes.leads_on(first):
+                        yield self._arrow(first, following)
+                else:
+                    yield _edge(names[first], names[following])
             first, following = following, end + 1
 
     def _between(self, block: range, following: range) -> Iterator[str]:
         """From a block to the next; between two groups through a point, so that arrows stay few."""
-        leaving = [number for number in block if _may_pass(self._steps[number])]
+        names, nodes = self._names, self._nodes
+        leaving = [number for number in block if nodes.leads_on(number)]
         if len(leaving) > 1 and len(following) > 1:
             point = f"join_{following[0]}"
             yield f'    {point}((" "))'
-            yield from (_edge(self._names[number], point, self._else(number)) for number in leaving)
-            yield from (_edge(point, self._names[n], _entry_label(self._steps[n])) for n in following)
+            yield from (_edge(names[number], point, nodes.onwards(number)) for number in leaving)
+            yield from (_edge(point, names[number], nodes.into(number)) for number in following)
             return
         for number in leaving:
             for entered in following:
@@ -192,13 +256,9 @@ class _Edges:
 
     def _arrow(self, number: int, entered: int) -> str:
         """From a step that may go on to one that comes next."""
-        other, label = self._else(number), _entry_label(self._steps[entered])
+        other, label = self._nodes.onwards(number), self._nodes.into(entered)
         both = f"{other}, {label}" if other and label else other or label
         return _edge(self._names[number], self._names[entered], both)
-
-    def _else(self, number: int) -> str:
-        """The label on the way past a control that its guard may leave out."""
-        return "" if isinstance(self._steps[number].action, Call) else "else"
 
     def _leaving(self, number: int, step: Step) -> Iterator[str]:
         name = self._names[number]
@@ -224,12 +284,12 @@ class _Edges:
         return self._missing.setdefault(target, f"missing_{len(self._missing) + 1}")
 
 
-def _dependencies(plan: Plan, names: list[str]) -> Iterable[str]:
+def _dependencies(plan: Plan, nodes: _Nodes) -> Iterable[str]:
     """The arrows of a plan of dependencies: into each step from those it waits for."""
     number_of: dict[str, str] = {}
-    for step, name in zip(plan.steps, names, strict=True):
+    for step, name in zip(plan.steps, nodes.names, strict=True):
         number_of.setdefault(step.id, name)
-    for step, name in zip(plan.steps, names, strict=True):
+    for number, (step, name) in enumerate(zip(plan.steps, nodes.names, strict=True)):
         for other in step.depends_on or ():
             if other in number_of:
-                yield _edge(number_of[other], name, _entry_label(step))
+                yield _edge(number_of[other], name, nodes.into(number))

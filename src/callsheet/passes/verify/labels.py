@@ -18,7 +18,7 @@ from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
-from callsheet.passes.verify.views import call_views, tool_of
+from callsheet.passes.verify.views import call_views, is_plain, tool_of
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD, Traits
 from callsheet.policy.calls import CallView, bare
@@ -98,6 +98,8 @@ class Labels:
         way, repeats = self.way(step), bool(self.subject.control.in_cycle[step])
         calls = self.calls(step)
         self._calls.pop(step, None)
+        if way == LITERAL and not repeats:
+            return calls
         return [
             bare(CallView, (c.step, c.tool, c.arguments, way, c.retries, c.in_agent, c.approved, repeats))
             for c in calls
@@ -298,7 +300,10 @@ class _Propagation:
         """The label without the user, if what is made may be an address that carries the data away."""
         if traits is not None and traits.no_echo:
             return label
-        judge = self.labels.subject.judge
+        subject = self.labels.subject
+        judge = subject.judge
+        if not subject.constants and judge.policy.planner.is_public and is_plain(subject.plan.steps[number]):
+            return label
         made = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
         return judge.unshown(label) if made else label
 

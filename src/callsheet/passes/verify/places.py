@@ -33,6 +33,10 @@ class Access(NamedTuple):
 
 
 NOTHING = Access()
+_FROM_MEMORY = Access(reads=(MEMORY,))
+_TO_MEMORY = Access(writes=(MEMORY,))
+_OF_CODE = Access((ALL_FILES,), (SOME_FILE, ALL_FILES))
+"""Code may read and write any file, also those that its arguments do not name."""
 
 
 def access_of(
@@ -41,24 +45,32 @@ def access_of(
     """The places of all the calls that a step may make; `tool` is its folded name."""
     if traits is None:
         return NOTHING
-    found = [_access(tool, traits, call, agent_tools) for call in calls]
+    fixed = _of_tool(tool, traits, agent_tools)
+    if fixed is not None:
+        return fixed
+    found = [_access(tool, traits, call) for call in calls]
     if len(found) == 1:
         return found[0]
     reads = tuple(dict.fromkeys(place for access in found for place in access.reads))
     return Access(reads, tuple(dict.fromkeys(place for access in found for place in access.writes)))
 
 
-def _access(tool: str, traits: Traits, call: CallView, agent_tools: frozenset[str]) -> Access:
+def _of_tool(tool: str, traits: Traits, agent_tools: frozenset[str]) -> Access | None:
+    """The places of a tool whatever it is given; None where its arguments say which."""
     if tool == "AGENT_SOLVE":
         return _of_agent(agent_tools)
     if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
-        return Access(reads=(MEMORY,))
+        return _FROM_MEMORY
     if traits.reach is Reach.MEMORY:
-        return Access(writes=(MEMORY,))
+        return _TO_MEMORY
+    if tool in CODE:
+        return _OF_CODE
+    return None
+
+
+def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if tool in ("SET_WM", "GET_WM"):
         return _of_notes(tool, call)
-    if tool in CODE:  # it may read and write any of them, also those that its arguments do not name
-        return Access((ALL_FILES,), (SOME_FILE, ALL_FILES))
     if traits.path is None or traits.path_use is PathUse.HOST:
         return NOTHING
     path = _path(call, traits.path)

@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from callsheet.ir import And, Compare, Condition, IsEmpty, Not, NotEmpty, Or, Step, Value
+from callsheet.ir import (
+    And,
+    Compare,
+    Condition,
+    IsEmpty,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    Ref,
+    Step,
+    Value,
+)
 from callsheet.ir.expr import refs_of
 
 
@@ -31,7 +43,7 @@ class Reading(NamedTuple):
         parts = [part for part in self[:5] if part]
         if len(parts) == 1:
             return parts[0]
-        return tuple(dict.fromkeys([name for part in parts for name in part]))
+        return tuple(dict.fromkeys([name for part in parts for name in part])) if parts else ()
 
     def outer(self, names: Iterable[str]) -> Iterable[str]:
         """The same, with what the items come from in the place of the loop variable."""
@@ -65,7 +77,14 @@ def reading_of(step: Step) -> Reading:
 
 
 def _names(values: Iterable[Value]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([ref.name for value in values for ref in refs_of(value)]))
+    found: dict[str, None] = {}
+    for value in values:
+        if isinstance(value, Ref):
+            found[value.name] = None
+        elif not isinstance(value, Literal):
+            for ref in refs_of(value):
+                found[ref.name] = None
+    return tuple(found)
 
 
 def _split(condition: Condition, contents: list[Value], emptiness: list[Value]) -> None:

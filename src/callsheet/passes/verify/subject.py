@@ -71,14 +71,17 @@ def subject_of(
     constants = {**_constants(plan, inputs), **_held(plan, standing, is_reached)}
     by_name = _parameters(judge, parameters)
     around = Surroundings(_unlabelled, constants, LITERAL, by_name)
-    readings = [reading_of(step) for step in plan.steps]
-    accesses = [_access(step, judge, around) for step in plan.steps]
-    reads = [reading.names() + access.reads for reading, access in zip(readings, accesses, strict=True)]
     entered = _entered_groups(flow)
-    writes = [
-        _writes(step, access, flow.group_end[number] not in entered)
-        for number, (step, access) in enumerate(zip(plan.steps, accesses, strict=True))
-    ]
+    readings: list[Reading] = []
+    accesses: list[Access] = []
+    reads: list[tuple[str, ...]] = []
+    writes: list[list[Write]] = []
+    for step, end in zip(plan.steps, flow.group_end, strict=True):
+        reading, access = reading_of(step), _access(step, judge, around)
+        readings.append(reading)
+        accesses.append(access)
+        reads.append(reading.names() + access.reads)
+        writes.append(_writes(step, access, end not in entered))
     return Subject(
         plan=plan,
         judge=judge,

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.dominators import NONE, immediate_dominators
 from callsheet.ir.flow import Flow
+from callsheet.policy.calls import bare
 
 _LEAST_WORK = 100_000
 _WORK_PER_NODE = 40
@@ -75,7 +76,7 @@ def web_of(
     for step, written in enumerate(writes):
         for write in written:
             name, kind, _ = write
-            web.made[step, kind, name] = web.add(Value(kind, name, step))
+            web.made[step, kind, name] = web.add(bare(Value, (kind, name, step)))
     joins = _joins(flow, writes) if in_order else None
     if joins is None:
         _all_at_once(web, reads, writes)
@@ -242,9 +243,13 @@ class _Linking:
 
     def _write(self, end: int, pushed: list[str]) -> None:
         """What a step sets, or all members of a group: two that set one name leave either value."""
-        if len(self.writes[end]) <= 1 and self._is_alone(end):
-            for write in self.writes[end]:
-                self._set(write.name, [self.web.made[end, write.kind, write.name]], pushed, sure=write.sure)
+        writes = self.writes[end]
+        if self._is_alone(end) and (len(writes) <= 1 or len({write.name for write in writes}) == len(writes)):
+            for name, kind, is_sure in writes:
+                value = self.web.made[end, kind, name]
+                if not is_sure:
+                    value = self.web.add(bare(Value, (Kind.JOIN, name, -1)), [self._value(name), value])
+                self._push(name, value, pushed)
             return
         found: dict[str, list[int]] = {}
         sure: dict[str, bool] = {}
@@ -253,12 +258,8 @@ class _Linking:
                 found.setdefault(write.name, []).append(self.web.made[member, write.kind, write.name])
                 sure[write.name] = sure.get(write.name, False) or write.sure
         for name, made in found.items():
-            self._set(name, made, pushed, sure=sure[name])
-
-    def _set(self, name: str, made: list[int], pushed: list[str], *, sure: bool) -> None:
-        """A name has one of these values, or the one it had before where that is not sure."""
-        if len(made) == 1 and sure:
-            self._push(name, made[0], pushed)
-            return
-        before = [] if sure else [self._value(name)]
-        self._push(name, self.web.add(Value(Kind.JOIN, name), [*before, *made]), pushed)
+            if len(made) == 1 and sure[name]:
+                self._push(name, made[0], pushed)
+            else:
+                before = [] if sure[name] else [self._value(name)]
+                self._push(name, self.web.add(Value(Kind.JOIN, name), [*before, *made]), pushed)

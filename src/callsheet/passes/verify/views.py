@@ -7,7 +7,9 @@ FOREACH goes over a list that is written in the plan.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from callsheet.ir import (
@@ -45,7 +47,7 @@ def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = F
         return
     retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
     for items in _items(step, around):
-        arguments = tuple(_Filled(around, items).arguments(step))
+        arguments = tuple(bare(_Filled, (around, items)).arguments(step))
         yield bare(CallView, (step.id, tool_of(step), arguments, pc, retries, False, False, repeats))
 
 
@@ -57,6 +59,24 @@ def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None
     filled = _Filled(around, {})
     arguments = tuple(filled.argument(str(n), value) for n, value in enumerate(values))
     return CallView(step.id, "TERMINATE", arguments, pc)
+
+
+def is_plain(step: Step) -> bool:
+    """Whether all that a step's action is given are single variables, and texts that name no address.
+
+    Where what is written is public and no variable is known, what it gives is then no address that
+    carries data away: nothing stands beside anything else in a value, and no text of the plan loads anything.
+    """
+    if step.foreach is not None:
+        return False
+    for value in step.values():
+        if isinstance(value, Literal):
+            text = value.value
+            if isinstance(text, str) and ("(" in text or "<" in text or "://" in text):
+                return False
+        elif not isinstance(value, Ref):
+            return False
+    return True
 
 
 def tool_of(step: Step) -> str:
@@ -74,19 +94,29 @@ def tool_of(step: Step) -> str:
             return "GOTO"
 
 
-def _items(step: Step, around: Surroundings) -> list[dict[str, Literal]]:
+def _items(step: Step, around: Surroundings) -> Sequence[Mapping[str, Literal]]:
     """The literal items of a FOREACH, each as what its loop variable is; one without any for all else."""
     if step.foreach is None:
-        return [{}]
+        return _NO_ITEMS
     source = step.foreach.source
     if isinstance(source, Ref) and not source.path:
         source = around.constants.get(source.name, source)
     if not isinstance(source, ListExpr) or not 0 < len(source.items) <= _MOST_ITEMS:
-        return [{}]
+        return _NO_ITEMS
     literals = [item for item in source.items if isinstance(item, Literal)]
     if len(literals) != len(source.items):
-        return [{}]
+        return _NO_ITEMS
     return [{step.foreach.var: item} for item in literals]
+
+
+_NO_ITEMS: tuple[Mapping[str, Literal], ...] = (MappingProxyType({}),)
+
+
+@lru_cache(maxsize=1_024)
+def _places(parameters: tuple[str, ...], named: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """The names of so many arguments without one: the parameters that they fill, or their numbers."""
+    filled = filled_parameters(parameters, named, count)
+    return (*filled, *map(str, range(len(filled), count)))
 
 
 class _Filled(NamedTuple):
@@ -103,11 +133,10 @@ class _Filled(NamedTuple):
         named = [self.argument(name, value) for name, value in action.named]
         if not action.positional:
             return named
-        parameters = self.around.parameters(action.tool)
-        places = filled_parameters(parameters, dict(action.named), len(action.positional))
+        names = tuple([name for name, _ in action.named])
+        places = _places(self.around.parameters(action.tool), names, len(action.positional))
         return [
-            self.argument(places[number] if number < len(places) else str(number), value)
-            for number, value in enumerate(action.positional)
+            self.argument(name, value) for name, value in zip(places, action.positional, strict=True)
         ] + named
 
     def argument(self, name: str, value: Value) -> Argument:
@@ -143,7 +172,9 @@ class _Filled(NamedTuple):
         return bare(Argument, (name, tuple(made), label, ()))
 
     def _hole(self, ref: Ref) -> Hole:
-        known = self.items.get(ref.name) or self.around.constants.get(ref.name)
+        known = self.items.get(ref.name) if self.items else None
+        if known is None and self.around.constants:
+            known = self.around.constants.get(ref.name)
         text = literal_text(known) if isinstance(known, Literal) and not ref.path else None
         path = "".join(f".{part}" for part in ref.path) if ref.path else ""
         return bare(Hole, (f"{ref.name}{path}", self.around.label_of(ref.name), text))

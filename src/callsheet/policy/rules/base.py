@@ -137,14 +137,14 @@ def leaves(argument: Argument) -> Iterator[Argument]:
 
 def texts(argument: Argument) -> Iterator[str]:
     """The texts in an argument, as far as they are known, with nothing in the place of holes."""
-    for leaf in leaves(argument):
-        yield "".join(known(part) for part in leaf.parts)
+    for leaf in leaves(argument) if argument.items else (argument,):
+        yield "".join([known(part) for part in leaf.parts])
 
 
 def own_texts(argument: Argument) -> Iterator[str]:
     """The texts in an argument that the plan itself says: written in it, or made of that alone."""
-    for leaf in leaves(argument):
-        yield "".join(part if isinstance(part, str) else _own(part) for part in leaf.parts)
+    for leaf in leaves(argument) if argument.items else (argument,):
+        yield "".join([part if isinstance(part, str) else _own(part) for part in leaf.parts])
 
 
 def _own(hole: Hole) -> str:

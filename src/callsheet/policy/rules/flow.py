@@ -45,12 +45,13 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     if traits.reach is Reach.NOBODY:
         return None
     held = traits
+    fixed = _FIXED.get(traits.reach)
 
     def check(call: CallView, notes: Notes) -> None:
         data = flowing(call)
         if data.is_public and call.pc.is_public:
             return
-        for who, audiences in receivers(setting, held, call):
+        for who, audiences in receivers(setting, held, call) if fixed is None else (fixed,):
             if not data.may_reach(audiences):
                 _flow(setting, tool, held, call, who, audiences, notes)
                 return

@@ -26,6 +26,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         found = patterns.found_in(text)
         if not text.isascii():
             found += patterns.found_in(_plain(text))
+        if not found:
+            return
         for pattern in dict.fromkeys(found):
             guilty = next((a.name for a in arguments if any(map(patterns.found_in, texts(a)))), None)
             notes.object(

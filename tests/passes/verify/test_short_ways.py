@@ -1,0 +1,66 @@
+"""What the proof leaves out where it can make no difference, held against doing all of it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.ir import Call, Literal, Ref, Step, Template, Value
+from callsheet.ir.labels import LITERAL, UNKNOWN, Label
+from callsheet.passes.verify.views import Surroundings, call_views, is_plain
+from callsheet.policy import links
+from callsheet.policy.judge import Judge
+from callsheet.policy.model import Policy
+
+TEXTS = st.text(st.sampled_from("a.:/?#<>()[]!= \n\"'\u00a0w"), max_size=12) | st.sampled_from(
+    ["http://a.example/", "![x](", "<img src=", "www.a", "mailto:", "join(", "url(", "a.example/?q=", "]: "]
+)
+NAMES = st.sampled_from(["a", "b", "query", "url", "code"])
+REFS = st.builds(Ref, NAMES)
+VALUES: st.SearchStrategy[Value] = st.one_of(
+    st.builds(Literal, TEXTS), REFS, st.builds(Template, st.tuples(TEXTS, REFS))
+)
+TOOLS = st.sampled_from(["LLM_ANALYZE", "SELECT", "FETCH_PAGE", "EXEC_CODE", "STRANGE", "FORMAT"])
+STEPS = st.builds(
+    Step,
+    st.just("S1"),
+    st.builds(
+        Call,
+        TOOLS,
+        st.lists(VALUES, max_size=2).map(tuple),
+        st.dictionaries(NAMES, VALUES, max_size=2).map(lambda named: tuple(named.items())),
+    ),
+)
+JUDGE = Judge(Policy())
+
+
+def _unknown(_name: str) -> Label:
+    return UNKNOWN
+
+
+def _parameters(_tool: str) -> tuple[str, ...]:
+    return ("query",)
+
+
+@given(STEPS)
+def test_a_step_of_plain_values_makes_no_links(step: Step):
+    if not is_plain(step):
+        return
+    assert isinstance(step.action, Call)
+    around = Surroundings(_unknown, {}, LITERAL, _parameters)
+    traits = JUDGE.traits(step.action.tool)
+    assert not any(JUDGE.makes_links(traits, call, UNKNOWN) for call in call_views(step, around, LITERAL))
+
+
+def test_steps_of_plain_values_are_told_from_those_that_are_none():
+    plain = Call("LLM_ANALYZE", (Ref("a"),), (("task", Literal("compare: 1/2")),))
+    assert is_plain(Step("S1", plain))
+    assert not is_plain(Step("S1", Call("LLM_ANALYZE", (Literal("see https://a.example"),))))
+    assert not is_plain(Step("S1", Call("LLM_ANALYZE", (Template(("for ", Ref("a"))),))))
+
+
+@given(st.lists(TEXTS, max_size=4).map("".join))
+def test_an_address_is_looked_for_only_where_one_can_be(text: str):
+    patterns = (links._BARE, links._DOMAIN, links._MARKDOWN, links._TAG)  # pyright: ignore[reportPrivateUsage]
+    found = any(pattern.search(text) for pattern in patterns)
+    assert links._is_address(text, "", is_own=True) == found  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,79 @@
+"""Short texts are described at once, and come to what the general way of describing makes of them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.ir import (
+    Call,
+    Cast,
+    DictExpr,
+    ListExpr,
+    Literal,
+    OnFail,
+    Output,
+    Ref,
+    Retry,
+    Step,
+    Template,
+    Value,
+)
+from callsheet.views import describe, mermaid
+
+TEXTS = st.one_of(
+    st.text("ab \"'\\", max_size=6),
+    st.integers(40, 52).map("x".__mul__),
+    st.text(st.sampled_from("a b\n\t\x1b日é\u0301\u200d\U0001f44d\U0001f3fb"), max_size=30),
+)
+NAMES = st.one_of(st.sampled_from(["a", "path", "NAME_1"]), TEXTS)
+SCALARS = st.one_of(
+    TEXTS, st.booleans(), st.none(), st.floats(), st.integers(), st.sampled_from([10**15, -(10**15), 10**90])
+)
+REFS = st.builds(Ref, NAMES, st.lists(st.one_of(NAMES, st.integers(-3, 99)), max_size=3).map(tuple))
+PARTS = st.lists(st.one_of(TEXTS, REFS), min_size=1, max_size=14).map(tuple)
+VALUES: st.SearchStrategy[Value] = st.one_of(
+    st.builds(Literal, SCALARS),
+    REFS,
+    st.builds(Template, PARTS),
+    st.builds(ListExpr, st.lists(st.builds(Literal, SCALARS), max_size=3).map(tuple)),
+    st.builds(DictExpr, st.lists(st.tuples(NAMES, st.builds(Literal, SCALARS)), max_size=2).map(tuple)),
+)
+CALLS = st.builds(
+    Call,
+    NAMES,
+    st.lists(VALUES, max_size=3).map(tuple),
+    st.lists(st.tuples(NAMES, VALUES), max_size=3).map(tuple),
+)
+STEPS = st.builds(
+    Step,
+    NAMES,
+    CALLS,
+    output=st.none() | st.builds(Output, NAMES, st.sampled_from([None, Cast.INT])),
+    on_fail=st.none() | st.builds(OnFail, st.builds(Retry, st.sampled_from([0, 3, 10**6]))),
+    title=st.none() | NAMES,
+)
+
+
+@given(VALUES, st.sampled_from([3, 12, describe.VALUE_WIDTH]))
+def test_a_short_value_is_described_as_the_general_way_does(value: Value, most: int):
+    general = describe._fitted(value, most)  # pyright: ignore[reportPrivateUsage]
+    assert describe.describe_value(value, most) == general
+
+
+@given(CALLS)
+def test_a_call_of_short_arguments_is_described_as_the_general_way_does(call: Call):
+    assert describe.describe_action(call) == describe._call(call)  # pyright: ignore[reportPrivateUsage]
+
+
+@given(STEPS)
+def test_a_short_label_of_a_flowchart_is_that_of_the_general_way(step: Step):
+    text = describe.describe_action(step.action)
+    quick = mermaid._short_label(step, text)  # pyright: ignore[reportPrivateUsage]
+    assert quick in (None, mermaid._cut_label(step, text))  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_quick_way_is_taken_where_nothing_is_cut():
+    step = Step("S1", Call("READ", (), (("path", Literal("a.txt")),)), output=Output("a"))
+    label = mermaid._short_label(step, describe.describe_action(step.action))  # pyright: ignore[reportPrivateUsage]
+    assert label == 'S1: @READ (path="a.txt") > $a'
