@@ -17,6 +17,8 @@ from callsheet.policy.model import Audience
 
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NAMED_MAIL = re.compile(rf"[\w .'-]*<({_MAIL.pattern})>")
+_QUOTED = re.compile(r'"[\w ,.;\'()-]*"(?=\s*<)')
+"""A name before an address that is quoted for its commas."""
 _RELAYED = re.compile(r"[%!].*@")
 """Old ways of naming a second address in the first (`eve%evil.example@corp.example`)."""
 NOBODY_KNOWN: frozenset[str] = frozenset()
@@ -52,7 +54,7 @@ class Audiences:
         if "*" in patterns:
             return [(text, frozenset({TRUSTED}))]
         found: list[tuple[str, frozenset[str]]] = []
-        for piece in re.split(r"[,;]", text):
+        for piece in re.split(r"[,;]", _QUOTED.sub("", text)):
             if piece.strip():
                 found.append((piece.strip(), self._of_recipient(piece.strip(), patterns)))
         return found or [(text, NOBODY_KNOWN)]

@@ -11,9 +11,10 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from callsheet.ir.labels import Label
+from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
 from callsheet.policy.calls import CallView
-from callsheet.policy.links import hosts_named, images
+from callsheet.policy.links import hosts_named, hosts_spoken, images
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import Setting, flowing, of_name, own_texts
 
@@ -23,6 +24,8 @@ _TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|"(?:\\.|[^"\\])*"|\w
 _COMPARISONS = frozenset({"==", "!=", "<=", ">=", "<", ">"})
 _TESTS = frozenset({"starts_with", "ends_with", "contains"})
 """The functions of queries that only tell whether a text is there."""
+_MODELS = frozenset({"AGENT_SOLVE", *MODEL_OPERATIONS})
+"""Those that are told in words what to make."""
 _HOST = re.compile(r"\A\s*[A-Za-z][A-Za-z0-9+.-]*:[/\\]*[^/\\?#]*")
 _CLOSED = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://[^\s{}%<>]*[^\s{}%<>=?&#]\s*")
 
@@ -43,7 +46,8 @@ def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: 
         own = [text for text in own if not _CLOSED.fullmatch(text)]
     if any(images(text) for text in own):
         return True
-    named = [host for text in own for host in hosts_named(text)]
+    hosts_in = hosts_spoken if fold(call.tool) in _MODELS else hosts_named
+    named = [host for text in own for host in hosts_in(text)]
     return any(host is None or not label.may_reach(setting.audiences.of_host(host)) for host in named)
 
 

@@ -34,6 +34,9 @@ _IMAGE = re.compile(
     r"!\[[^\]]*\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
 )
 _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
+_SPOKEN_HOST = re.compile(r"(?<![\w@./:-])(?://|www\.)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?/(?!\s|\Z)", re.I)
+"""An address as it is told somebody who knows what is meant: without its scheme."""
+_SLASHED_HOST = re.compile(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
 
 
 def carries_data(
@@ -125,3 +128,16 @@ def hosts_named(text: str) -> list[str | None]:
     if "://" not in text:
         return []
     return [_host_of(found.group()) for found in _NAMED_HOST.finditer(text)]
+
+
+def hosts_spoken(text: str) -> list[str | None]:
+    """The hosts of the addresses in words, with or without a scheme, None for one that is none.
+
+    >>> hosts_spoken("a link to shop.example/find and one to //cdn.example, on 1/2 page")
+    ['shop.example', 'cdn.example']
+    """
+    if "/" not in text:
+        return []
+    found = [f.group() for pattern in (_SPOKEN_HOST, _SLASHED_HOST) for f in pattern.finditer(text)]
+    spoken = dict.fromkeys(_host_of(f"https://{url.lstrip('/')}") for url in found)
+    return hosts_named(text) + list(spoken)

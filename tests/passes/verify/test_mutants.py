@@ -13,8 +13,21 @@ from tests.passes.verify.held import Held, held, seen
 
 from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
-from callsheet.passes.verify import analysis, bits, labels, places, structure, subject, values, views, waiting
+from callsheet.passes.verify import (
+    analysis,
+    bits,
+    labels,
+    places,
+    reading,
+    structure,
+    subject,
+    values,
+    views,
+    waiting,
+)
 from callsheet.passes.verify.labels import Labels
+from callsheet.passes.verify.reading import Reading
+from callsheet.passes.verify.subject import Subject
 from callsheet.policy import audiences, builtins, composing, globs, judge, links, paths, sources, urls
 from callsheet.policy.calls import CallView
 from callsheet.policy.judge import Judge
@@ -174,6 +187,26 @@ def no_waiting(plan: Any) -> Any:
     return waiting.Waiting([()] * count, [()] * count)
 
 
+def one_note(tool: str, _: Any) -> places.Access:
+    return places.Access((), (places.ALL_NOTES,)) if tool == "SET_WM" else places.Access((places.ALL_NOTES,))
+
+
+def all_emptiness(condition: Any, _: Any, emptiness: list[Any]) -> None:
+    SPLIT(condition, emptiness, emptiness)
+
+
+def all_contents(condition: Any, contents: list[Any], _: Any) -> None:
+    SPLIT(condition, contents, contents)
+
+
+def words_are_trusted(self: Any, label_of: Any) -> Any:
+    return SURROUNDINGS(self, label_of)._replace(planner=LITERAL)
+
+
+def reached(of: Any) -> Iterator[int]:
+    return (number for number in range(len(of.plan.steps)) if of.is_reached[number])
+
+
 DECLARED: Any = builtins._declared
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
@@ -181,6 +214,8 @@ AUTHORITY: Any = urls.authority_of
 RECIPIENTS: Any = flow._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
+SPLIT: Any = reading._split
+SURROUNDINGS: Any = Subject.surroundings
 CUT_OFF: Any = waiting.Waiting.cut_off
 
 MUTANTS: dict[str, list[Patch]] = {
@@ -191,7 +226,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "the value that a plan ends with is no answer": [(analysis, "last_values", off)],
     "guards are not looked at": [(Labels, "guard", never)],
     "jumps decide nothing": [(Labels, "decision", never)],
-    "failures in a graph decide nothing": [(subject.Subject, "leads_by_failure", by_a_jump_alone)],
+    "failures in a graph decide nothing": [(Subject, "leads_by_failure", by_a_jump_alone)],
     "the end of a graph decides nothing": [(waiting.Waiting, "cut_off", lambda *_: ())],
     "ends of a graph of one label are looked at once": [(waiting.Waiting, "cut_off", first_end)],
     "what waits in a graph is not told": [(labels, "waiting_of", no_waiting)],
@@ -265,6 +300,11 @@ MUTANTS: dict[str, list[Patch]] = {
     "what a query compares with comes out of it": [(composing, "texts_given", str)],
     "images in programs are not seen": [(composing, "images", no)],
     "addresses have one of two schemes": [(links, "_NAMED_HOST", re.compile(r"\bhttps?://(?:[\w-]+\.)+[\w-]+"))],
+    "hosts are spoken of with their scheme alone": [(composing, "hosts_spoken", links.hosts_named)],
+    "who is told by a host without its scheme is not seen": [(links, "_SPOKEN_HOST", never_matches())],
+    "what begins with two slashes is not seen": [(links, "_SLASHED_HOST", never_matches())],
+    "every text is spoken": [(composing, "hosts_named", links.hosts_spoken)],
+    "commas in quotes part recipients": [(audiences, "_QUOTED", never_matches())],
     "members of lists stand apart": [(answers, "_is_open", no)],
     "parts of one value may be an address": [(links, "_goes_on", no)],
     "headers name nobody": [(flow, "_members", iter)],
@@ -274,6 +314,25 @@ MUTANTS: dict[str, list[Patch]] = {
     "bits of emptiness are not counted": [(bits, "_is_more", no)],
     "bits of failure are not counted": [(bits, "_is_all_told", yes)],
     "every failure is a bit": [(analysis, "told_bits", a_bit_for_each_jump)],
+    "an answer that is written ends a plan for sure": [(subject, "_with_empty_answers", lambda flow_: flow_)],
+    "messages of failures are not looked at": [(analysis, "failure_view", nothing)],
+    "an error in a message is public": [(Labels, "label_of", lambda self, n, name: self.seen(n, (name,)))],
+    "agents touch no file and no memory": [(places, "_of_agent", lambda _: places.NOTHING)],
+    "programs touch no file": [(places, "CODE", frozenset())],
+    "notes forget": [(places, "_of_notes", lambda *_: places.NOTHING)],
+    "notes are all one": [(places, "_of_notes", one_note)],
+    "what was there before is public": [(labels._Propagation, "_entries", nothing)],
+    "what may be an address is shown": [(labels._Propagation, "_as_link", lambda *given: given[-1])],
+    "items are not what they come from": [(Reading, "outer", lambda _, names: names)],
+    "all conditions ask for emptiness": [(reading, "_split", all_emptiness)],
+    "all conditions ask for content": [(reading, "_split", all_contents)],
+    "what the planner says is trusted": [(Subject, "surroundings", words_are_trusted)],
+    "a block is entered at its beginning": [(subject, "_entered_groups", lambda _: frozenset())],
+    "a text without data is not known": [(subject, "_formatted", nothing)],
+    "a graph reads nothing": [(values, "_all_at_once", nothing)],
+    "the order of a plan is not looked at": [(values, "_joins", nothing)],
+    "what nothing leads to is not looked at": [(analysis, "_left", reached)],
+    "empty answers tell no bit": [(bits, "Respond", type("Nothing", (), {}))],
     "a yes that is needed does not count": [(analysis, "_approvals", nothing)],
 }  # fmt: skip
 

@@ -61,6 +61,11 @@ def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None
     return CallView(step.id, "TERMINATE", arguments, pc)
 
 
+def _may_name(text: str) -> bool:
+    """Whether a text may hold an address, with its scheme or in words, or a tag."""
+    return "(" in text or "<" in text or "://" in text or ("/" in text and "." in text)
+
+
 def is_plain(step: Step) -> bool:
     """Whether all that a step's action is given are single variables, and texts that name no address.
 
@@ -72,7 +77,7 @@ def is_plain(step: Step) -> bool:
     for value in step.values():
         if isinstance(value, Literal):
             text = value.value
-            if isinstance(text, str) and ("(" in text or "<" in text or "://" in text):
+            if isinstance(text, str) and _may_name(text):
                 return False
         elif not isinstance(value, Ref):
             return False

@@ -120,5 +120,6 @@ class Ways:
 
 def _place(name: str) -> str:
     kind, _, rest = name.partition(":")
-    words = {"file": f"the file {rest}", "note": f"the note {rest}", "memory": "the memory"}
-    return {"*": "the files", "?": "a file"}.get(rest, words[kind]) if kind == "file" else words[kind]
+    if kind == "memory":
+        return "the memory"
+    return {"*": f"the {kind}s", "?": f"a {kind}"}.get(rest, f"the {kind} {rest}")

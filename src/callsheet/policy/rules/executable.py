@@ -33,7 +33,8 @@ _NAMES = (
     "*.lnk", "*.reg", "*.app", "*.appimage", "*.deb", "*.rpm", "*.jar", "*.war", "*.tf", "*.nomad",
     "pre-commit*", "post-commit*", "pre-push*", "pre-receive*", "post-receive*", "post-merge*",
     "post-checkout*", "pre-rebase*", "prepare-commit-msg*", "commit-msg*", "update-hook*", "claude.md",
-    "agents.md", ".cursorrules", "mcp.json", ".mcp.json",
+    "agents.md", "gemini.md", "skill.md", "copilot-instructions.md", ".cursorrules", ".windsurfrules",
+    ".clinerules", ".aider*", "mcp.json", ".mcp.json", "*.ltp", "policy.toml", "*.xlsm", "*.docm", "*.pptm",
 )  # fmt: skip
 _FOLDERS = (
     ".git", ".hg", ".svn", ".github", ".gitlab", ".gitea", ".forgejo", ".circleci", ".buildkite",
