@@ -181,3 +181,14 @@ def _lines(text: str, start: int, end: int) -> range:
 def _is_structure(line: str) -> bool:
     bare = line.partition("#")[0].replace("@PARALLEL", "").replace("PLAN_START", "").replace("PLAN_END", "")
     return not bare.strip(" \t\r{}\ufeff")
+
+
+@given(st.from_regex(r"-?[0-9]{1,17}(\.[0-9]{0,17})?(e[0-9])?|1\.2\.3|-", fullmatch=True))
+@LAWS
+def test_a_number_is_read_the_same_however_it_is_set_off(number: str):
+    close, apart = (parse(f"PLAN_START\nS1: @X (a={gap}{number})\nPLAN_END") for gap in ("", " "))
+    assert [d.code for d in close.diagnostics] == [d.code for d in apart.diagnostics]
+    values = [
+        [repr(value) for step in read.partial.steps for value in step.values()] for read in (close, apart)
+    ]
+    assert values[0] == values[1]

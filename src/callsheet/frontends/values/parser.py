@@ -271,7 +271,7 @@ _ARGUMENT_NAME = re.compile(rf"({NAME})[ \t\r\n]*=(?!=)")
 _EQUALS = re.compile(r"[ \t\r\n]*=(?!=)")
 _USUAL_ARGUMENT = re.compile(
     rf"[ ]?(?:({NAME})=)?"
-    rf"(?:\"(?!\"\")([^\"\\\r\n]*)\"|\$({NAME})((?:\.\w+)*+)|(-?(?:0|[1-9][0-9]{{0,14}})))([,)])"
+    rf"(?:\"(?!\"\")([^\"\\\r\n]*)\"|\$({NAME})((?:\.\w+)*+)|(-?(?:0|[1-9][0-9]{{0,14}})(?:\.[0-9]{{1,15}})?))([,)])"
 )
 """An argument in the spelling that nearly all have, with what follows it, in one match."""
 
@@ -321,7 +321,7 @@ def _usual_value(reader: Reader, match: re.Match[str]) -> Value:
     if ref is not None:
         start, (path_start, end) = match.start(3) - 1, match.span(4)
         return Ref(ref, path_of(reader.text, path_start, end) if path else (), span_of((start, end)))
-    return Literal(int(number), span_of(match.span(5)))
+    return Literal(float(number) if "." in number else int(number), span_of(match.span(5)))
 
 
 def _read_argument(reader: Reader) -> tuple[str | None, Value]:
