@@ -15,6 +15,12 @@ def test_a_loop_that_a_limit_cuts_off_is_not_told_to_be_ok(machine):
     assert "its limit is 2" in told
 
 
+def test_a_step_whose_only_call_a_limit_refuses_has_a_line_of_its_end(machine):
+    result = machine("run", machine.plan(FOUR), "--tools", machine.tools, "--max-calls", "1")
+    told = [line.split()[:2] for line in result.stderr.splitlines() if line.startswith("S")]
+    assert told == [["S1", "started"], ["S1", "ok"], ["S2", "started"], ["S2", "stopped"]]
+
+
 @pytest.mark.parametrize(
     ("options", "budget", "way_out"),
     [

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.live import LiveDisplay
 from callsheet.apps.cli.progress.progress import Progress
 from callsheet.frontends.ltp import parse
@@ -42,6 +43,22 @@ def test_a_display_that_fails_is_given_up():
         progress.note(Note(NoteKind.STARTED, "S1", ""))
     progress.end()
     assert display.asked == 2  # to begin, and to give the screen back
+
+
+def test_nothing_is_under_way_in_the_picture_of_a_run_that_has_ended():
+    out, plan = io.StringIO(), parse("S1: @ADD (a=1) > $a\nS2: @ADD (a=2) > $b").require()
+    console = Console(file=out, width=80, height=24, force_terminal=False)
+    display = LiveDisplay(plan, console, Heading(plan))
+    display.begin({})
+    display.show(Note(NoteKind.STARTED, "S1"), None)
+    display.show(Note(NoteKind.FINISHED, "S1", var="a", value=1), 0.1)
+    display.show(Note(NoteKind.STARTED, "S2"), None)
+    display.show(Note(NoteKind.ENDED, "S2", "failed"), None)
+    display.end()
+    heading, first, second = out.getvalue().splitlines()
+    assert "1 done, 1 stopped" in heading
+    assert (first.split()[0], second.split()[0]) == ("✓", "✗")
+    assert second.rstrip().endswith("stopped")
 
 
 @pytest.mark.parametrize("stage", ["plain", "json", "live"])

@@ -95,6 +95,14 @@ def test_a_call_that_only_reads_is_made_again_unasked(machine):
     assert "going on" in result.stderr
 
 
+def test_a_run_whose_first_step_was_interrupted_says_with_which_it_goes_on(machine):
+    machine.write("ro.py", FLAKY)
+    machine.shell("run", machine.plan("S1: @FLAKY () > $a", "S2: @RESPOND ($a)"), "--tools", "ro.py")
+    lines = machine("resume", "last").stderr.splitlines()
+    assert lines[0] == "no step had ended before, going on with S1"
+    assert lines[1].split()[:2] == ["S1", "ok"]
+
+
 def test_what_a_decision_alone_leads_to_is_told_in_lines_as_a_run_is(machine):
     plan = machine.plan('S1: @NOTE (line="one") > $a', 'S2: @DIE (marker="died") > $b', "S3: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")

@@ -87,6 +87,27 @@ async def test_the_keyboard_goes_through_steps_and_events(open_report: Opener):
     await opened.page.locator("dialog").wait_for(state="detached")
 
 
+async def test_steps_of_the_graph_are_reached_by_tab_and_chosen_by_a_key(open_report: Opener):
+    opened = await open_report("triage", "#seq=10&step=S1")
+    press = opened.page.keyboard.press
+    await opened.page.locator(".dag").focus()
+    for key, step in (("Enter", "S1"), ("Enter", "S2"), ("Space", "S3")):
+        await press("Tab")
+        focused = opened.page.locator(f".dag .node:focus[aria-label^='{step} ']")
+        await focused.wait_for()
+        if step != "S1":  # which is chosen, and would lead to its end
+            await press(key)
+        await opened.page.locator(f".dag .node:focus[aria-label^='{step} '][aria-pressed=true]").wait_for()
+    assert (await opened.text(".pane h2")).startswith("S3")
+    assert (await opened.text(".now")).startswith("event 10/")  # and nothing was played
+    await press("Shift+Tab")
+    await press("Shift+Tab")
+    await press("Enter")
+    await opened.page.locator(".dag .node:focus[aria-pressed=true]").wait_for()
+    await press("Enter")  # once more: to where it ended
+    await opened.page.locator(".now", has_text="event 10/").wait_for(state="detached")
+
+
 async def test_the_scrubber_shows_the_run_as_it_was(open_report: Opener):
     opened = await open_report("triage", "#step=S9&below=facts")
     assert "✗" in await opened.text(".steps .step:has-text('S9')")

@@ -220,10 +220,17 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
   const [shape, word] = STATUS[state];
   const name = `${row.id} ${row.tool}, ${word}${isCause ? ", likely cause" : ""}`;
   const pick = () => pickStep(plan, n);
+  const follow = () => visit && pickVisit(visit.n, true);
+  const onKey = (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    if (isChosen) follow();
+    else pick();
+  };
   return html`<g class="node is-${state} ${isChosen ? "chosen" : ""} ${isCause ? "cause" : ""}"
       transform=${`translate(${x} ${y})`}
-      role="button" tabindex="-1" aria-label=${name} aria-pressed=${isChosen} onClick=${pick}
-      onDblClick=${() => visit && pickVisit(visit.n, true)}>
+      role="button" tabindex="0" aria-label=${name} aria-pressed=${isChosen} onClick=${pick} onKeyDown=${onKey}
+      onDblClick=${follow}>
     ${row.foreach ? html`<rect class="behind" x="5" y="5" width=${WIDE} height=${HIGH} rx="8" />` : ""}
     <rect class="card" width=${WIDE} height=${HIGH} rx="8" />
     <rect class="edge" width="5" height=${HIGH - 16} x="0" y="8" rx="2.5" />

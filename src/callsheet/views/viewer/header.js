@@ -150,6 +150,7 @@ function eventLines(made) {
 
 const KEYS = [
   ["j k", "next, previous step"],
+  ["Tab Enter", "to a step of the graph, choose it; again: to its end"],
   ["h l", "one event back, on"],
   ["H L", "ten events back, on"],
   ["g G", "first, last event"],

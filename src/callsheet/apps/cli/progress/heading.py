@@ -26,7 +26,7 @@ _STATES = {
     NoteKind.SKIPPED: "left out",
     NoteKind.ASKED: "waiting for people",
 }
-_SHOWN = ("done", "under way", "waiting for people", "failed", "left out")
+_SHOWN = ("done", "under way", "waiting for people", "failed", "stopped", "left out")
 _CALLS = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
 
 
@@ -48,6 +48,8 @@ class Heading:
         self._tries += note.kind in _CALLS
         if note.kind is NoteKind.ENDED:
             self._ended, self._status = now, note.detail
+            under_way = [step for step, word in self._states.items() if word == "under way"]
+            self._states.update(dict.fromkeys(under_way, "stopped"))
         state = _STATES.get(note.kind)
         if state is not None and note.step:
             self._states[note.step] = state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from time import time
+from time import monotonic, time
 
 import click
 
@@ -12,6 +12,7 @@ from callsheet.apps.cli.progress.before import is_replanned
 from callsheet.apps.wording.values import preview, seconds
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.result import Status
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
 
@@ -33,6 +34,10 @@ WORDS: Mapping[NoteKind, str] = {
 }
 """What a note is called on a line; others have none."""
 
+_UNDER_WAY = frozenset(
+    {NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED}
+)
+
 
 def said_of(note: Note) -> str:
     """What a note says beside its kind: the variable and its value, or why."""
@@ -50,23 +55,37 @@ def ended_steps(done: Mapping[str, Note]) -> int:
     return sum(note.kind in ends for note in done.values())
 
 
+def _said_of_before(done: Mapping[str, Note]) -> str:
+    """How far the run was; where no step had ended, with which it goes on."""
+    count = ended_steps(done)
+    if count:
+        return f"{count} step{'s' if count != 1 else ''} done before, going on"
+    first, *more = [note.step for note in done.values() if note.step] or [""]
+    behind = f" with {first}" if first else ""
+    return f"no step had ended before, going on{behind}{f' and {len(more)} more' if more else ''}"
+
+
 class PlainLines:
     """One line on standard error for each note: step, word, what it says, how long it took."""
 
     def __init__(self, plan: Plan) -> None:
         self._actions = {step.id: cut(describe_action(step.action), 80) for step in plan.steps}
         self._is_graph = plan.order is Order.DAG
+        self._since: dict[str, float] = {}
+        """When each step began, seconds of a clock that only goes on, of those that have not ended."""
 
     def begin(self, done: dict[str, Note]) -> None:
         """Say how much was done before, if anything was."""
+        now = monotonic()
+        self._since = {step: now for step, note in done.items() if step and note.kind in _UNDER_WAY}
         if done:
-            count = ended_steps(done)
-            click.echo(f"{count} step{'s' if count != 1 else ''} done before, going on", err=True)
+            click.echo(_said_of_before(done), err=True)
         if is_replanned(done.values()):
             self._forget()
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
+        self._follow(note, ago)
         word = "stopped" if note.is_cut_off else WORDS.get(note.kind)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
@@ -78,6 +97,21 @@ class PlainLines:
 
     def end(self) -> None:
         """Nothing is left open."""
+
+    def _follow(self, note: Note, ago: float) -> None:
+        """Keep in mind what is under way, and print what the end of the run has stopped.
+
+        A limit that refuses a step's only call ends the run, and the step tells nothing of its own.
+        """
+        if note.kind is NoteKind.STARTED:
+            self._since.setdefault(note.step, monotonic() - ago)
+        elif note.kind in (NoteKind.FINISHED, NoteKind.FAILED):
+            self._since.pop(note.step, None)
+        elif note.kind is NoteKind.ENDED and note.detail != Status.DONE:
+            now = monotonic() - ago
+            for step, began in self._since.items():
+                click.echo(f"{step:<5} stopped  ({seconds(now - began)})", err=True)
+            self._since.clear()
 
     def _forget(self) -> None:
         """The new plan has steps of these ids that do something else; that of a graph has ids of its own."""

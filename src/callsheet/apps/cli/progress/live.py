@@ -116,6 +116,8 @@ class LiveDisplay:
             self._is_replanned |= note.kind is NoteKind.REPLANNED
             if note.kind is NoteKind.CUT and note.step in self._rows:
                 self._rows[note.step].is_cut = True
+            if note.kind is NoteKind.ENDED:
+                self._stop(ago)
             return
         row = self._rows.get(note.step)
         if row is None:
@@ -130,6 +132,13 @@ class LiveDisplay:
             row.since, row.visits = monotonic() - ago, row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took
         self._latest = max(self._place[note.step], 0)
+
+    def _stop(self, ago: float) -> None:
+        """Nothing goes on behind the end of the run: what was under way has been stopped."""
+        for row in self._rows.values():
+            if row.kind in _RUNNING:
+                row.kind, row.said = NoteKind.FAILED, "stopped"
+                row.took = max(0.0, monotonic() - ago - row.since)
 
     def _picture(self) -> Group:
         """The heading, if there is one, and the table."""
