@@ -46,8 +46,9 @@ from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy, ToolRule
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.launch import Launch
 from callsheet.runtime.local import SLICE, LocalDriver
-from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, Journal
 from callsheet.views.mermaid import mermaid
 
