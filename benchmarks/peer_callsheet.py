@@ -20,8 +20,8 @@
 
 A plan is checked and made a program in `build`; `run` is the machine and the local driver. W5:
 `process` survives the death of the process, `power` a loss of power. W4: a first run knows no durations;
-`again` has those that the steps took in the run before, as a run has from the journal. Of W6, `validate` is every pass and
-`verify` the proof of the plan under a policy, the flow of its data included.
+`again` has those that the steps took in the run before, as a run has from the journal. Of W6, `validate` is
+every pass and `verify` the proof of the plan under a policy, the flow of its data included.
 """
 
 from __future__ import annotations
