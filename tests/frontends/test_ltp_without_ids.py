@@ -86,7 +86,7 @@ def test_the_id_that_it_took_is_said_with_its_repair(line: str) -> None:
         ("goto S2 please", "write GOTO S5"),
         ('fetch_page ("x")', "did you mean @FETCH_PAGE (…)? A call begins with @"),
         (
-            "@PARALLEL\nS1: @X",
+            "@PARALLEL",
             "write @PARALLEL { before the steps that run side by side, and } on a line behind them",
         ),
     ],
