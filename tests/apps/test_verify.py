@@ -88,7 +88,7 @@ def test_explain_policy_tells_each_steps_labels_and_why(machine):
     assert result.exit_code == 3
     lines = [line.strip() for line in result.stdout.splitlines()]
     assert "reads  $a U/priv" in lines
-    assert "gives  U/priv, because of S1" in lines
+    assert "gives  U/retold, because of S1" in lines
     assert any(line.startswith("✗ POL103") for line in lines)
 
 
