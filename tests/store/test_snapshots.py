@@ -28,7 +28,7 @@ from callsheet.runtime.inbox import answer_run
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
-from callsheet.store.reader import BadEvent
+from callsheet.store.chain import BadEvent
 from callsheet.store.records import Start
 from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Policy, Unfit

@@ -4,12 +4,13 @@ Nothing else stores the state of a run. Events go in through a run's one writer;
 else only reads.
 """
 
+from callsheet.store.chain import BadEvent
 from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, NotStorable, WrongProcess
 from callsheet.store.events import Event, EventType
 from callsheet.store.ids import check_run_id, new_run_id
 from callsheet.store.journal import Journal
 from callsheet.store.place import default_journal_path
-from callsheet.store.reader import BadEvent, RunInfo
+from callsheet.store.reader import RunInfo
 from callsheet.store.schema import Durability
 from callsheet.store.writer import RunStatus, RunWriter
 

@@ -20,13 +20,14 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.store.blobs import CODEC, DROPPED, ROW_LIMIT, BlobDropped, read_blob, write_blob_file
+from callsheet.store.chain import BadEvent, verify
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, EventType, decode_body, decode_intents
 from callsheet.store.ids import check_run_id
 from callsheet.store.journal import Parts
 from callsheet.store.labels import Noted
 from callsheet.store.leftovers import KIND, lines_of_labels, read_labels, take_labels
-from callsheet.store.reader import BadEvent, Reader
+from callsheet.store.reader import Reader
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
 
@@ -69,7 +70,7 @@ def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
     Raises JournalError: JRN002 for an unknown run, JRN012 for one that is damaged.
     """
     reader = parts.reader
-    bad = reader.verify(run_id)
+    bad = verify(reader, run_id)
     if bad is not None:
         raise JournalError(
             "JRN012",
@@ -252,7 +253,7 @@ class _Intake:
             (self._last, self._hash, self._run_id),
         )
         reader = Reader(self._parts.place, self._cursor.connection)
-        bad = reader.verify(self._run_id)
+        bad = verify(reader, self._run_id)
         if bad is None:
             bad = self._missing_plan(reader)
         if bad is not None:

@@ -25,6 +25,7 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import SEALED, Sealer, names_in
 from callsheet.sealing.sealer import Path as Part
 from callsheet.sealing.shapes import Shapes
+from callsheet.store.chain import BadEvent, verify
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
@@ -35,7 +36,7 @@ from callsheet.store.looking import connect_to_look
 from callsheet.store.opened import Opener
 from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
 from callsheet.store.place import Place, place_of
-from callsheet.store.reader import BadEvent, Reader, RunInfo, Told
+from callsheet.store.reader import Reader, RunInfo, Told
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.timing import step_seconds
 from callsheet.store.vault import Vault
@@ -326,7 +327,7 @@ class Journal:
         With a `start`, of the events before it only the first is looked at. Raises JournalError
         (JRN002) for an unknown run.
         """
-        return self._reader.verify(run_id, start)
+        return verify(self._reader, run_id, start)
 
     def entries(self, run_id: str, after: int = 0) -> Iterator[Entry]:
         """The entries of a run whose own events come after a number, in order; raises as `events` does.

@@ -1,4 +1,4 @@
-"""The reading side: runs, their events and plans, and the proof that a run's chain is whole.
+"""The reading side: runs, their events and plans.
 
 In: one connection that cannot write. Out: values. No read transaction outlives a call, or a
 page of events, so that readers never hold a checkpoint back.
@@ -7,7 +7,6 @@ page of events, so that readers never hold a checkpoint back.
 from __future__ import annotations
 
 import sqlite3
-import struct
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,18 +19,13 @@ from callsheet.machine.keys import place_of_key
 from callsheet.store.blobs import BlobDropped, BlobMissing, read_blob
 from callsheet.store.errors import JournalError
 from callsheet.store.events import (
-    GENESIS,
-    NO_BODY,
     Entry,
     Event,
     EventType,
-    Head,
     Stored,
     decode_bodies,
     decode_body,
     decode_intents,
-    identify,
-    link,
 )
 from callsheet.store.ids import may_begin_run_id
 from callsheet.store.inbox import UNREAD, Letter, read_letter
@@ -105,13 +99,6 @@ class RunInfo(NamedTuple):
     core_version: str
     forked_at: int | None = None
     """Of a run that was forked: the event of its parent up to which it has that run's events."""
-
-
-class BadEvent(NamedTuple):
-    """The first event of a run that is not what was written, and why."""
-
-    seq: int
-    why: str
 
 
 class Reader:
@@ -193,7 +180,7 @@ class Reader:
         """
         base = self._number(run_id) << SEQ_BITS
         before = max(0, after - MOST_INTENTS)  # the entry that `after` stands in
-        while page := self._page(base, before):
+        while page := self.page(base, before):
             for row in page:
                 covers = row[_COVERS]
                 if isinstance(covers, int) and row[0] - base + covers <= after + 1:
@@ -326,55 +313,6 @@ class Reader:
                 if data is not None:
                     yield Stored(row_id - base, kind, data)
 
-    def verify(self, run_id: str, start: int = 1) -> BadEvent | None:
-        """The first event of a run that is missing or changed, or None if the chain is whole.
-
-        Besides the chain: the end that the run's row noted must be on it, and a run that has
-        ended must have an `end` event. From an event `start` on, what stands before it is taken
-        as it is but for the first one. Raises JournalError (JRN002) for an unknown run.
-        """
-        base = self._number(run_id) << SEQ_BITS
-        with self._reading():
-            status, head_seq, head_hash = self._connection.execute(
-                "SELECT status, head_seq, head_hash FROM runs WHERE run_id = ?", (run_id,)
-            ).fetchone()
-        seq, prev, has_ended = 0, GENESIS, False
-        if start > 1:
-            bad = self._check_first(run_id, base)
-            if bad is not None:
-                return bad
-            seq, prev = self._before(base, start)
-        while page := self._page(base, seq):
-            for row in page:
-                bad = self._check(run_id, seq + 1, prev, base, row)
-                if bad is not None:
-                    return bad
-                first, seq, prev = seq + 1, seq + row[_COVERS], row[-1]
-                has_ended = has_ended or row[2] == EventType.END
-                if first <= head_seq <= seq and (head_seq, head_hash) != (seq, prev):
-                    return BadEvent(seq, "its hash is not the one that the run noted")
-        if seq < head_seq:
-            return BadEvent(seq + 1, f"it is missing: the run noted {head_seq} events")
-        if status not in _STATUSES:
-            return BadEvent(seq, f"the run's status {status!r} is unknown")
-        if RunStatus(status).is_final and not has_ended:
-            return BadEvent(seq + 1, f"it is missing: the run is {status} without an end event")
-        return None
-
-    def _check_first(self, run_id: str, base: int) -> BadEvent | None:
-        with self._reading():
-            rows = self._connection.execute(_EVENTS, (base, base + 2, 1)).fetchall()
-        return self._check(run_id, 1, GENESIS, base, rows[0]) if rows else BadEvent(1, "it is missing")
-
-    def _before(self, base: int, start: int) -> tuple[int, bytes]:
-        """The last event of the entry before the event `start`, and the entry's hash."""
-        with self._reading():
-            row = self._connection.execute(
-                "SELECT id + covers - 1, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
-                (base, base + start),
-            ).fetchone()
-        return (0, GENESIS) if row is None else (row[0] - base, row[1])
-
     def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, for the upkeep of a journal; raises JournalError (JRN012)."""
         with self._reading():
@@ -385,10 +323,6 @@ class Reader:
         """The connection, for one who reads alone meanwhile."""
         with self._reading():
             yield self._connection
-
-    def check(self, run_id: str, expected: int, prev: bytes, row: tuple[Any, ...]) -> BadEvent | None:
-        """What is wrong with an entry, its event's number first, that should follow the hash `prev`."""
-        return self._check(run_id, expected, prev, 0, row)
 
     def hash_at(self, run_id: str, seq: int) -> bytes | None:
         """The hash of the entry that ends with the event `seq`; None if none does."""
@@ -404,6 +338,10 @@ class Reader:
             rows: list[tuple[Any, ...]] = self._connection.execute(f"{_RUNS} {rest}", values).fetchall()
         return [_info(row) for row in rows]
 
+    def base_of(self, run_id: str) -> int:
+        """What the ids of a run's events lie above; raises JournalError (JRN002) for an unknown run."""
+        return self._number(run_id) << SEQ_BITS
+
     def _number(self, run_id: str) -> int:
         if may_begin_run_id(run_id):
             with self._reading():
@@ -414,9 +352,10 @@ class Reader:
                 return row[0]
         raise self.unknown_run(run_id)
 
-    def _page(self, base: int, after: int) -> list[tuple[Any, ...]]:
+    def page(self, base: int, after: int, most: int = _PAGE) -> list[tuple[Any, ...]]:
+        """At most so many rows of the entries that follow an event of the run whose ids lie above `base`."""
         with self._reading():
-            return self._connection.execute(_EVENTS, (base + after, base + (1 << SEQ_BITS), _PAGE)).fetchall()
+            return self._connection.execute(_EVENTS, (base + after, base + (1 << SEQ_BITS), most)).fetchall()
 
     def _large(self, name: str, run_id: str, *, lenient: bool) -> tuple[Any, int]:
         """A large body and its bytes; of one that was dropped, that and how many there were."""
@@ -471,41 +410,12 @@ class Reader:
         with self._reading():
             return read_blob(self._connection, self._place.blobs, name)
 
-    def _blob_digest(self, name: str) -> bytes:
+    def blob_digest(self, name: str) -> bytes:
         """The digest of a large body; of one that was dropped, what is kept of it."""
         try:
             return sha256(self._blob(name)).digest()
         except BlobDropped:
             return bytes.fromhex(name)
-
-    def _check(
-        self, run_id: str, expected: int, prev: bytes, base: int, row: tuple[Any, ...]
-    ) -> BadEvent | None:
-        row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, covers, intents, hashed = row
-        seq = row_id - base
-        if seq != expected:
-            return BadEvent(expected, f"it is missing: event {seq} follows")
-        if body is not None and blob is not None:
-            return BadEvent(seq, "it has a body in the row and another beside it")
-        try:
-            digest = NO_BODY
-            if blob is not None:
-                digest = self._blob_digest(blob)
-            elif body is not None:
-                digest = sha256(body).digest()
-            head: Head = (seq, epoch, kind, key, step, index, attempt, ts, mono)
-            said = link(prev, head, digest, identify(run_id, head), intents)
-            if covers != 1 + (0 if intents is None else len(decode_intents(intents))):
-                return BadEvent(seq, f"it says that it covers {covers} events")
-        except BlobMissing as error:
-            return BadEvent(seq, str(error))
-        except (TypeError, ValueError, struct.error):
-            return BadEvent(seq, "a field has another type than what was written")
-        return (
-            None
-            if said == hashed
-            else BadEvent(seq, "it is not what was written, or does not follow its predecessor")
-        )
 
     def _rows(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         """Many rows, for one who reads; texts that are damaged are looked at only where there are such."""
@@ -545,9 +455,6 @@ def _intents(data: bytes) -> list[tuple[_Place, dict[str, str] | None]]:
         ((key, *place_of_key(key)), None if tool is None else {"tool": tool})
         for key, tool in decode_intents(data)
     ]
-
-
-_STATUSES = frozenset(RunStatus)
 
 
 def _info(row: tuple[Any, ...]) -> RunInfo:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.archive import Row, Source, entries_of, lines_of, run_row
+from callsheet.store.chain import check, verify
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, EventType
 from callsheet.store.journal import Journal, Parts
@@ -98,7 +99,7 @@ def _whole(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Ro
         for seq, row in _one_by_one(reader, number):
             if seq < 1:
                 return whole, f"event {expected}: {_ENDS}"
-            bad = reader.check(run_id, expected, prev, (seq, *row))
+            bad = check(reader, run_id, expected, prev, (seq, *row))
             if bad is not None:
                 return whole, f"event {bad.seq}: {bad.why}"
             whole.append((seq, row))
@@ -113,7 +114,7 @@ def _whole(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Ro
 def _lost_beyond(reader: Reader, run_id: str, events: int) -> str | None:
     """What is wrong behind the last whole event of a run."""
     try:
-        bad = reader.verify(run_id)
+        bad = verify(reader, run_id)
     except JournalError:
         return f"event {events + 1}: {_ENDS}"
     return None if bad is None else f"event {bad.seq}: {bad.why}"

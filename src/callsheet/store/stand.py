@@ -14,10 +14,10 @@ from callsheet.ir import Plan
 from callsheet.machine import Program
 from callsheet.machine.machine import Observer
 from callsheet.machine.on_demand import program_on_demand
+from callsheet.store.chain import BadEvent
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.opened import Opener
-from callsheet.store.reader import BadEvent
 from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Unfit, read_plainly
 

@@ -19,8 +19,9 @@ from callsheet.apps.wording.events import event_json, event_line
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
+    from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import BadEvent, RunInfo
+from callsheet.store.reader import RunInfo
 
 _PIPED_COLUMNS = 100
 

@@ -15,8 +15,9 @@ from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import amount
 
 if TYPE_CHECKING:
+    from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import BadEvent, RunInfo
+    from callsheet.store.reader import RunInfo
     from callsheet.store.retention import Pruned
 
 _AGE = re.compile(r"(\d+)\s*([hdwy]?)\Z", re.ASCII)
@@ -83,7 +84,7 @@ def _verified(journal: Journal, info: RunInfo) -> dict[str, Any]:
 def _of_plan(journal: Journal, info: RunInfo) -> BadEvent | None:
     """What is wrong with the plan that a run began with, which is kept beside its events under its hash."""
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as in `verify`
-    from callsheet.store.reader import BadEvent  # noqa: PLC0415 - as above
+    from callsheet.store.chain import BadEvent  # noqa: PLC0415 - as above
 
     try:
         journal.plan(info.plan_hash)

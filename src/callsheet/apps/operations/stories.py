@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from callsheet.ir import Step
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
+    from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import BadEvent, RunInfo
+    from callsheet.store.reader import RunInfo
     from callsheet.trace.account import Account, LateAnswer, StepAccount
 
 _ENDINGS = ("failed", "refused", "cancelled")

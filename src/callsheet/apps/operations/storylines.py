@@ -14,7 +14,7 @@ from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.stories import Story
-    from callsheet.store.reader import BadEvent
+    from callsheet.store.chain import BadEvent
     from callsheet.trace.account import Account, LateAnswer, StepAccount
 
 _ACTION_WIDTH = 36

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from callsheet.diagnostics import Severity
 from callsheet.ir import Plan
 from callsheet.passes import check as check_plan
+from callsheet.store.chain import BadEvent
 from callsheet.store.events import Event, EventType
-from callsheet.store.reader import BadEvent
 from callsheet.trace.lctl.check import check as check_documents
 from callsheet.trace.lctl.model import Document
 from callsheet.trace.lctl.rules.table import RULES, Level
