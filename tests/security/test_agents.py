@@ -55,7 +55,7 @@ async def stopped(world: World, model: Model) -> None:
     """A run whose process ends while its model hangs."""
     world.more["turn"] = model
     driving = asyncio.create_task(world.run(SOLVES, facts=AGENT))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(50):
         await model.hangs.wait()
     driving.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -209,7 +209,7 @@ async def test_a_call_that_was_under_way_is_made_again_under_the_token_of_its_ag
     world.tools["READ_FILE"] = hang
     world.more["turn"] = Model({"tool": "read_file", "args": {"path": "notes.txt"}})
     driving = asyncio.create_task(world.run(SOLVES, facts=AGENT))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(50):
         await reached.wait()
     driving.cancel()
     with pytest.raises(asyncio.CancelledError):
