@@ -22,7 +22,6 @@ from callsheet.passes.verify.views import call_views, is_plain
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD, Traits
 from callsheet.policy.calls import CallView
-from callsheet.policy.calls import CallView, bare
 from callsheet.policy.composing import retells
 from callsheet.policy.judge import unasked
 from callsheet.policy.model import Implicit
