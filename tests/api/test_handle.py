@@ -265,7 +265,7 @@ async def test_a_run_may_be_cancelled_while_its_servers_start() -> None:
         run = runtime.start("S1: @NOT_HERE ()")
         await asyncio.sleep(0.3)
         run.cancel("no patience")
-        result = await asyncio.wait_for(run.result(), 15)
+        result = await asyncio.wait_for(run.result(), 50)
     assert (result.status, result.error) == (RunStatus.CANCELLED, "no patience")
 
 

@@ -278,7 +278,7 @@ def test_ctrl_c_ends_the_call_at_once_and_the_run_can_be_resumed(tmp_path: Path)
         assert process.stdout is not None
         assert process.stdout.readline() == "stuck\n"
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30)[0] == "interrupted\n"
+        assert process.communicate(timeout=50)[0] == "interrupted\n"
 
     @tool(effect="read")
     def stuck() -> str:

@@ -175,7 +175,7 @@ def wait_for() -> Callable[[Path], None]:
     def wait(path: Path) -> None:
         import time
 
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not path.exists():
             if time.monotonic() > deadline:
                 raise AssertionError(f"{path} did not appear")

@@ -157,13 +157,13 @@ def test_with_wait_the_process_stays_until_somebody_answers(machine):
     machine.write("p.ltp", PLAN)
     command = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note", "--wait")
     with machine.spawn(*command) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not machine.json("inbox"):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         said = machine("approve", "r1")
         assert "its process goes on" in said.stderr
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=60)
     assert (process.returncode, out.strip()) == (0, "wrote hello Ada")
 
 

@@ -94,7 +94,7 @@ def test_a_signal_leaves_a_run_that_goes_on_and_no_server(with_server, wait_for,
     server = with_server.folder / "server.py"
     server.write_text(f"import os\nopen('pid', 'w').write(str(os.getpid()))\n{server.read_text()}")
     plan = with_server.plan(
-        'S1: @HALL__GREET (name="x") > $a', 'S2: @LOOK (path="here", wait=20) > $b', "S3: @RESPOND ($a)"
+        'S1: @HALL__GREET (name="x") > $a', 'S2: @LOOK (path="here", wait=300) > $b', "S3: @RESPOND ($a)"
     )
     process = with_server.spawn("run", plan, "--tools", "tools.py", "--run-id", "r")
     wait_for(with_server.folder / "here")
@@ -102,7 +102,7 @@ def test_a_signal_leaves_a_run_that_goes_on_and_no_server(with_server, wait_for,
     process.send_signal(number)
     if number != signal.SIGINT:
         process.send_signal(number)
-    _, err = process.communicate(timeout=15)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == status, err
     assert "interrupted; it goes on with: callsheet resume r" in err
     assert "Traceback" not in err
@@ -117,7 +117,7 @@ def test_a_signal_that_is_ignored_stays_ignored(machine, wait_for):
     process = machine.spawn("run", plan, "--tools", "tools.py", prefix=nohup)
     wait_for(machine.folder / "here")
     process.send_signal(signal.SIGHUP)
-    assert process.communicate(timeout=15)[0] == "seen\n"
+    assert process.communicate(timeout=60)[0] == "seen\n"
 
 
 def on_terminal(machine, *line, until=None, number=None):
@@ -142,7 +142,7 @@ def on_terminal(machine, *line, until=None, number=None):
 
 
 def test_the_live_view_ends_before_the_hint(machine, wait_for):
-    plan = machine.plan('S1: @LOOK (path="here", wait=20) > $b', "S2: @RESPOND ($b)")
+    plan = machine.plan('S1: @LOOK (path="here", wait=300) > $b', "S2: @RESPOND ($b)")
     line = ("run", plan, "--tools", "tools.py", "--run-id", "r", "--progress", "live")
     status, said = on_terminal(
         machine, *line, until=lambda: wait_for(machine.folder / "here"), number=signal.SIGINT

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import sys
-import time
 
 import pytest
 
@@ -372,14 +371,12 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))"""
 
 def test_ctrl_c_leaves_a_run_that_can_be_resumed(machine, wait_for):
     plan = machine.plan(
-        "S1: @ADD (a=1) > $a", 'S2: @LOOK (path="here", wait=20) > $b', 'S3: @RESPOND ("$a $b")'
+        "S1: @ADD (a=1) > $a", 'S2: @LOOK (path="here", wait=300) > $b', 'S3: @RESPOND ("$a $b")'
     )
     process = machine.spawn("run", plan, "--tools", "tools.py", "--run-id", "r")
     wait_for(machine.folder / "here")
-    begun = time.monotonic()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=15)
-    assert time.monotonic() - begun < 10
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
     assert "callsheet resume r" in err

@@ -69,7 +69,7 @@ def test_playback_goes_on_at_a_key_on_a_terminal(machine):
 
     def read_until(text: bytes, key: bytes = b"") -> None:
         nonlocal shown
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while text not in shown:
             assert time.monotonic() < deadline, shown
             os.write(terminal, key)
@@ -103,7 +103,7 @@ def test_tail_follows_a_run_of_another_process_to_its_end(machine, wait_for):
     with machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
         wait_for(machine.folder / "begun")
         followed = machine("tail", "r1", "--follow")
-        run.communicate(timeout=30)
+        run.communicate(timeout=60)
     assert followed.exit_code == 0
     assert [line.split()[2] for line in followed.stdout.splitlines()] == ["start", "intent", "ok", "end"]
     assert "it has ended: done" in followed.stderr

@@ -129,10 +129,9 @@ async def test_the_workspace_in_a_sandbox_is_read_only(tmp_path):
 
 
 async def test_a_program_that_does_not_end_is_ended(tmp_path):
-    begin = time.monotonic()
-    with pytest.raises(ToolFailed, match=r"(?s)here.*longer than 1 seconds"):
-        await run(tmp_path, "print('here', flush=True)\nwhile True: pass", execution={"timeout": 1})
-    assert time.monotonic() - begin < 5
+    code = "import time\nprint('here', flush=True)\ntime.sleep(600)"
+    with pytest.raises(ToolFailed, match=r"(?s)here.*longer than 3 seconds"):
+        await run(tmp_path, code, execution={"timeout": 3})
 
 
 async def test_processor_time_is_limited(tmp_path):
@@ -171,12 +170,10 @@ async def test_a_fork_bomb_stays_small_and_ends_in_time(tmp_path):
         "    made += 1\n"
         "print(made)"
     )
-    begin = time.monotonic()
-    assert 0 < int(await run(tmp_path, bomb, execution={"processes": 20, "timeout": 20})) < 20
+    assert 0 < int(await run(tmp_path, bomb, execution={"processes": 20, "timeout": 50})) < 20
     endless = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
     with pytest.raises(ToolFailed, match="longer than 1 seconds"):
         await run(tmp_path, endless, execution={"processes": 20, "timeout": 1})
-    assert time.monotonic() - begin < 15
 
 
 @sandboxed
@@ -262,17 +259,27 @@ async def test_limits_hold_without_a_sandbox(tmp_path):
 
 
 async def test_a_background_process_without_a_sandbox_ends_with_its_program(tmp_path):
-    begin = time.monotonic()
-    finished = await run_limited(tmp_path, "sleep 60 & echo $!", "shell")
-    assert time.monotonic() - begin < 5
+    finished = await run_limited(tmp_path, "sleep 600 & echo $!", "shell")
+    assert not finished.timed_out
     assert (await listed("-o", "stat=", "-p", finished.stdout.strip())).strip()[:1] in ("", "Z")
 
 
 async def test_a_program_that_holds_its_output_open_does_not_hold_the_run(tmp_path):
-    begin = time.monotonic()
-    code = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(6)\nelse:\n    print('done')"
-    assert (await run_limited(tmp_path, code)).stdout == "done\n"
-    assert time.monotonic() - begin < 5
+    end = tmp_path / "end"
+    code = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        f"    while not os.path.exists({str(end)!r}):\n"
+        "        time.sleep(0.05)\n"
+        "else:\n"
+        "    print('done')"
+    )
+    try:
+        finished = await run_limited(tmp_path, code)
+    finally:
+        end.touch()
+    assert (finished.stdout, finished.timed_out) == ("done\n", False)
 
 
 @sandboxed

@@ -32,7 +32,7 @@ WORKSHOP = str(Path(__file__).parent / "servers" / "workshop.py")
 def workshop(tmp_path):
     """The test server's configuration; what happens to it is noted in `notes`."""
     transport = StdioServer(sys.executable, (WORKSHOP, "stdio", str(tmp_path / "notes")))
-    return McpServerConfig("workshop", transport, timeout=20)
+    return McpServerConfig("workshop", transport, timeout=60)
 
 
 @pytest.fixture
@@ -52,11 +52,9 @@ async def failure(call):
 
 
 async def eventually(true):
-    for _ in range(500):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not become true within 5 s")
+    async with asyncio.timeout(60):
+        while not true():  # noqa: ASYNC110 - what is waited for rings no bell
+            await asyncio.sleep(0.01)
 
 
 def alive(pid):
@@ -162,7 +160,7 @@ async def test_a_server_that_ends_at_its_start_is_reported_with_its_last_words(
 @pytest.fixture
 def everything(node_server):
     node, script = node_server("@modelcontextprotocol/server-everything")
-    return McpServerConfig("everything", StdioServer(node, (script, "stdio")), timeout=20)
+    return McpServerConfig("everything", StdioServer(node, (script, "stdio")), timeout=60)
 
 
 async def test_pictures_links_structures_and_slow_answers_of_the_reference_server(everything, tmp_path):
@@ -238,20 +236,24 @@ async def test_so_it_does_in_a_program_that_traces_itself(workshop):
     assert meta["traceparent"].split("-")[1] == trace_id("run-1")
 
 
-async def test_many_calls_are_in_flight_at_once(workshop):
+async def test_many_calls_are_in_flight_at_once(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         slow = handlers(pool)["slow"]
-        started = time.monotonic()
-        assert await asyncio.gather(*(slow({"seconds": 0.5}, CONTEXT) for _ in range(20))) == ["done"] * 20
-        assert time.monotonic() - started < 8, "one after another they take ten seconds"
+        calls = [asyncio.create_task(slow({"seconds": 50}, CONTEXT)) for _ in range(20)]
+        await eventually(lambda: notes().count("slow 50") == 20)
+        assert not any(call.done() for call in calls)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
 
 
 async def test_a_late_answer_is_a_failure_in_doubt_and_the_server_is_told(workshop, notes):
-    async with McpPool([dataclasses.replace(workshop, timeout=0.3)]) as pool:
+    async with McpPool([dataclasses.replace(workshop, timeout=2)]) as pool:
         await pool.connect()
         late = await failure(handlers(pool)["slow"]({"seconds": 60}, CONTEXT))
-        assert (str(late), late.in_doubt) == ("no answer within 0.3 s", True)
+        assert (str(late), late.in_doubt) == ("no answer within 2 s", True)
         await eventually(lambda: "cancelled" in notes())
         assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
         assert notes().count("start") == 1
@@ -306,7 +308,7 @@ async def test_a_server_killed_between_calls_is_started_again_by_many_callers_on
 def fickle():
     """A server of the protocol of 2025 without any library."""
     script = Path(__file__).parent / "servers" / "fickle.py"
-    return McpServerConfig("fickle", StdioServer(sys.executable, (str(script),)), timeout=20)
+    return McpServerConfig("fickle", StdioServer(sys.executable, (str(script),)), timeout=60)
 
 
 async def test_tools_are_listed_page_by_page_and_pinned_as_they_came(fickle):
@@ -487,7 +489,7 @@ def test_servers_end_when_the_client_is_killed(workshop, tmp_path, everything):
         assert len(pids) == 2
         assert all(alive(pid) for pid in pids)
         client.kill()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(alive(pid) for pid in pids)
@@ -499,7 +501,7 @@ def test_servers_end_when_the_client_is_killed(workshop, tmp_path, everything):
 async def test_a_server_at_a_url_is_reached_called_and_found_again(tmp_path, notes):
     port = _free_port()
     command = [sys.executable, WORKSHOP, "http", str(port), str(tmp_path / "notes")]
-    config = McpServerConfig("workshop", HttpServer(f"http://127.0.0.1:{port}/mcp"), timeout=5)
+    config = McpServerConfig("workshop", HttpServer(f"http://127.0.0.1:{port}/mcp"), timeout=60)
     async with McpPool([config]) as pool:
         with _serving(command, port):
             await pool.connect()
@@ -529,7 +531,7 @@ async def test_a_server_at_a_url_gets_the_key_of_a_delivery_in_a_header(tmp_path
     servers = {
         "workshop": {
             "url": f"http://127.0.0.1:{port}/mcp",
-            "callsheet": {"effects": {"pay": "keyed"}, "timeout": 1},
+            "callsheet": {"effects": {"pay": "keyed"}, "timeout": 3},
         }
     }
     with _serving([sys.executable, WORKSHOP, "http", str(port), str(tmp_path / "notes")], port):
@@ -566,7 +568,7 @@ class _serving:
         self.port = port
 
     def __enter__(self):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:

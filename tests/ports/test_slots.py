@@ -99,16 +99,19 @@ async def test_a_tool_is_held_to_its_limit_however_it_is_called(plan: Any, decla
 async def test_steps_that_wait_for_a_tool_keep_none_of_another_from_starting() -> None:
     """In a graph with two steps at once, one tool held to one call leaves the other slot to others."""
     order: list[str] = []
+    quick_ones = asyncio.Event()
 
     @tool(effect="read")
     async def slow(x: int) -> int:
-        await asyncio.sleep(0.02)
+        await asyncio.wait_for(quick_ones.wait(), 60)
         order.append(f"slow{x}")
         return x
 
     @tool(effect="read")
     async def quick(x: int) -> int:
         order.append(f"quick{x}")
+        if x == 4:
+            quick_ones.set()
         return x
 
     plan = graph(("SLOW", 1), ("SLOW", 2), ("QUICK", 3), ("QUICK", 4))

@@ -65,9 +65,10 @@ async def start(journal: Journal, world: World, limits: Limits = AUTO) -> RunOut
 async def broken_off(journal: Journal, world: World) -> None:
     """Start the run, and interrupt it a moment after the calls that are waited for have been made."""
     driving = asyncio.create_task(start(journal, world))
-    async with asyncio.timeout(5):
-        await world.reached.wait()
-        await asyncio.sleep(0.05)
+    reached = asyncio.create_task(world.reached.wait())
+    await asyncio.wait({driving, reached}, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+    assert reached.done(), driving
+    await asyncio.sleep(0.05)
     driving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await driving
@@ -78,7 +79,7 @@ async def test_the_second_read_answers_while_the_first_is_under_way() -> None:
     barrier = asyncio.Barrier(2)
 
     async def meet(args: dict[str, Any], context: CallContext) -> JSON:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await barrier.wait()
         return args["x"]
 

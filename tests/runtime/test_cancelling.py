@@ -42,7 +42,7 @@ def driver_of(text: str, tools: dict[str, Any]) -> tuple[LocalDriver, Any]:
 async def cancelled(text: str, tools: dict[str, Any], under_way: asyncio.Event) -> Result:
     driver, commands = driver_of(text, tools)
     driving = asyncio.create_task(driver.run(commands))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(50):
         await under_way.wait()
         await asyncio.sleep(0)
         driver.cancel("enough")

@@ -36,7 +36,7 @@ class World:
         return Counter(self.log.read_text().split())
 
     def wait_for_effects(self) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self.effects:
             assert time.monotonic() < deadline, "the process did nothing"
             time.sleep(0.001)
@@ -52,7 +52,7 @@ class World:
     def killed(self, what: str, where: str) -> bool:
         """Carry the run on in a process; whether it died there, and not at its end."""
         with self.process(what, where) as process:
-            return process.wait(timeout=30) == -signal.SIGKILL
+            return process.wait(timeout=60) == -signal.SIGKILL
 
 
 def uninterrupted(folder: Path) -> Result:
@@ -164,6 +164,6 @@ def test_a_run_that_another_process_carries_on_is_refused(world: World, expected
                 crashing.resume(world.journal, world.log, quietly, None)
         finally:
             process.send_signal(signal.SIGCONT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     again = crashing.resume(world.journal, world.log, quietly, None)
     assert again.result == expected

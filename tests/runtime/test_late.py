@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +40,30 @@ S2: @SLOW () > $b
 S3: @RESPOND ("$a", "$b")"""
 
 
-@tool(effect="read", name="slow")
-async def slow() -> str:
-    await asyncio.sleep(1.6)
-    return "done"
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set when a late answer has been noted."""
+    late, seen = JournalRecorder.late, asyncio.Event()
+
+    def note(self: JournalRecorder, event: Succeeded | Failed) -> None:
+        late(self, event)
+        seen.set()
+
+    monkeypatch.setattr(JournalRecorder, "late", note)
+    return seen
+
+
+def slow_until(noted: asyncio.Event, free: threading.Event | None = None) -> Any:
+    """A tool that frees the one that is late, and ends when its answer has been noted."""
+
+    @tool(effect="read", name="slow")
+    async def slow() -> str:
+        if free is not None:
+            free.set()
+        await asyncio.wait_for(noted.wait(), 60)
+        return "done"
+
+    return slow
 
 
 def events(path: Path, run_id: str = "r") -> list[Event]:
@@ -55,12 +77,14 @@ def late_of(path: Path, run_id: str = "r") -> list[tuple[str | None, dict[str, A
 
 
 @pytest.mark.servers
-async def test_a_server_that_answers_ten_times_too_late_is_noted_and_changes_nothing(tmp_path: Path) -> None:
+async def test_a_server_that_answers_ten_times_too_late_is_noted_and_changes_nothing(
+    tmp_path: Path, noted: asyncio.Event
+) -> None:
     path = tmp_path / "journal.db"
     effects = {"effects": {"give": "read"}}
     command = [str(ODD), str(tmp_path / "notes")]
     server = {"odd": {"command": sys.executable, "args": command, "timeout": 0.1, "callsheet": effects}}
-    async with Runtime([slow], mcp=server, journal=path) as runtime:
+    async with Runtime([slow_until(noted)], mcp=server, journal=path) as runtime:
         result = await runtime.run(PLAN, run_id="r")
         again = await runtime.resume("r")
     assert result.status is RunStatus.DONE
@@ -78,34 +102,33 @@ async def test_a_server_that_answers_ten_times_too_late_is_noted_and_changes_not
     assert sum(line.split()[2] == "late" for line in listed.splitlines()) == 1
 
 
-@tool(effect="read", name="give", timeout=0.1)
-def give_in_a_thread(what: str) -> str:
-    time.sleep(1)
+def answer_to(what: str) -> str:
     if what == "failure":
         raise ValueError("out of ink")
     return "late"
 
 
-@tool(effect="read", name="give", timeout=0.1)
-async def give_and_not_be_cancelled(what: str) -> str:
-    end = time.monotonic() + 1
-    while time.monotonic() < end:
-        try:
-            await asyncio.sleep(end - time.monotonic())
-        except asyncio.CancelledError:
-            continue
-    if what == "failure":
-        raise ValueError("out of ink")
-    return "late"
+def giving_in_a_thread(free: threading.Event, effect: str = "read") -> Any:
+    @tool(effect=effect, name="give", timeout=0.1)
+    def give(what: str) -> str:
+        assert free.wait(60)
+        return answer_to(what)
+
+    return give
 
 
-@tool(effect="unsafe", name="give", timeout=0.1)
-def give_what_may_not_be_repeated(what: str) -> str:
-    time.sleep(1)
-    return "late"
+def giving_without_being_cancelled(free: threading.Event) -> Any:
+    @tool(effect="read", name="give", timeout=0.1)
+    async def give(what: str) -> str:
+        while not free.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        return answer_to(what)
+
+    return give
 
 
-@pytest.mark.parametrize("give", [give_in_a_thread, give_and_not_be_cancelled])
+@pytest.mark.parametrize("giving", [giving_in_a_thread, giving_without_being_cancelled])
 @pytest.mark.parametrize(
     ("what", "body"),
     [
@@ -114,30 +137,48 @@ def give_what_may_not_be_repeated(what: str) -> str:
     ],
 )
 async def test_a_function_that_goes_on_after_its_time_is_noted(
-    tmp_path: Path, give: Any, what: str, body: dict[str, JSON]
+    tmp_path: Path,
+    noted: asyncio.Event,
+    giving: Callable[[threading.Event], Any],
+    what: str,
+    body: dict[str, JSON],
 ) -> None:
-    path = tmp_path / "journal.db"
-    async with Runtime([give, slow], journal=path) as runtime:
+    path, free = tmp_path / "journal.db", threading.Event()
+    slow = slow_until(noted, free)
+    async with Runtime([giving(free), slow], journal=path) as runtime:
         result: RunResult = await runtime.run(PLAN.replace("too late", what), run_id="r")
     assert result.response == "no answer within 0.1 s done"
     assert late_of(path) == [("S1.0.1", body)]
 
 
 async def test_what_comes_after_the_end_of_the_run_is_not_noted(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    async with Runtime([give_in_a_thread], journal=path) as runtime:
+    path, free = tmp_path / "journal.db", threading.Event()
+    async with Runtime([giving_in_a_thread(free)], journal=path) as runtime:
         result = await runtime.run(PLAN.replace("@SLOW ()", '@CALC ("1+1")'), run_id="r")
         assert result.status is RunStatus.DONE
-        await asyncio.sleep(1.2)
+        free.set()
+        await asyncio.sleep(0.2)
     assert late_of(path) == []
     assert events(path)[-1].type is EventType.END
 
 
-async def test_a_call_in_doubt_stays_in_doubt_when_its_answer_comes_late(tmp_path: Path) -> None:
+async def test_a_call_in_doubt_stays_in_doubt_when_its_answer_comes_late(
+    tmp_path: Path, noted: asyncio.Event
+) -> None:
     """The answer is shown to who decides; nothing is decided by it."""
-    path = tmp_path / "journal.db"
+    path, free = tmp_path / "journal.db", threading.Event()
     plan = '@PARALLEL {\n S1: @GIVE ("x") > $a\n S2: @SLOW () > $b\n}\nS3: @RESPOND ("$a", "$b")'
-    async with Runtime([give_what_may_not_be_repeated, slow], journal=path) as runtime:
+
+    @tool(effect="read", name="slow")
+    async def slow() -> str:
+        async with asyncio.timeout(60):
+            while not any(event.type is EventType.IN_DOUBT for event in events(path)):  # noqa: ASYNC110 - as others see it
+                await asyncio.sleep(0.02)
+            free.set()
+            await noted.wait()
+        return "done"
+
+    async with Runtime([giving_in_a_thread(free, "unsafe"), slow], journal=path) as runtime:
         result = await runtime.run(plan, run_id="r")
         assert result.status is RunStatus.IN_DOUBT
         assert late_of(path) == [("S1.0.1", {"outcome": "ok", "value": "late"})]

@@ -35,7 +35,7 @@ class Meeting:
         self.barrier = asyncio.Barrier(parties)
 
     async def __call__(self, args: dict[str, Any], context: CallContext) -> JSON:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await self.barrier.wait() >= 0
 
 

@@ -64,7 +64,7 @@ class Changeling:
     def config(self, **more: Any) -> McpServerConfig:
         """The server as the library is told of it."""
         return McpServerConfig(
-            "hall", StdioServer(sys.executable, (self.script, str(self.path))), timeout=20, **more
+            "hall", StdioServer(sys.executable, (self.script, str(self.path))), timeout=60, **more
         )
 
 

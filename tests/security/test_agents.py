@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
 
@@ -22,8 +24,10 @@ from callsheet.policy.model import AgentRule, Audience
 from callsheet.ports.builtin.settings import FetchSettings
 from callsheet.ports.builtin.web import fetch_tool
 from callsheet.ports.tools import CallContext
+from callsheet.runtime import carrying
 from callsheet.runtime.capabilities import TokenRefused
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.guard import Guard
 from callsheet.runtime.tokens import Task, Tasks, Tokens
 
 AGENT = {"AGENT_SOLVE": ToolFacts(loop=Loop(("NOTE", "WEB_SEARCH", "READ_FILE")))}
@@ -55,7 +59,7 @@ async def stopped(world: World, model: Model) -> None:
     """A run whose process ends while its model hangs."""
     world.more["turn"] = model
     driving = asyncio.create_task(world.run(SOLVES, facts=AGENT))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(50):
         await model.hangs.wait()
     driving.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -209,7 +213,7 @@ async def test_a_call_that_was_under_way_is_made_again_under_the_token_of_its_ag
     world.tools["READ_FILE"] = hang
     world.more["turn"] = Model({"tool": "read_file", "args": {"path": "notes.txt"}})
     driving = asyncio.create_task(world.run(SOLVES, facts=AGENT))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(50):
         await reached.wait()
     driving.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -220,10 +224,13 @@ async def test_a_call_that_was_under_way_is_made_again_under_the_token_of_its_ag
     assert model.heard[0].turns[0].seen[0].value == "the answer"
 
 
-async def test_the_time_of_an_agent_goes_on_while_its_run_is_stopped(world: World) -> None:
-    world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=0.3))
+async def test_the_time_of_an_agent_goes_on_while_its_run_is_stopped(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
     await stopped(world, Model(note("a"), None))
-    await asyncio.sleep(0.35)
+    later = partial(Guard, clock=lambda: time.time() + 601)
+    monkeypatch.setattr(carrying, "Guard", later)
     world.more["turn"] = Model(note("b"))
     outcome = await world.resume()
     assert outcome.result is not None

@@ -127,7 +127,7 @@ def test_a_server_that_others_reach_asks_for_a_token_or_does_not_start(folder: P
 )
 def test_what_is_no_request_is_refused_and_the_server_lives(api: Api, text: bytes):
     host, _, port = api.host.partition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         try:
             connection.sendall(text)
             connection.shutdown(socket.SHUT_WR)
@@ -174,7 +174,7 @@ def test_a_length_is_said_once_and_in_one_way(api: Api):
 @contextmanager
 def connected(api: Api) -> Iterator[socket.socket]:
     host, _, port = api.host.partition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         yield connection
 
 

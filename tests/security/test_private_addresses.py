@@ -81,7 +81,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
 
 async def fetch(url: str, tmp_path: Any, *allowed: str) -> Any:
-    settings = FetchSettings(allow_private_hosts=allowed, timeout=10)
+    settings = FetchSettings(allow_private_hosts=allowed, timeout=60)
     tools = Registry(builtin_tools(BuiltinSettings(workspace=tmp_path, data=tmp_path, fetch=settings)))
     return await tools.require("FETCH_PAGE").handler({"url": url}, CONTEXT)
 

@@ -122,7 +122,7 @@ def other() -> Iterator[Site]:
 
 
 def config(site: Site, *, sse: bool = False) -> McpServerConfig:
-    return McpServerConfig("site", HttpServer(site.url, {"Authorization": TOKEN}, sse=sse), timeout=20)
+    return McpServerConfig("site", HttpServer(site.url, {"Authorization": TOKEN}, sse=sse), timeout=60)
 
 
 async def run(site: Site, tmp_path: Path, plan: str = PLAN, **more: Any) -> Any:

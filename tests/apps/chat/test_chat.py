@@ -232,7 +232,7 @@ def test_a_terminal_has_a_prompt_and_a_history(machine, talk):
         assert _until(ours, b"you said.*" + PROMPT)
         os.write(ours, b"\x04")
         _until(ours, b"(?!)")
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     finally:
         process.kill()
         process.wait()

@@ -64,7 +64,7 @@ async def open_host(folder, *, settings=None, **more):
 
 
 async def until(true):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110 - what is waited for rings no bell
             await asyncio.sleep(0.01)
 
@@ -74,7 +74,7 @@ async def began(name):
 
 
 async def stands(host, run_id, status):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while host.standing(run_id).status != status:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
 
@@ -202,7 +202,7 @@ async def test_a_watcher_gets_every_event_once_and_how_the_run_stands(folder):
         await began("go")
         await until(lambda: len(events) >= 2)
         touch("go")
-        await asyncio.wait_for(watching, 20)
+        await asyncio.wait_for(watching, 60)
         info = host.journal.find_run(run)
         assert [event.seq for event in events] == [*range(1, info.events + 1)]
         assert standings[-1].status == "done"
@@ -223,7 +223,7 @@ async def test_a_watcher_sees_what_another_process_writes(folder):
         watching = asyncio.create_task(watch())
         await until(lambda: seen)
         touch("go")
-        await asyncio.wait_for(watching, 20)
+        await asyncio.wait_for(watching, 60)
         assert seen[-1].status == "done"
 
 

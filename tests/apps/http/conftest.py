@@ -60,7 +60,7 @@ class Api:
             usual["Content-Type"] = "application/json"
         named = {name.replace("_", "-").title(): value for name, value in headers.items()}
         sent = {name: value for name, value in (usual | named).items() if value is not None}
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             connection.request(method, path, data, sent)
             answer = connection.getresponse()
@@ -99,7 +99,7 @@ class Api:
         self, run_id: str, after: int | None = None, **headers: str
     ) -> Iterator[tuple[str, int | None, Any]]:
         """The events of a run as they come: name, number, data."""
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=60)
         query = "" if after is None else f"?after={after}"
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
@@ -202,7 +202,7 @@ def api(folder: Path) -> Iterator[Api]:
 def raw(url: str, text: bytes) -> bytes:
     """What a server answers to these very bytes."""
     host, _, port = url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(text)
         found = b""
         while part := connection.recv(65_536):

@@ -152,7 +152,7 @@ async def test_a_client_that_listens_is_told_of_new_plans_and_runs(room: Room, t
         run_id = await waiting(client)
         uri = f"callsheet://runs/{run_id}/summary"
         async with (
-            asyncio.timeout(20),
+            asyncio.timeout(60),
             client.listen(resources_list_changed=True, resource_subscriptions=[uri]) as told,
         ):
             heard = told.__aiter__()
@@ -181,5 +181,5 @@ async def test_an_older_client_is_told_as_well_once_it_has_listed(room: Room) ->
         assert client.server_capabilities.resources.list_changed
         await client.list_resources()
         await done(client)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await heard.wait()

@@ -27,7 +27,7 @@ async def execute(client: Client, text: str, **given: Any) -> CallToolResult:
 
 async def begun(room: Room, line: str) -> None:
     """Wait until a call has reached its tool."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while line not in room.calls:  # noqa: ASYNC110 - the tool tells it by a file
             await asyncio.sleep(0.01)
 
@@ -238,7 +238,7 @@ async def test_a_call_that_is_cancelled_leaves_a_run_that_goes_on_later(room: Ro
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await stands(client))["status"] == "running":  # noqa: ASYNC110 - nothing rings
                 await asyncio.sleep(0.02)
         room.let_go()

@@ -185,7 +185,7 @@ def web(folder: Path) -> Generator[Web]:
 async def over_http(url: str, mode: str) -> AsyncGenerator[Client]:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         yield client
@@ -221,7 +221,7 @@ async def test_a_request_that_is_none_of_a_known_client_is_refused(
 ) -> None:
     sent = body if isinstance(body, str) else json.dumps(body)
     more = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(timeout=30) as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         answer = await http.post(web.url, content=sent, headers=more | headers)
     assert answer.status_code == status
     assert "access-control-allow-origin" not in answer.headers
@@ -236,7 +236,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
         for begun in (b"", b"POST /mcp HT", b"POST /mcp HTTP/1.1\r\nHost: a\r\n"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(begun)
-            assert await asyncio.wait_for(reader.read(100), 20) == b"", begun
+            assert await asyncio.wait_for(reader.read(100), 60) == b"", begun
             writer.close()
         serving.cancel()
         await asyncio.wait({serving})

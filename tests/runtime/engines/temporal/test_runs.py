@@ -176,7 +176,7 @@ async def test_a_run_is_cancelled_while_a_call_is_under_way(world: World) -> Non
 
     async with world.worker(Ports({"HANG": Route(hang)}.get)):
         run_id = await world.start('S1: @HANG () > $x\nS2: @RESPOND ("$x")')
-        await asyncio.wait_for(began.wait(), 30)
+        await asyncio.wait_for(began.wait(), 60)
         await client.cancel(world.reached, world.journal, run_id, "enough")
         outcome = await world.wait(run_id)
     assert outcome.result is not None
@@ -198,7 +198,7 @@ async def test_an_unsafe_call_whose_worker_is_lost_is_in_doubt_until_somebody_de
     ports = Ports({"ONCE": Route(once)}.get)
     async with world.worker(ports):
         run_id = await world.start('S1: @ONCE () > $x\nS2: @RESPOND ("$x")')
-        await asyncio.wait_for(began.wait(), 30)
+        await asyncio.wait_for(began.wait(), 60)
     async with world.worker(ports):
         outcome = await world.wait(run_id)
         assert calls == ["S1.0.1"]
@@ -225,7 +225,7 @@ async def test_a_call_that_only_reads_is_made_again_when_its_worker_is_lost(worl
     ports = Ports({"LOOK": Route(look)}.get)
     async with world.worker(ports):
         run_id = await world.start('S1: @LOOK () > $x\nS2: @RESPOND ("$x")', facts={"LOOK": ToolFacts(READ)})
-        await asyncio.wait_for(began.wait(), 30)
+        await asyncio.wait_for(began.wait(), 60)
     async with world.worker(ports):
         outcome = await world.wait(run_id)
     assert outcome.result is not None
