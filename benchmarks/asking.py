@@ -30,7 +30,8 @@ from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import start_run
 from callsheet.store import Durability, Journal
 
 Given: TypeAlias = "Callable[[int], JSON]"

@@ -24,8 +24,9 @@ from callsheet.ir import Call, Foreach, Output, Plan, Ref, Step
 from callsheet.machine import Limits, Machine, Program, Started, compile_plan
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.launch import Launch
 from callsheet.runtime.local import SLICE, LocalDriver
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.runs import start_run
 from callsheet.store import Durability, Journal
 
 MANY = 10_000_000

@@ -12,15 +12,16 @@
 # W1 = [""]
 # W2 = [""]
 # W3 = [""]
-# W4 = [""]
+# W4 = ["", "again"]
 # W5 = ["process", "power"]
 # W6 = [""]
 # ///
 """callsheet in the harness that runs plan runtimes side by side; put it among its adapters.
 
 A plan is checked and made a program in `build`; `run` is the machine and the local driver. W5:
-`process` survives the death of the process, `power` a loss of power. Of W6, `validate` is every pass and
-`verify` the proof of the plan under a policy, the flow of its data included.
+`process` survives the death of the process, `power` a loss of power. W4: a first run knows no durations;
+`again` has those that the steps took in the run before, as a run has from the journal. Of W6, `validate` is
+every pass and `verify` the proof of the plan under a policy, the flow of its data included.
 """
 
 from __future__ import annotations
@@ -41,13 +42,16 @@ from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect, Plan
 from callsheet.machine import Limits, Machine, Started, ToolFacts, compile_plan
+from callsheet.machine.graph import compile_graph
+from callsheet.machine.ranking import ranks_of
 from callsheet.passes import check
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy, ToolRule
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.launch import Launch
 from callsheet.runtime.local import SLICE, LocalDriver
-from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, Journal
 from callsheet.views.mermaid import mermaid
 
@@ -136,11 +140,33 @@ def drive(text: str, limit: int | None, result: Callable[[dict[str, Any]], Any])
 
 def graph(case: Case, variant: str) -> Callable[[], Run]:
     """W1, W2, W4: a plan of dependencies."""
+    if variant == "again":
+        return again(case)
     neutral = case["plan"]
     output = neutral["output"]
     return drive(
         plan_of(neutral), case.get("limit"), lambda found: found[output] if output else sum(found.values())
     )
+
+
+def again(case: Case) -> Callable[[], Run]:
+    """W4: the same plan run again and again, each time with what its steps took before."""
+    plan, bounds = checked(parse_dag(plan_of(case["plan"])).require()), limits(case.get("limit"))
+    layout, took = compile_graph(plan), dict[str, float]()
+
+    def build() -> Run:
+        async def run() -> Any:
+            seconds = [took.get(step.id, 1.0) for step in plan.steps]
+            ranks = ranks_of(layout, seconds, bounds.max_concurrency) if took else []
+            first = {step.id: rank for step, rank in zip(plan.steps, ranks, strict=False)}
+            machine = Machine(compile_plan(plan, FACTS, first), bounds)
+            done = await LocalDriver(machine, Gateway(PORTS, "bench")).run(machine.feed(Started({}), SLICE))
+            took.update((name, ended - began) for name, began, ended in benchlib.EVENTS)
+            return sum(done.variables.values()) if done else None
+
+        return run
+
+    return build
 
 
 def each(case: Case, variant: str) -> Callable[[], Run]:

@@ -25,7 +25,8 @@ from callsheet.ir import Call, Goto, Literal, Output, Plan, Step
 from callsheet.machine import Limits
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.stand import stand_of
 

@@ -27,8 +27,9 @@ from callsheet.ir import Plan
 from callsheet.machine import CallTool, Command, Limits, Machine, Program, Started, Succeeded, compile_plan
 from callsheet.passes import check
 from callsheet.runtime.gateway import Gateway
+from callsheet.runtime.launch import Launch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.runs import start_run
 from callsheet.store import Durability, Journal
 
 LIMITS = Limits(max_steps=10_000_000)

@@ -27,7 +27,8 @@ from callsheet.ir import Plan
 from callsheet.machine import Decision, Limits
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, Journal, ledger, tail
 from callsheet.store.records import Start
 from crashes.oracle import History, read_history

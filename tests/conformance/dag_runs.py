@@ -48,7 +48,8 @@ from callsheet.machine.progress import with_own_ids
 from callsheet.passes import ToolSignature, check
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route, describe
-from callsheet.runtime.runs import Launch, run_unrecorded
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import run_unrecorded
 
 
 def signatures(case: DagCase) -> Mapping[str, ToolSignature] | None:

@@ -25,7 +25,7 @@ from callsheet.machine.keys import step_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch
+from callsheet.runtime.launch import Launch
 from callsheet.store.events import Event, EventType
 
 _VIRTUAL = "makespan_ms"

@@ -26,7 +26,7 @@ from tests.runtime import crashing
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Decision, Result
 from callsheet.machine.keys import parse_key
-from callsheet.runtime import runs
+from callsheet.runtime import carrying, runs
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import EventType, Journal, JournalError, JournalWriteFailed
 from callsheet.store.salvage import run_ids, salvage
@@ -154,7 +154,8 @@ def test_a_disk_that_is_full_from_any_write_on_stops_the_run_and_loses_nothing(
     tmp_path: Path, expected: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Full at the k-th frame, for every k; resumed while full, which calls nothing; resumed after."""
-    monkeypatch.setattr(runs, "JournalRecorder", partial(JournalRecorder, patience=0.0))
+    for module in (runs, carrying):
+        monkeypatch.setattr(module, "JournalRecorder", partial(JournalRecorder, patience=0.0))
     stopped = 0
     for frames in range(400):
         world = World(tmp_path / f"full-{frames}")

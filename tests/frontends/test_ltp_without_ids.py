@@ -85,6 +85,10 @@ def test_the_id_that_it_took_is_said_with_its_repair(line: str) -> None:
         ("replan because", "write RE-PLAN (values)"),
         ("goto S2 please", "write GOTO S5"),
         ('fetch_page ("x")', "did you mean @FETCH_PAGE (…)? A call begins with @"),
+        (
+            "@PARALLEL",
+            "write @PARALLEL { before the steps that run side by side, and } on a line behind them",
+        ),
     ],
 )
 def test_a_line_that_is_no_step_names_the_way_out(line: str, way_out: str) -> None:

@@ -22,7 +22,8 @@ from callsheet.machine import Result
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Registry
 from callsheet.ports.transforms import calc, select, transform_tools
-from callsheet.runtime.runs import Launch, run_unrecorded
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import run_unrecorded
 
 PLAN = """
 S1: @FORMAT ("[{\\"who\\": \\"Ann\\", \\"pay\\": 10.1}, {\\"who\\": \\"Bob\\", \\"pay\\": 20.2}]") > $rows

@@ -21,7 +21,8 @@ from callsheet.machine import Decision, Limits
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, Watch, resume_run, start_run
+from callsheet.runtime.launch import Launch, Watch
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, Journal, RunWriter
 
 PLAN = """

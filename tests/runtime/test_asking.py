@@ -38,8 +38,9 @@ from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of, inbox
+from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Launch, Watch, resume_run, run_unrecorded, start_run
+from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
 from callsheet.store.replay import fold

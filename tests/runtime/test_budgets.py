@@ -13,7 +13,8 @@ from callsheet.ir import JSON
 from callsheet.machine import Limits, Refusal, Status
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, RunOutcome, resume_run, run_unrecorded, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import RunOutcome, resume_run, run_unrecorded, start_run
 from callsheet.store import EventType, Journal
 
 PLAN = "S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $c\nS4: @RESPOND ($a, $b, $c)"

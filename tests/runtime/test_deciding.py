@@ -16,8 +16,9 @@ from callsheet.machine import Decision, Limits, Result, Status, TookPlace, ToolF
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Launch, Watch, resume_run, start_run
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, JournalError
 
 GROUP = "@PARALLEL {\nS1: @PAY (n=1) > $a\nS2: @PAY (n=2) > $b\n}\nS3: @RESPOND ($a, $b)"

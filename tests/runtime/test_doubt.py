@@ -16,7 +16,8 @@ from callsheet.machine import Decision, Status, ToolFacts
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, resume_run, run_unrecorded, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
 from callsheet.store import Durability, Journal, JournalError
 
 PLAN = parse('S1: @PAY (n=1) > $a ON_FAIL @RETRY(2, delay=0)\nS2: @RESPOND ("paid", $a)').require()

@@ -29,7 +29,8 @@ from callsheet.machine import (
 )
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, run_unrecorded, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.replay import fold

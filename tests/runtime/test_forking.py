@@ -23,7 +23,8 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.edits import Edits
 from callsheet.runtime.forking import fork, rerun
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.records import Start
 from callsheet.store.replay import Folded

@@ -16,7 +16,8 @@ from callsheet.ir import Effect, Plan
 from callsheet.machine import Status, ToolFacts
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, RunOutcome, resume_run, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import RunOutcome, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, RunStatus
 
 FACTS = {"T": ToolFacts(Effect.UNSAFE)}

@@ -23,8 +23,9 @@ from callsheet.ir import JSON
 from callsheet.machine import Failed, Limits, Started, Succeeded
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports
+from callsheet.runtime.launch import Launch
 from callsheet.runtime.recording import JournalRecorder
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.runs import start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.archive import export_run, import_runs
 from callsheet.store.events import Event

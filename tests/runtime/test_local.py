@@ -23,8 +23,9 @@ from callsheet.machine import (
 )
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Watch, run_unrecorded
+from callsheet.runtime.runs import run_unrecorded
 
 
 class Meeting:

@@ -15,7 +15,8 @@ from callsheet.ir import Plan, plan_hash
 from callsheet.machine import Limits
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, RunOutcome, resume_run, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import RunOutcome, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 
 LAUNCH = Launch(facts=FACTS, limits=Limits(max_concurrency=2))

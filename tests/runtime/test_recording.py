@@ -14,9 +14,10 @@ from tests.runtime.tools import FACTS, QUICK, plan_of, ports_for, route_to
 from callsheet.machine import Machine, Started, Status, compile_plan
 from callsheet.runtime import recording
 from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.launch import Launch
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import JournalRecorder
-from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, JournalWriteFailed, RunWriter
 from callsheet.store.records import Start
 from callsheet.trace.finding import finder

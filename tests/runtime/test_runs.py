@@ -19,7 +19,8 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, Watch, check_pins, resume_run, start_run
+from callsheet.runtime.launch import Launch, Watch, check_pins
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.records import Start
 from callsheet.store.replay import fold

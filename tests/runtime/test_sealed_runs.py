@@ -18,7 +18,8 @@ from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import RunOutcome, fold_run
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of
-from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.sealing.known import Known
 from callsheet.store import Durability, Journal, JournalError
 from callsheet.store import snapshots as taking

@@ -11,7 +11,8 @@ from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import Limits, Result, ToolFacts
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, PortsFor, Watch, run_unrecorded
+from callsheet.runtime.launch import Launch, Watch
+from callsheet.runtime.runs import PortsFor, run_unrecorded
 from callsheet.store.records import Start
 
 FACTS = {

@@ -26,7 +26,8 @@ from callsheet.machine import (
 )
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.runtime.simulated import Simulation
 from callsheet.store import Journal
 from callsheet.store.records import Start

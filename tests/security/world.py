@@ -22,7 +22,8 @@ from callsheet.ports.calls import CallContext
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Journal
 from callsheet.store.records import Start
 

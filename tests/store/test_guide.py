@@ -17,7 +17,8 @@ from tests.runtime.test_forking import graphs
 
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import start_run
 from callsheet.sealing.sealer import LABEL, Sealer
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.replay import Folded, fold

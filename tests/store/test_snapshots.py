@@ -25,7 +25,8 @@ from callsheet.runtime.answers import Answer
 from callsheet.runtime.doubt import decide_calls
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.inbox import answer_run
-from callsheet.runtime.runs import Launch, Watch, resume_run, start_run
+from callsheet.runtime.launch import Launch, Watch
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.reader import BadEvent
 from callsheet.store.records import Start

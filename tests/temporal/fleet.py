@@ -32,7 +32,7 @@ from callsheet.runtime.engines.temporal.reaching import Reached, reach
 from callsheet.runtime.engines.temporal.serving import Duties, serve
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, Watch
+from callsheet.runtime.launch import Launch, Watch
 from callsheet.store import Durability, EventType, Journal, new_run_id
 from callsheet.store.events import Event as JournalEvent
 from callsheet.store.records import Start, recorded_event

@@ -22,7 +22,7 @@ from tests.temporal.fleet import Fleet, fleet
 from callsheet.machine import Limits
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.runs import Launch
+from callsheet.runtime.launch import Launch
 
 WORLD = 7
 PLANS = {

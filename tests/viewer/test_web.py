@@ -12,7 +12,8 @@ from tests.apps.http.conftest import TOKEN, TOOLS, Api, running
 from tests.viewer.web import Web, browse
 
 from callsheet.apps.operations.reading import plan_text
-from callsheet.runtime.runs import Launch, enlist_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import enlist_run
 from callsheet.sealing.known import Known
 from callsheet.store import Durability, Journal
 

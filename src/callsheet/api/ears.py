@@ -9,7 +9,7 @@ from callsheet.api.stream import EventStream
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile
 from callsheet.machine.progress import with_own_ids
-from callsheet.runtime.runs import Watch
+from callsheet.runtime.launch import Watch
 from callsheet.sealing.veiled import Hides
 from callsheet.store import EventType, Journal
 

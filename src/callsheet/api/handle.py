@@ -17,8 +17,8 @@ from callsheet.api.steps import StepLog, StepResult
 from callsheet.api.stream import EventStream
 from callsheet.ir import JSON
 from callsheet.machine import Usage
+from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Watch
 from callsheet.store import RunStatus
 
 

@@ -56,7 +56,7 @@ from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import BLOCK_RULES
-from callsheet.runtime.runs import Watch
+from callsheet.runtime.launch import Watch
 from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.store import Journal, check_run_id
 

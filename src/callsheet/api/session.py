@@ -56,15 +56,9 @@ from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.gateway import Ports, Route, TurnPort
+from callsheet.runtime.launch import Launch, Watch, check_pins
 from callsheet.runtime.rest import left_before
-from callsheet.runtime.runs import (
-    Launch,
-    Watch,
-    check_pins,
-    resume_run,
-    run_unrecorded,
-    start_run,
-)
+from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
 from callsheet.sealing.shapes import Shapes

@@ -15,8 +15,8 @@ from typing import Literal
 from callsheet.ir import JSON, Call, Order, Plan, Step, executor_name
 from callsheet.machine import Usage
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Watch
 from callsheet.sealing.veiled import Hides, Veiled, veil
 
 

@@ -24,7 +24,7 @@ from callsheet.machine import Limits
 from callsheet.runtime.edits import Edits
 from callsheet.runtime.effects_ahead import EffectAhead
 from callsheet.runtime.forking import Forking, conclude, drafted, fork, rerun
-from callsheet.runtime.runs import Watch
+from callsheet.runtime.launch import Watch
 from callsheet.store import JournalError
 from callsheet.trace.playing import Moment, play
 

@@ -34,7 +34,8 @@ from callsheet.ir import (
     canonical_tool_name,
 )
 from callsheet.machine import Result, Status
-from callsheet.runtime.runs import Launch, run_unrecorded
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import run_unrecorded
 
 Solved = Callable[[str], bool]
 """Whether an answer reaches the goal."""

@@ -19,7 +19,8 @@ from callsheet.ports.calls import CallContext
 from callsheet.ports.models.operations import ModelOperations
 from callsheet.ports.transforms import transform_facts, transform_tools
 from callsheet.runtime.gateway import AgentPort, CompilePort, Ports, Route
-from callsheet.runtime.runs import Launch, Watch, run_unrecorded
+from callsheet.runtime.launch import Launch, Watch
+from callsheet.runtime.runs import run_unrecorded
 
 ToolExecutor: TypeAlias = "Callable[[str, dict[str, Any], str], Awaitable[Any]]"
 ModelFunction: TypeAlias = "Callable[[list[dict[str, str]]], Awaitable[str]]"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from callsheet.ir.labels import LITERAL, TRUSTED, USER, Label, join
+from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import PathUse, Traits, fold
 from callsheet.policy.calls import CallView, Judgement, bare
-from callsheet.policy.composing import makes_links
+from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules import RULES, Check, Notes, OfLabels, Prepare, Setting
@@ -22,7 +22,7 @@ from callsheet.policy.rules.base import flowing, of_name
 from callsheet.policy.urls import authority_of
 
 
-class _Prepared(NamedTuple):
+class Prepared(NamedTuple):
     """What is known of a tool under the policy: its traits and the rules that may have something to say."""
 
     tool: str
@@ -43,7 +43,7 @@ class Judge:
         self.setting = Setting(policy)
         self._rules = tuple(rules)
         self._declassify = policy.declassify
-        self._prepared: dict[str, _Prepared] = {}
+        self._prepared: dict[str, Prepared] = {}
 
     @property
     def policy(self) -> Policy:
@@ -102,7 +102,7 @@ class Judge:
         prepared = self.prepared(tool)
         return prepared.of_labels_again if again else prepared.of_labels
 
-    def prepared(self, tool: str) -> _Prepared:
+    def prepared(self, tool: str) -> Prepared:
         """The rules for a tool."""
         found = self._prepared.get(tool)
         if found is None:
@@ -115,18 +115,21 @@ class Judge:
             plain = source is not None and self.policy.planner.is_public
             of_labels = plain and all(isinstance(rule, OfLabels) for rule in held)
             again = of_labels and all(isinstance(rule, OfLabels) and rule.again for rule in held)
-            found = _Prepared(name, traits, checks, source, of_labels, again)
+            found = Prepared(name, traits, checks, source, of_labels, again)
             self._prepared[tool] = found
         return found
 
-    def _result(self, prepared: _Prepared, call: CallView) -> Label:
+    def _result(self, prepared: Prepared, call: CallView) -> Label:
         source = self._source(prepared, call) if prepared.source is None else prepared.source
         data = flowing(call)
         if prepared.tool == "ASK_HUMAN":
             return source.join(unasked(call)).join(call.pc)
         result = source if data is source else source.join(data)
-        if not result.is_public and self.makes_links(prepared.traits, call, result):
-            result = self.unshown(result)
+        if not result.is_public:
+            if self.makes_links(prepared.traits, call, result):
+                result = self.unshown(result)
+            elif prepared.tool != "AGENT_SOLVE" and retells(prepared.traits, call):
+                result = result.retold()  # of an agent it counts what it has come to see
         if call.pc is not result:
             result = result.join(call.pc)
         if self._declassify and call.step in self._declassify:
@@ -149,7 +152,7 @@ class Judge:
         >>> str(Judge.unshown(UNKNOWN))
         'U/model+trusted'
         """
-        return label if label.readers is None else Label(label.untrusted, label.readers - {USER})
+        return label if label.readers is None else Label(label.untrusted, label.readers - {USER, LINKS})
 
     def _fixed_source(self, tool: str, traits: Traits | None) -> Label | None:
         named = self.setting.sources.tool(tool)
@@ -162,7 +165,7 @@ class Judge:
             return None
         return traits.returns
 
-    def _source(self, prepared: _Prepared, call: CallView) -> Label:
+    def _source(self, prepared: Prepared, call: CallView) -> Label:
         traits = prepared.traits
         assert traits is not None
         if prepared.tool == "ASK_HUMAN":
@@ -192,7 +195,7 @@ class Judge:
             return traits.returns
         label = self.setting.sources.file(path, on_host)
         if label.is_secret and self.setting.is_approved(call):
-            return Label(label.untrusted, frozenset({USER}))
+            return Label(label.untrusted, frozenset({USER, LINKS}))
         return label
 
 

@@ -7,144 +7,47 @@ person has to decide about.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
-from secrets import token_hex
-from typing import NamedTuple
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Plan, plan_hash
+from callsheet.ir import Plan
 from callsheet.machine import (
     Ask,
-    Command,
-    Enforcement,
     Limits,
     LimitsChanged,
     Machine,
     PolicyChanged,
-    Program,
     Reopened,
     Result,
-    Sleep,
     Started,
-    Status,
-    ToolFacts,
     compile_plan,
 )
-from callsheet.machine.machine import Observer
 from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
-from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.beside import Beside, at_once, to_its_end
-from callsheet.runtime.cancelling import Heeding, cancel_asked
+from callsheet.runtime.cancelling import cancel_asked
+from callsheet.runtime.carrying import Kept, drive, ended, gateway_of, people_of, rest_of, standing
 from callsheet.runtime.doubt import (
     Resolution,
     RunOutcome,
-    close_run,
-    doubtful_calls,
     settle_doubts,
     stand,
-    unanswered_calls,
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
 from callsheet.runtime.hearing import Hearing
-from callsheet.runtime.inbox import Opening
+from callsheet.runtime.launch import Launch, Watch, start_of
 from callsheet.runtime.local import SLICE, LocalDriver
-from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
-from callsheet.runtime.tokens import Tasks, tasks_of
 from callsheet.sealing.known import Known
-from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
-from callsheet.store import Journal, JournalError, RunStatus, RunWriter
+from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
-from callsheet.store.leftovers import open_labels
-from callsheet.store.records import Start, secret_labels
+from callsheet.store.records import Start
 from callsheet.store.replay import Folded, begin
-from callsheet.store.snapshots import Posed
 
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """All that a run is started with besides its plan and its ports.
-
-    `facts` and `pins` tell of the tools that the plan calls; `note` is kept with the run for
-    the face that started it. `source` is the text of the plan. A person is asked before each call
-    of a tool that `approve` names; `approval_timeout` has the seconds that there are for a yes, by tool
-    ("" for all others). `program` is that of the plan with these facts, where it has been
-    made before. Under a `policy` each call is held against it, and only the plan is run whose hash is
-    `verified`.
-    """
-
-    facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
-    pins: Mapping[str, str] = field(default_factory=dict[str, str])
-    inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
-    limits: Limits = field(default_factory=Limits)
-    source: str = ""
-    note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
-    approve: tuple[str, ...] = ()
-    approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
-    program: Program | None = None
-    policy: Policy | None = None
-    verified: str = ""
-    secret: frozenset[str] = frozenset()
-    """The inputs that are secret: sealed wherever they stand, and under a policy read by nobody."""
-
-    @property
-    def known(self) -> Known:
-        """The secrets among the inputs."""
-        if not self.secret:
-            return Known()
-        return Known.of([self.inputs[name] for name in sorted(self.secret) if name in self.inputs], DECLARED)
-
-    @property
-    def enforcement(self) -> Enforcement | None:
-        """What holds under the policy; None without one."""
-        if self.policy is None:
-            return None
-        return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
-
-    def secret_parts(self) -> dict[Path, str]:
-        """The secret parts of the body of the run's start, by their place."""
-        if not self.secret and self.policy is None:
-            return {}
-        by_policy = self.policy is not None and self.policy.inputs.is_secret
-        labelled = inputs_at(self.inputs, LABEL) if by_policy else {}
-        pepper: dict[Path, str] = {("pepper",): _PEPPER} if self.secret else {}
-        return labelled | inputs_at(sorted(self.secret), DECLARED) | pepper
-
-    def check(self, plan: Plan) -> None:
-        """Raise CallsheetError (RUN050) for a plan that the policy was not held against."""
-        if self.policy is not None and self.verified != plan_hash(plan):
-            raise CallsheetError.single(
-                "RUN050",
-                "under a policy only the plan is run that was verified, and this is another one",
-                help="verify the plan as it is now, then run it",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """Who wants to know how a run goes: each note once the journal has it, and a call after each batch."""
-
-    observer: Observer | None = None
-    after_batch: Callable[[], Awaitable[None]] | None = None
-    on_driver: Callable[[LocalDriver], None] | None = None
-    """Is given the driver before the run goes on, to be able to cancel it."""
-    on_decided: Callable[[], None] | None = None
-    """Is called instead where what is decided on resuming ends the run, before that is told."""
-    on_declared: Callable[[Known], None] | None = None
-    """Hears, when a run is resumed, of the secrets that it was given, before anything else is told."""
-    hears_all: bool = True
-    """Whether the observer of a resumed run hears of all that has happened; a long run is then folded
-    from its start, where its last snapshot would do."""
-
-
-_PEPPER = "digests are made with it"
 _NOBODY = Watch()
 _ABSENT = Respondents()
 
@@ -203,9 +106,9 @@ async def start_run(
     folded = begin(plan, start, hearing.observer, launch.program)
     with _created(plan, start, launch, ports.known, journal, run_id) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
-        kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
-        with _gateway(journal, run_id, folded, ports) as gateway:
-            return await _drive(kept, folded, commands, gateway, hearing, watch.on_driver)
+        kept = Kept(journal, writer, plan, people_of(journal, run_id, present))
+        with gateway_of(journal, run_id, folded, ports) as gateway:
+            return await drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
 
 async def enlist_run(
@@ -232,24 +135,6 @@ async def enlist_run(
         raise
     with writer:
         await writer.flush()
-
-
-def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
-    """What the first event of a run says; raises CallsheetError (RUN050) as `start_run` does."""
-    launch.check(plan)
-    return Start(
-        dict(launch.inputs),
-        dict(launch.facts),
-        bounded(launch.limits, launch.policy),
-        dict(launch.pins),
-        dict(launch.note),
-        launch.approve,
-        dict(launch.approval_timeout),
-        ranks_for(journal, plan, launch.limits),
-        launch.policy,
-        tuple(sorted(launch.secret)),
-        token_hex(16) if launch.secret else "",
-    )
 
 
 def _created(
@@ -312,12 +197,12 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
         hearing.hold()
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
-            return _ended(journal, writer, folded, hearing)
+            return ended(journal, writer, folded, hearing)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
-            return _ended(journal, writer, folded, hearing)
+            return ended(journal, writer, folded, hearing)
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
@@ -329,19 +214,19 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
             if machine.result is not None:
                 if watch.on_decided is not None:
                     watch.on_decided()
-                return _ended(journal, writer, folded, hearing)
-            people = _people(journal, run_id, present, folded.posed)
+                return ended(journal, writer, folded, hearing)
+            people = people_of(journal, run_id, present, folded.posed)
             if _is_stuck(folded, people):
-                return _stands(writer, folded, hearing)
+                return standing(writer, folded, hearing)
             doubtful = folded.in_doubt()
-            commands = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
+            commands = [rest_of(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
                 ports = await stack.enter_async_context(ports_for(folded.start, plan))
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
-            kept = _Kept(journal, writer, plan, people, beside)
-            with _gateway(journal, run_id, folded, ports) as gateway:
-                return await _drive(kept, folded, commands, gateway, hearing, watch.on_driver)
+            kept = Kept(journal, writer, plan, people, beside)
+            with gateway_of(journal, run_id, folded, ports) as gateway:
+                return await drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
 
 def _change(
@@ -364,47 +249,9 @@ def _change(
         folded.take(recorder.event(Reopened()))
 
 
-@contextmanager
-def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
-    """The way out of a run; under a policy a guarded one."""
-    if ports.blocks is not None:
-        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only where agents get blocks
-
-        ports = with_blocks(ports, journal)
-    machine, enforcement = folded.machine, folded.enforcement
-    facts, at_once = folded.facts, machine.limits.max_concurrency_by_tool
-    if enforcement is None:
-        yield Gateway(ports, run_id, facts, at_once)
-        return
-    with open_labels(journal.path) as store:
-        tasks = Tasks(tasks_of(folded.machine), folded.book.began.get)
-        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
-        yield GuardedGateway(ports, run_id, guard, facts, at_once)
-
-
 def _plan_of(journal: Journal, run_id: str) -> Plan:
     info = journal.find_run(run_id)
     return journal.plan(info.plan_hash)[0]
-
-
-class _Kept(NamedTuple):
-    """Where a run is written down."""
-
-    journal: Journal
-    writer: RunWriter
-    plan: Plan
-    people: People
-    beside: Beside = at_once
-
-    async def stands(self) -> Folded:
-        """How the run stands by its journal now, worked out beside the loop."""
-        return await to_its_end(self.beside, lambda: stand(self.journal, self.writer, self.plan))
-
-
-def _people(
-    journal: Journal, run_id: str, present: Respondents, posed: Mapping[str, Posed] | None = None
-) -> People:
-    return People(run_id, Opening(journal, run_id), present, dict(posed or {}))
 
 
 def _is_stuck(folded: Folded, people: People) -> bool:
@@ -418,90 +265,3 @@ def _is_stuck(folded: Folded, people: People) -> bool:
     if any(people.found(ask, letters) is not None for ask in asks):
         return False
     return bool(folded.in_doubt()) or 0 < len(asks) == len(folded.waiting)
-
-
-async def _drive(
-    kept: _Kept,
-    folded: Folded,
-    commands: list[Command],
-    gateway: Gateway,
-    hearing: Hearing,
-    on_driver: Callable[[LocalDriver], None] | None,
-) -> RunOutcome:
-    journal, writer, _, people, _ = kept
-    recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
-    driver = LocalDriver(
-        folded.machine, gateway, recorder, hearing.after_batch, seconds=folded.seconds, people=people
-    )
-    recorder.seconds = lambda: driver.seconds
-    if on_driver is not None:
-        on_driver(driver)
-    try:
-        with Heeding(journal, writer.run_id, driver):
-            result = await driver.run(commands)
-    finally:
-        seconds = driver.seconds
-        recorder.seconds = lambda: seconds  # no circle of references stays behind
-    if result is None:
-        return _stands(writer, await kept.stands(), hearing)
-    result = result.timed(round(driver.seconds, 3))
-    recorder.end(result)
-    unsettled = recorder.commit()
-    if unsettled is not None:
-        await unsettled
-    if result.status is Status.DONE:
-        return RunOutcome(writer.run_id, result, usage=result.usage)
-    left = doubtful_calls(await kept.stands())
-    return RunOutcome(writer.run_id, result, left, usage=result.usage)
-
-
-def _ended(journal: Journal, writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
-    """A run whose events lead to its end, with the calls that had left then and gave no answer."""
-    result = close_run(journal, writer, folded)
-    hearing.release()
-    return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
-
-
-def _stands(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
-    """Write down what a run waits for that cannot go on by itself, and give it."""
-    doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
-    waiting: list[PendingAsk] = []
-    for key, command in folded.waiting.items():
-        if isinstance(command, Ask):
-            posed = folded.posed.get(command.asked.digest) or Posed(time.time(), None)
-            waiting.append(pending(writer.run_id, key, command.step, readable(command.asked), posed))
-    if doubtful:
-        writer.set_status(RunStatus.IN_DOUBT)
-    elif unanswered and not waiting:
-        writer.set_status(RunStatus.RUNNING)
-    else:
-        dues = [ask.until for ask in waiting if ask.until is not None]
-        writer.set_status(RunStatus.WAITING, min(dues, default=None))
-    writer.commit()
-    hearing.release()
-    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), unanswered, folded.usage())
-
-
-def _rest(folded: Folded, key: str) -> Command:
-    """A command to carry out again; of a wait, what is left of it."""
-    command = folded.waiting[key]
-    due = folded.due.get(key)
-    if isinstance(command, Sleep) and due is not None:
-        return command._replace(seconds=max(0.0, min(command.seconds, due - time.time())))
-    return command
-
-
-def check_pins(start: Start, pins: Mapping[str, str]) -> None:
-    """Refuse to go on with tools that are not those the run was started with.
-
-    Raises JournalError (JRN021) that names the tools whose declaration changed.
-    """
-    changed = sorted(name for name, pin in start.pins.items() if name in pins and pins[name] != pin)
-    if changed:
-        raise JournalError(
-            "JRN021",
-            "the declaration of "
-            + ", ".join(f"@{name}" for name in changed)
-            + " is not what it was at the start",
-            way_out="look at what changed (`callsheet tools`), then resume with --accept-changed-tools",
-        )

@@ -19,7 +19,8 @@ from callsheet.runtime import forking
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.inbox import answer_run
-from callsheet.runtime.runs import Launch, enlist_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import enlist_run
 from callsheet.sealing.known import Known
 from callsheet.store import Journal
 from views.report.test_growth import grown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,22 @@ from mcp_room import Room
 
 GOOD = 'S1: @LOOK (what="tea") > $seen\nS2: @RESPOND ($seen)'
 BAD = "S1: @LOOK (what=)\nS2: GOTO S9"
+
+
+SAYING = {"type", "anyOf", "$ref", "enum", "const", "oneOf", "allOf"}
+"""Of these a schema needs one: clients refuse, or warn of, one that says nothing."""
+
+
+def _properties(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All properties in a schema, those of properties included."""
+    if isinstance(schema, dict):
+        for key, inner in schema.items():
+            if key == "properties":
+                yield from inner.items()
+            yield from _properties(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _properties(inner)
 
 
 async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: str) -> None:
@@ -26,6 +43,8 @@ async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: s
         assert tool.annotations is not None
         Draft202012Validator.check_schema(tool.input_schema)
         Draft202012Validator.check_schema(tool.output_schema)
+        for schema in (tool.input_schema, tool.output_schema):
+            assert [name for name, said in _properties(schema) if not said.keys() & SAYING] == []
     for name in ("parse_plan", "validate_plan", "visualize_plan"):
         assert tools[name].input_schema["required"] == ["ltp_text"]
         assert tools[name].annotations.read_only_hint is True
@@ -61,6 +80,7 @@ async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: s
         ("lctl_check", {"blocks": ["no block"]}, False, "rules of LCTL are broken"),
         ("parse_plan", {"text": GOOD}, True, "did you mean ltp_text?"),
         ("parse_plan", {"ltp_text": 7}, True, "MCP001"),
+        ("lctl_check", {"blocks": "no list"}, True, "blocks: input should be a list"),
         ("plan_execute", {}, True, "either plan_id or ltp_text"),
         ("show_plan", {"plan_id": "../../etc/passwd"}, True, "PLN001"),
         ("show_plan", {"plan_id": "no-such-plan"}, True, "PLN002"),

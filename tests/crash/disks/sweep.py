@@ -23,8 +23,9 @@ from tests.runtime import crashing
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Decision, Result
 from callsheet.machine.notes import Note
-from callsheet.runtime import recording, runs
+from callsheet.runtime import carrying, recording, runs
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.launch import Watch
 from callsheet.store import Durability, Journal
 from callsheet.store.replay import fold
 
@@ -44,7 +45,8 @@ class Sweep:
         self.problems: list[str] = []
         recording._PAUSE = 0.001  # pyright: ignore[reportPrivateUsage] - a broken disk is tried often, and
         patience = 0.0 if most > 1 else 5.0  # given up at once where it stays broken
-        runs.JournalRecorder = partial(recording.JournalRecorder, patience=patience)  # type: ignore[misc]
+        hasty = partial(recording.JournalRecorder, patience=patience)
+        runs.JournalRecorder = carrying.JournalRecorder = hasty  # type: ignore[misc]
         whole = crashing.start((self._world("whole")).journal, self._log("whole"), _never, durability)
         assert whole.result is not None
         self._expected: Result = whole.result
@@ -133,7 +135,7 @@ class Sweep:
 def _start(notes: Path, durability: Durability, path: Path, log: Path, die: crashing.Die) -> RunOutcome:
     """Start a run whose notes are written down as they are told."""
     with notes.open("w") as file:
-        watch = runs.Watch(observer=lambda note: file.write(_line(note)))
+        watch = Watch(observer=lambda note: file.write(_line(note)))
         return crashing.start(path, log, die, durability, watch)
 
 

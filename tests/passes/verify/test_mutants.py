@@ -81,8 +81,8 @@ def straight(of: Callable[[Any], Flow]) -> Callable[[Any], Flow]:
 
 def last_writer_wins(self: Any, end: int, pushed: list[str]) -> None:
     for member in self._members(end):
-        for write in self.writes[member]:
-            self._push(write.name, self.web.made[member, write.kind, write.name], pushed)
+        for made, write in enumerate(self.writes[member], self.web.made[member]):
+            self._push(write.name, made, pushed)
 
 
 def always_sure(*arguments: Any) -> Any:
@@ -333,6 +333,10 @@ MUTANTS: dict[str, list[Patch]] = {
     "the order of a plan is not looked at": [(values, "_joins", nothing)],
     "what nothing leads to is not looked at": [(analysis, "_left", reached)],
     "empty answers tell no bit": [(bits, "Respond", type("Nothing", (), {}))],
+    "errors of graphs are shown": [(analysis, "_withheld", off)],
+    "nothing is retold": [(labels, "retells", no)],
+    "what is retold keeps its links": [(Label, "retold", lambda self: self)],
+    "what is retold is shown as it is": [(Label, "is_retold", False)],
     "a yes that is needed does not count": [(analysis, "_approvals", nothing)],
 }  # fmt: skip
 

@@ -11,7 +11,8 @@ from callsheet.ir import JSON, Plan
 from callsheet.machine import CallModel, Compile, Limits, Result, ToolFacts
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import start_run
 from callsheet.store import Journal
 from callsheet.store.events import Event
 from callsheet.trace.lctl.check import check

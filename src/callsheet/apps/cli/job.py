@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.runtime.runs import Launch
+    from callsheet.runtime.launch import Launch
     from callsheet.store.journal import Journal
 
 _FIRST_SIGHT = "TOL022"
@@ -116,7 +116,8 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
-    from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
+    from callsheet.runtime.launch import Watch  # noqa: PLC0415
+    from callsheet.runtime.runs import run_unrecorded, start_run  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
     asked = asked_by(job.setup, job.plan, job.limits)
@@ -227,7 +228,7 @@ def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> 
     from callsheet.api.reach import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
-    from callsheet.runtime.runs import Launch  # noqa: PLC0415
+    from callsheet.runtime.launch import Launch  # noqa: PLC0415
 
     servers = servers_of(job.plan, toolbox.registry, toolbox.servers, asked.agents) if toolbox.servers else {}
     return Launch(

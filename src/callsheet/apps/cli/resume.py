@@ -214,7 +214,8 @@ async def _resume(job: Resumption) -> RunOutcome:
             job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
         )
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
-    from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415
+    from callsheet.runtime.launch import Watch  # noqa: PLC0415
+    from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
     tools: list[Circumstances] = []
 
@@ -261,7 +262,7 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
     from callsheet.api.resuming import Circumstances  # noqa: PLC0415
     from callsheet.apps.models import asked_by, carried_on, with_fetched  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox, undertaking  # noqa: PLC0415
-    from callsheet.runtime.runs import check_pins  # noqa: PLC0415
+    from callsheet.runtime.launch import check_pins  # noqa: PLC0415
 
     setup = with_fetched(carried_on(Setup.from_note(start.launch), job.model), say, plan)
     asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)

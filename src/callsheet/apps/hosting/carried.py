@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Watch
 
 Work = Callable[[Watch], Awaitable[RunOutcome]]
 """Carries the run on, watched so, as far as it goes."""

@@ -26,7 +26,8 @@ from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Watch, check_pins, resume_run
+from callsheet.runtime.launch import Watch, check_pins
+from callsheet.runtime.runs import resume_run
 from callsheet.store import Journal
 from callsheet.store.records import Start
 

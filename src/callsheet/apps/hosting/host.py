@@ -41,7 +41,8 @@ from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE, cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.inbox import answer_run, asks_of
-from callsheet.runtime.runs import Watch, enlist_run
+from callsheet.runtime.launch import Watch
+from callsheet.runtime.runs import enlist_run
 from callsheet.store import Journal, JournalError
 from callsheet.store.events import Event
 from callsheet.store.ledger import run_exists

@@ -28,8 +28,8 @@ from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import Policy
 from callsheet.runtime.beside import Beside
 from callsheet.runtime.forking import HOST
+from callsheet.runtime.launch import Launch
 from callsheet.runtime.rest import left_before
-from callsheet.runtime.runs import Launch
 from callsheet.sealing.known import Known
 from callsheet.store.records import secret_labels
 

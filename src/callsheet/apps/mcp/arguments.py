@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from callsheet.apps.operations.schemas import ANY_JSON
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 
 MOST_CHARACTERS = 2_000_000
@@ -27,6 +28,9 @@ _NAMES = Field(default=(), description="The names of variables that a run will b
 SyntaxName = Annotated[
     Literal["auto", "ltp", "micro", "dag"], Field(description="How the plan is written; auto: as it looks.")
 ]
+
+
+_AnyJson = Annotated[Any, WithJsonSchema(ANY_JSON)]
 
 
 class PlanGiven(Given):
@@ -203,7 +207,7 @@ class ArgumentGiven(Given):
 
     step: str
     name: str
-    value: Any
+    value: _AnyJson
 
 
 class ForkGiven(RunGiven):
@@ -242,7 +246,7 @@ class AnswerGiven(RunGiven):
         description="To a call that needs a yes: approve or deny. To a question: answer, with value. To a "
         "call in doubt: retry, skip, fail, or took_place with the value that it gave."
     )
-    value: Any = Field(default=None, description="The answer, or what the call in doubt gave.")
+    value: _AnyJson = Field(default=None, description="The answer, or what the call in doubt gave.")
     note: str = Field(default="", max_length=10_000, description="What is to be known beside the answer.")
 
 
@@ -334,6 +338,8 @@ def _wrong(tool: str, error: Mapping[str, Any], known: list[str]) -> Diagnostic:
             near = did_you_mean(place, known)
             message = f"{tool} has no argument {place}"
             way_out = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(known)}"
+        case "tuple_type":
+            message, way_out = f"{tool}: {place}: input should be a list", None
         case _:
             said = str(error["msg"])
             message, way_out = f"{tool}: {place}: {said[:1].lower()}{said[1:]}", None

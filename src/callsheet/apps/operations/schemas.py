@@ -52,6 +52,11 @@ def _told(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description} if description else schema
 
 
+ANY_JSON: Schema = {
+    "anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")],
+    "description": "any JSON",
+}
+"""Any value: schemas that say nothing are refused by some clients."""
 _TEXTS = rows(text())
 
 DIAGNOSTIC = table(
@@ -221,11 +226,7 @@ LCTL_CHECKED = table(
 
 # ---------------------------------------------------------------- plans of the library
 
-_ANY: Schema = {
-    "anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")],
-    "description": "any JSON",
-}
-_PARAM = table({"name": text(), "kind": text(), "default": _ANY}, optional=("default",))
+_PARAM = table({"name": text(), "kind": text(), "default": ANY_JSON}, optional=("default",))
 
 STORED = table(
     {
@@ -306,7 +307,7 @@ ASK = table(
         "plan_hash": text(),
         "why": _TEXTS,
         "labels": any_object(),
-        "answer": {"description": "the answer of an agent that is to be looked at"},
+        "answer": _told(ANY_JSON, "the answer of an agent that is to be looked at"),
         "prompt": text(),
         "options": {"type": "array"},
         "schema": optional(any_object()),

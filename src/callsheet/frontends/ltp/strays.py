@@ -10,6 +10,7 @@ from callsheet.frontends.values.reader import Reader, shown
 
 _ELSE = re.compile(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
 _WORD = re.compile(r"@?([A-Za-z_][A-Za-z0-9_-]*)([ \t]*\()?")
+_GROUP = re.compile(r"@?PARALLEL\b", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
 
 
@@ -26,6 +27,8 @@ def _meant(line: str) -> str:
     word = _WORD.match(line)
     if _ELSEWHERE.match(line):
         return "a step stands on one line: join this to the line above"
+    if _GROUP.match(line):
+        return "write @PARALLEL { before the steps that run side by side, and } on a line behind them"
     if word is not None and (control := CONTROL_SPELLINGS.get(word[1].upper())) is not None:
         return f"write {'GOTO S5' if control == 'GOTO' else f'{CONTROL[control]} (values)'}"
     if word is not None and word[2] is not None:

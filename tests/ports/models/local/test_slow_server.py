@@ -107,7 +107,7 @@ async def test_an_answer_as_a_whole_has_a_bound() -> None:
     assert "no whole answer within 1000 s" in str(failed)
 
 
-@pytest.mark.parametrize("said", ["data: {", "data: [1]", 'data: {"choices": []}'])
+@pytest.mark.parametrize("said", ["data: {", "data: 5", "data: [1]", 'data: {"choices": []}'])
 async def test_a_stream_that_is_broken_is_no_answer(said: str) -> None:
     with pytest.raises(ModelFailed) as failed:
         await Slow([(0.0, word("te")), (0.0, said)]).asked()

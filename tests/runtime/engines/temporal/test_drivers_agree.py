@@ -18,7 +18,7 @@ from tests.plans import FACTS, INPUTS, plan_of, plan_texts
 from tests.runtime.test_drivers_agree import LIMITS, ports_of, simulated
 from tests.temporal.fleet import Fleet, fleet
 
-from callsheet.runtime.runs import Launch
+from callsheet.runtime.launch import Launch
 
 CASES = Path(dag_there.__file__).with_name("cases")
 LTP = ("flow-01", "foreach-01", "group-02", "failure-05", "replan-01", "agent-01")

@@ -19,8 +19,9 @@ from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.history import told_by
 from callsheet.runtime.engines.temporal.orders import workflow_id
 from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Launch, Watch, start_run
+from callsheet.runtime.runs import start_run
 from callsheet.store.events import Event
 
 READ = Effect.READ

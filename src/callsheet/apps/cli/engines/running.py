@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.engines.temporal.reaching import Reached
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.runtime.runs import Launch
+    from callsheet.runtime.launch import Launch
     from callsheet.store.journal import Journal
 
 _T = TypeVar("_T")
@@ -100,7 +100,7 @@ async def run_there(
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - brings Temporal
     from callsheet.runtime.engines.temporal.orders import SECRETS, Order  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
-    from callsheet.runtime.runs import start_of  # noqa: PLC0415 - as above
+    from callsheet.runtime.launch import start_of  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
     start = start_of(plan, launch, journal)

@@ -158,7 +158,7 @@ class LocalModel:
                 f"no whole answer within {WHOLE * seconds:g} s" if is_last else f"no word for {seconds:g} s"
             )
             raise ModelFailed(Failure.TIMEOUT, f"{self.name} gave {late}") from error
-        except (ValueError, AttributeError) as error:
+        except (ValueError, AttributeError, TypeError) as error:
             raise ModelFailed(Failure.MALFORMED, f"{self.name}: its answer is no chat completion") from error
         except httpx2.HTTPError as error:
             why = await asyncio.to_thread(self.server.how_it_ended) or str(error) or type(error).__name__

@@ -1,0 +1,138 @@
+"""A journaled run carried on by its driver to its end, or to where it stands waiting for people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from callsheet.ir import Plan, plan_hash
+from callsheet.machine import Ask, Command, Sleep, Status
+from callsheet.runtime.answers import PendingAsk, pending, readable
+from callsheet.runtime.asking import People, Respondents
+from callsheet.runtime.beside import Beside, at_once, to_its_end
+from callsheet.runtime.cancelling import Heeding
+from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, stand, unanswered_calls
+from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.guard import Guard, GuardedGateway
+from callsheet.runtime.hearing import Hearing
+from callsheet.runtime.inbox import Opening
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.recording import JournalRecorder
+from callsheet.runtime.tokens import Tasks, tasks_of
+from callsheet.store import Journal, RunStatus, RunWriter
+from callsheet.store.leftovers import open_labels
+from callsheet.store.replay import Folded
+from callsheet.store.snapshots import Posed
+
+
+@contextmanager
+def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
+    """The way out of a run; under a policy a guarded one."""
+    if ports.blocks is not None:
+        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only where agents get blocks
+
+        ports = with_blocks(ports, journal)
+    machine, enforcement = folded.machine, folded.enforcement
+    facts, at_once = folded.facts, machine.limits.max_concurrency_by_tool
+    if enforcement is None:
+        yield Gateway(ports, run_id, facts, at_once)
+        return
+    with open_labels(journal.path) as store:
+        tasks = Tasks(tasks_of(folded.machine), folded.book.began.get)
+        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
+        yield GuardedGateway(ports, run_id, guard, facts, at_once)
+
+
+class Kept(NamedTuple):
+    """Where a run is written down."""
+
+    journal: Journal
+    writer: RunWriter
+    plan: Plan
+    people: People
+    beside: Beside = at_once
+
+    async def stands(self) -> Folded:
+        """How the run stands by its journal now, worked out beside the loop."""
+        return await to_its_end(self.beside, lambda: stand(self.journal, self.writer, self.plan))
+
+
+def people_of(
+    journal: Journal, run_id: str, present: Respondents, posed: Mapping[str, Posed] | None = None
+) -> People:
+    """Who answers the questions of a run: the `present`, and the inbox of its journal; `posed` stand."""
+    return People(run_id, Opening(journal, run_id), present, dict(posed or {}))
+
+
+async def drive(
+    kept: Kept,
+    folded: Folded,
+    commands: list[Command],
+    gateway: Gateway,
+    hearing: Hearing,
+    on_driver: Callable[[LocalDriver], None] | None,
+) -> RunOutcome:
+    """Carry `commands` of a run out, and what follows from them, until it ends or waits; write down how."""
+    journal, writer, _, people, _ = kept
+    recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
+    driver = LocalDriver(
+        folded.machine, gateway, recorder, hearing.after_batch, seconds=folded.seconds, people=people
+    )
+    recorder.seconds = lambda: driver.seconds
+    if on_driver is not None:
+        on_driver(driver)
+    try:
+        with Heeding(journal, writer.run_id, driver):
+            result = await driver.run(commands)
+    finally:
+        seconds = driver.seconds
+        recorder.seconds = lambda: seconds  # no circle of references stays behind
+    if result is None:
+        return standing(writer, await kept.stands(), hearing)
+    result = result.timed(round(driver.seconds, 3))
+    recorder.end(result)
+    unsettled = recorder.commit()
+    if unsettled is not None:
+        await unsettled
+    if result.status is Status.DONE:
+        return RunOutcome(writer.run_id, result, usage=result.usage)
+    left = doubtful_calls(await kept.stands())
+    return RunOutcome(writer.run_id, result, left, usage=result.usage)
+
+
+def ended(journal: Journal, writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
+    """A run whose events lead to its end, with the calls that had left then and gave no answer."""
+    result = close_run(journal, writer, folded)
+    hearing.release()
+    return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
+
+
+def standing(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
+    """Write down what a run waits for that cannot go on by itself, and give it."""
+    doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
+    waiting: list[PendingAsk] = []
+    for key, command in folded.waiting.items():
+        if isinstance(command, Ask):
+            posed = folded.posed.get(command.asked.digest) or Posed(time.time(), None)
+            waiting.append(pending(writer.run_id, key, command.step, readable(command.asked), posed))
+    if doubtful:
+        writer.set_status(RunStatus.IN_DOUBT)
+    elif unanswered and not waiting:
+        writer.set_status(RunStatus.RUNNING)
+    else:
+        dues = [ask.until for ask in waiting if ask.until is not None]
+        writer.set_status(RunStatus.WAITING, min(dues, default=None))
+    writer.commit()
+    hearing.release()
+    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), unanswered, folded.usage())
+
+
+def rest_of(folded: Folded, key: str) -> Command:
+    """A command to carry out again; of a wait, what is left of it."""
+    command = folded.waiting[key]
+    due = folded.due.get(key)
+    if isinstance(command, Sleep) and due is not None:
+        return command._replace(seconds=max(0.0, min(command.seconds, due - time.time())))
+    return command
