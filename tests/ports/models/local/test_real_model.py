@@ -137,7 +137,7 @@ async def test_an_answer_without_a_word_is_a_failure(model: LocalModel) -> None:
 async def test_a_late_answer_is_a_failure_and_keeps_nobody_waiting(
     model: LocalModel, opened: Callable[..., LocalModel]
 ) -> None:
-    hasty = opened(timeout=0.3)
+    hasty = opened(timeout=0.02)
     assert hasty.server is model.server
     with pytest.raises(ModelFailed) as failed:
         await hasty.complete(ASK, ENDLESS, max_tokens=900)

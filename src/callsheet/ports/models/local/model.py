@@ -27,6 +27,7 @@ from callsheet.ports.models.local.server import (
     has_library,
     server_for,
 )
+from callsheet.ports.models.local.streaming import WHOLE, gathered, streamed
 from callsheet.ports.models.local.threads import threads_now
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax
 from callsheet.ports.models.prompts import Messages
@@ -45,8 +46,9 @@ class LocalSettings:
     """How local models are run.
 
     `threads` None takes what is free when the model is started; `context` is in tokens, None takes up
-    to 8,192 of what the model was trained for; `timeout` and `start_timeout` are seconds for one answer
-    and for coming up; `max_tokens` bounds every answer. With a `temperature`
+    to 8,192 of what the model was trained for; `timeout` is how many seconds may pass without a further
+    word, or block of the prompt that is read, and an answer as a whole may take ten times that;
+    `start_timeout` is seconds for coming up; `max_tokens` bounds every answer. With a `temperature`
     of 0 the likeliest word is always taken, else `seed` decides.
     """
 
@@ -126,21 +128,38 @@ class LocalModel:
 
         before, running.read = running.read, []  # what it holds is unknown until all went well
         headers = {"Authorization": f"Bearer {running.key}"}
+        seconds, loop = self.settings.timeout, asyncio.get_running_loop()
+        last = loop.time() + WHOLE * seconds
         try:
             async with (
-                asyncio.timeout(self.settings.timeout),
+                asyncio.timeout(seconds) as limit,
                 httpx2.AsyncClient(timeout=None, trust_env=False, headers=headers) as client,
             ):
 
+                def alive() -> None:
+                    limit.reschedule(min(last, loop.time() + seconds))
+
                 async def post(path: str, data: Any) -> tuple[int, str]:
                     answer = await client.post(f"{running.address}{path}", json=data)
+                    alive()
                     return answer.status_code, answer.text
 
                 tokens, keeps = await cut_back(post, body["messages"], before)
-                said = await post("/v1/chat/completions", {**body, "cache_prompt": keeps})
+                asked = streamed({**body, "cache_prompt": keeps})
+                where = f"{running.address}/v1/chat/completions"
+                async with client.stream("POST", where, json=asked) as answer:
+                    if answer.status_code >= 400:
+                        said = answer.status_code, (await answer.aread()).decode("utf-8", "replace")
+                    else:
+                        said = await gathered(answer.aiter_lines(), alive)
         except TimeoutError as error:
-            late = f"{self.name} gave no answer within {self.settings.timeout:g} s"
-            raise ModelFailed(Failure.TIMEOUT, late) from error
+            is_last = loop.time() >= last
+            late = (
+                f"no whole answer within {WHOLE * seconds:g} s" if is_last else f"no word for {seconds:g} s"
+            )
+            raise ModelFailed(Failure.TIMEOUT, f"{self.name} gave {late}") from error
+        except (ValueError, AttributeError, TypeError) as error:
+            raise ModelFailed(Failure.MALFORMED, f"{self.name}: its answer is no chat completion") from error
         except httpx2.HTTPError as error:
             why = await asyncio.to_thread(self.server.how_it_ended) or str(error) or type(error).__name__
             raise ModelFailed(Failure.UNREACHABLE, f"{self.name} broke off: {why}") from error
