@@ -116,7 +116,7 @@ def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning()
         ('{"mcpServers": {"a": {"command": "b", "url": "http://x"}}}', "1:17", "needs either"),
         ('{"mcpServers": {"a": {"type": "http", "command": "b"}}}', "1:17", "that fits its type 'http'"),
         ('{"mcpServers": {"a": {"type": "smtp", "url": "http://x"}}}', "1:31", "no transport 'smtp'"),
-        ('{"mcpServers": {"a": {"url": "x.example/mcp"}}}', "1:30", "a url starts with http"),
+        ('{"mcpServers": {"a": {"url": "x.example/mcp"}}}', "1:30", "it has to begin with http"),
         ('{"mcpServers": {"a": {"command": ["b"]}}}', "1:34", '"command" must be a text'),
         ('{"mcpServers": {"a": {"command": "b", "args": "-v"}}}', "1:47", '"args" must be a list'),
         ('{"mcpServers": {"a": {"command": "b", "args": [null]}}}', "1:48", '"args" holds texts'),
@@ -144,6 +144,9 @@ def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning()
             "there is no key 'trust'",
         ),
         ('{"mcpServers": {" ": {"command": "b"}}}', "1:17", "a server needs a name"),
+        ('{"mcpServers": {"a": {"url": "http://a.example:90401/mcp"}}}', "1:30", "Port out of range"),
+        ('{"mcpServers": {"a": {"url": "http://[::1/mcp"}}}', "1:30", "cannot be read"),
+        ('{"mcpServers": {"a": {"url": "http://a b/mcp"}}}', "1:30", "it may hold no blank"),
     ],
 )
 def test_a_wrong_shape_is_shown_at_its_place(text, place, words):

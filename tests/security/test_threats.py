@@ -18,6 +18,7 @@ TESTED = (
     "ReDoS in forbidden patterns",
     "path traversal in ids, names and artefacts",
     "template injection by tool output",
+    "an answer that sends data out as it is shown, or an error that quotes it",
     "secrets in logs and traces",
     "API without authentication",
     "DNS rebinding, Origin",

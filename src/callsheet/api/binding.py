@@ -19,17 +19,20 @@ def bind_policy(policy: Policy, registry: Registry) -> tuple[Policy, tuple[Diagn
     """The policy with each entry under the name by which plans call its tool, and what is wrong with entries.
 
     An entry whose tool is declared otherwise than its pin says counts for nothing: POL007, an error. One
-    for a tool that is not there is kept, with a warning (POL008).
+    for a tool that is not there is kept, with a warning (POL008) unless no tool of its server is there: only
+    servers that a plan needs are opened.
     """
     specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
     names = {policy_name(name, spec): name for name, spec in specs.items()}
+    servers = {name.partition("/")[0] for name in names}
     rules: dict[str, ToolRule] = {}
     found: list[Diagnostic] = []
     for key, rule in policy.tools.items():
         tool = registry.get(names.get(key, key))
         if tool is None:
-            found.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
             rules[key] = rule
+            if not key.startswith("mcp:") or key.partition("/")[0] in servers:
+                found.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
         elif rule.pin is not None and tool.spec.pin is not None and rule.pin != tool.spec.pin:
             found.append(_other_pin(key, tool.spec))
         else:

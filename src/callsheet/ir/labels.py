@@ -20,10 +20,20 @@ TRUSTED = "trusted"
 MODEL = "model"
 """The provider of the language model."""
 
-_PRIVATE: Readers = frozenset({USER, TRUSTED, MODEL})
+LINKS = "links"
+"""Those whom an address in a value leads to, once it is shown to the user: they learn what stands in it.
+
+Whoever may show a value to the user may show it so, unless something has retold it.
+"""
+RETOLD = "retold"
+"""What stands in the text of a label in whose readers `LINKS` is missing beside the user."""
+
+_PRIVATE = frozenset({USER, LINKS, TRUSTED, MODEL})
 _NOBODY: Readers = frozenset()
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_WORDS: dict[str, Readers] = {"pub": None, "priv": _PRIVATE, "secret": _NOBODY}
+_WORDS: dict[str, Readers] = {
+    "pub": None, "priv": _PRIVATE, "secret": _NOBODY, RETOLD: _PRIVATE - {LINKS},
+}  # fmt: skip
 
 
 class Label(NamedTuple):
@@ -50,10 +60,31 @@ class Label(NamedTuple):
         elif mine is None:
             readers = theirs
         else:
-            readers = mine if mine == theirs else mine & theirs
+            readers = mine if mine == theirs else _plain(mine & theirs)
         if readers is mine and untrusted == self.untrusted:
             return self  # the very same: most joins change nothing, and others compare by identity first
         return other if readers is theirs and untrusted == other.untrusted else Label(untrusted, readers)
+
+    @property
+    def is_retold(self) -> bool:
+        """Whether private data and strangers' words may have been put together in it, addresses among it.
+
+        >>> UNKNOWN.is_retold, UNKNOWN.retold().is_retold, str(UNKNOWN.retold())
+        (False, True, 'U/retold')
+        """
+        return (
+            self.untrusted and self.readers is not None and USER in self.readers and LINKS not in self.readers
+        )
+
+    def retold(self) -> Label:
+        """The label of what somebody makes of a value in words of their own."""
+        if not self.untrusted or self.readers is None or LINKS not in self.readers:
+            return self
+        return Label(True, self.readers - {LINKS})
+
+    def as_told(self) -> Label:
+        """The label with as many readers, however it was made."""
+        return Label(True, frozenset({*(self.readers or ()), LINKS})) if self.is_retold else self
 
     def flows_to(self, other: Label) -> bool:
         """Whether a value of this label may stand where one of the other is expected."""
@@ -93,26 +124,37 @@ def join(labels: Iterable[Label]) -> Label:
     return joined
 
 
+def _plain(readers: frozenset[str]) -> frozenset[str]:
+    """Readers without those whom links lead to, where there is nobody who would follow one."""
+    return readers if USER in readers else readers - {LINKS}
+
+
 def readers_text(readers: Readers) -> str:
-    """The readers as a policy names them: `pub`, `priv`, `secret`, or the audiences joined by `+`."""
+    """The readers as a policy names them: `pub`, `priv`, `secret`, or the audiences joined by `+`.
+
+    Of what was retold `retold` stands among them.
+    """
     for word, known in _WORDS.items():
         if readers == known:
             return word
-    return "+".join(sorted(readers or ()))
+    named = set(readers or ())
+    return "+".join(sorted(named - {LINKS} if LINKS in named or USER not in named else named | {RETOLD}))
 
 
 def read_readers(text: str) -> Readers:
     """The readers of `pub`, `priv`, `secret` or of audiences joined by `+`; raises ValueError.
 
     >>> sorted(read_readers("user+finance"))
-    ['finance', 'user']
+    ['finance', 'links', 'user']
     """
     if text in _WORDS:
         return _WORDS[text]
-    names = text.split("+")
-    if not all(_NAME.fullmatch(name) for name in names) or not _WORDS.keys().isdisjoint(names):
+    names = frozenset(text.split("+"))
+    if not all(_NAME.fullmatch(name) for name in names) or names & _WORDS.keys() - {RETOLD}:
         raise ValueError(f"{text!r} is none of pub, priv, secret and names no audiences")
-    return frozenset(names)
+    if RETOLD in names:
+        return names - {RETOLD, LINKS}
+    return _plain(names | {LINKS})
 
 
 def read_label(text: str) -> Label:

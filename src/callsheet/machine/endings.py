@@ -142,7 +142,8 @@ def fail(run: Run, attempt: Attempt, error: str, out: list[Command], came: Came 
     if code.fail_target is not None or code.fail_message is not None:
         frame.stopped = True
     elif code.kind is Kind.REPLAN:
-        frame.control = failure(code, f"no new plan: {error}")
+        told = error if run.monitor is None else run.monitor.failure(frame, error)
+        frame.control = failure(code, f"no new plan: {told}")
     run.tell(NoteKind.FAILED, code.id, error)
     settle(run, attempt, error, out)
 

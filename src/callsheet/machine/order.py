@@ -36,9 +36,10 @@ def advance(run: Run, out: list[Command]) -> None:
             return
         run.left -= 1
         if run.pc >= len(steps):
+            answer = to_text(run.last)
             if run.monitor is not None:
-                run.monitor.implied(to_text(run.last))
-            run.finish(End(Status.DONE, to_text(run.last)), out)
+                answer = run.shown(steps[-1].id if steps else "", answer, run.monitor.implied(answer))
+            run.finish(End(Status.DONE, answer), out)
             return
         code = steps[run.pc]
         if code.group != NOWHERE:
@@ -258,7 +259,8 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
         end = schedule.end(steps, run.slots)
         if not plan_anew(run, schedule, end, out):
             if run.monitor is not None and end.ended_at is None and steps and steps[-1].out_slot != NOWHERE:
-                run.monitor.implied(end.response, steps[-1].out_slot)
+                answer = run.monitor.implied(end.response, steps[-1].out_slot)
+                end = end._replace(response=run.shown(steps[-1].id, end.response, answer))
             run.finish(end, out)
 
 
@@ -274,6 +276,8 @@ def _commit_node(run: Run, schedule: Schedule, frame: Frame) -> None:
         if end is not None and not end.terminated:
             error = f"a budget is spent: {end.response}"
             run.tell(NoteKind.FAILED, code.id, error)
+        elif run.monitor is not None:
+            error = run.monitor.failure(frame, error)
         for number in schedule.failed(code.number, error):
             run.tell(NoteKind.SKIPPED, run.program.steps[number].id, f"{code.id} failed")
     if end is not None and (end.terminated or end.status is Status.DONE):

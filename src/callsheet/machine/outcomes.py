@@ -98,11 +98,12 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
         slots[code.loop_slot] = frame.items[index]
     if code.out_slot != NOWHERE:
         slots[code.out_slot] = error
+    message, told = joined(code.fail_message, slots), str(error)
     if run.monitor is not None:
-        run.monitor.message(frame, slots)
-    message = joined(code.fail_message, slots)
+        message = run.shown(code.id, message, run.monitor.message(frame, slots, message))
+        told = run.monitor.failure(frame, told)
     slots[:] = kept
-    return End(Status.FAILED, message, True, error=str(error), ended_at=code.id)
+    return End(Status.FAILED, message, True, error=told, ended_at=code.id)
 
 
 def _cast(run: Run, code: StepCode, value: JSON) -> JSON:

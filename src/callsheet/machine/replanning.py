@@ -103,7 +103,8 @@ def _again(
     if _ask(run, planning.end, error, out):
         return
     end = planning.end
-    said = f"{end.error}; no new plan: {error}"
+    told = error if run.monitor is None else run.monitor.failure(None, error)
+    said = f"{end.error}; no new plan: {told}"
     run.finish(end._replace(response=said, error=said), out)
 
 

@@ -257,6 +257,12 @@ class Run:
         if self.observer is not None:
             self.observer(Note(kind, step, text, is_secret=self._tells_secrets(step)))
 
+    def shown(self, step: str, text: str, as_shown: str) -> str:
+        """What a person is shown in the place of a text; the observer hears where links lead nowhere now."""
+        if as_shown != text:
+            self.tell(NoteKind.FACT, step, "POL181: links that strangers may have asked for are taken apart")
+        return as_shown
+
     def _tells_secrets(self, step: str) -> bool:
         return self.monitor is not None and self.monitor.holds_secrets_of(step)
 

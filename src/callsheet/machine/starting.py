@@ -229,9 +229,9 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         frame.control = jump(code, code.target, code.goto_name)
     elif kind is Kind.TERMINATE:
         frame.stopped = True
-        if run.monitor is not None:
-            run.monitor.answer(code, slots)
         message = joined(code.inputs, slots)
+        if run.monitor is not None:
+            message = run.shown(code.id, message, run.monitor.answer(code, slots, message))
         frame.control = End(Status.DONE, message, terminated=True, ended_at=code.id)
     else:
         _ask_replan(run, frame, index, out)
@@ -274,13 +274,14 @@ def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> Non
 def _respond(run: Run, frame: Frame, index: int) -> None:
     """Note the answer, or that of an item."""
     code = frame.code
-    if run.monitor is not None:
-        run.monitor.answer(code, run.slots)
     values = [make(run.slots) for make in code.inputs]
+    text = _join(values)
+    if run.monitor is not None:
+        text = run.shown(code.id, text, run.monitor.answer(code, run.slots, text))
     if frame.items is None:
-        frame.control = End(Status.DONE, _join(values), ended_at=code.id)
+        frame.control = End(Status.DONE, text, ended_at=code.id)
     elif not all(is_empty(value) for value in values):
-        frame.results[index] = _join(values)
+        frame.results[index] = text
 
 
 def _ask_replan(run: Run, frame: Frame, index: int, out: list[Command]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import unquote
 
-from callsheet.ir.labels import Label
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
 from callsheet.policy.calls import CallView
@@ -49,6 +49,13 @@ def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: 
     hosts_in = hosts_spoken if fold(call.tool) in _MODELS else hosts_named
     named = [host for text in own for host in hosts_in(text)]
     return any(host is None or not label.may_reach(setting.audiences.of_host(host)) for host in named)
+
+
+def retells(traits: Traits | None, call: CallView) -> bool:
+    """Whether what a call gives is made of its data as strangers' words in them may have asked for it."""
+    if (traits is not None and traits.no_echo) or flowing(call) == LITERAL:
+        return False
+    return traits is None or traits.composes or puts_together(call)
 
 
 def _is_joined(setting: Setting, call: CallView) -> bool:

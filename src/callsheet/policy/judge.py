@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from callsheet.ir.labels import LITERAL, TRUSTED, USER, Label, join
+from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import PathUse, Traits, fold
 from callsheet.policy.calls import CallView, Judgement, bare
-from callsheet.policy.composing import makes_links
+from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules import RULES, Check, Notes, OfLabels, Prepare, Setting
@@ -125,8 +125,11 @@ class Judge:
         if prepared.tool == "ASK_HUMAN":
             return source.join(unasked(call)).join(call.pc)
         result = source if data is source else source.join(data)
-        if not result.is_public and self.makes_links(prepared.traits, call, result):
-            result = self.unshown(result)
+        if not result.is_public:
+            if self.makes_links(prepared.traits, call, result):
+                result = self.unshown(result)
+            elif prepared.tool != "AGENT_SOLVE" and retells(prepared.traits, call):
+                result = result.retold()  # of an agent it counts what it has come to see
         if call.pc is not result:
             result = result.join(call.pc)
         if self._declassify and call.step in self._declassify:
@@ -149,7 +152,7 @@ class Judge:
         >>> str(Judge.unshown(UNKNOWN))
         'U/model+trusted'
         """
-        return label if label.readers is None else Label(label.untrusted, label.readers - {USER})
+        return label if label.readers is None else Label(label.untrusted, label.readers - {USER, LINKS})
 
     def _fixed_source(self, tool: str, traits: Traits | None) -> Label | None:
         named = self.setting.sources.tool(tool)
@@ -192,7 +195,7 @@ class Judge:
             return traits.returns
         label = self.setting.sources.file(path, on_host)
         if label.is_secret and self.setting.is_approved(call):
-            return Label(label.untrusted, frozenset({USER}))
+            return Label(label.untrusted, frozenset({USER, LINKS}))
         return label
 
 

@@ -67,7 +67,7 @@ def carries_data(
             return True
         text += _DATA if part.text is None else part.text
     return not literal_is_public and any(
-        not may_have(_host_of(found.group()), None) for found in _WHOLE.finditer(text)
+        not may_have(host_of(found.group()), None) for found in _WHOLE.finditer(text)
     )
 
 
@@ -106,10 +106,11 @@ def _host_before(text: str) -> str | None:
     url = text[start - len(scheme[0]) if scheme else start :]
     if re.search(r"[\s<>\"'`]", url) or not re.search(r"://[^/?#]+[/?#]", url):
         return None
-    return _host_of(url)
+    return host_of(url)
 
 
-def _host_of(url: str) -> str | None:
+def host_of(url: str) -> str | None:
+    """The host of a web address; None for one that is none."""
     try:
         return parse_url(url.replace(MARK, "x").replace(_DATA, "x")).host
     except AddressRefused:
@@ -127,7 +128,7 @@ def hosts_named(text: str) -> list[str | None]:
     """The hosts of the web addresses in a text, None for one that is none."""
     if "://" not in text:
         return []
-    return [_host_of(found.group()) for found in _NAMED_HOST.finditer(text)]
+    return [host_of(found.group()) for found in _NAMED_HOST.finditer(text)]
 
 
 def hosts_spoken(text: str) -> list[str | None]:
@@ -139,5 +140,5 @@ def hosts_spoken(text: str) -> list[str | None]:
     if "/" not in text:
         return []
     found = [f.group() for pattern in (_SPOKEN_HOST, _SLASHED_HOST) for f in pattern.finditer(text)]
-    spoken = dict.fromkeys(_host_of(f"https://{url.lstrip('/')}") for url in found)
+    spoken = dict.fromkeys(host_of(f"https://{url.lstrip('/')}") for url in found)
     return hosts_named(text) + list(spoken)

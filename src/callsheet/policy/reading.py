@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
-from callsheet.ir.labels import MODEL, TRUSTED, USER
+from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER
 from callsheet.policy.model import Audience, Policy
 from callsheet.policy.tables import KEYS, Faults, Table, read_table
 
@@ -141,7 +141,7 @@ def _audiences(base: tuple[Audience, ...], given: Mapping[str, Audience]) -> tup
 
 def _check_audiences(policy: Policy, faults: Faults) -> None:
     """POL003 for readers of whom nobody has said who they are."""
-    known = {audience.name for audience in policy.audiences} | {USER, MODEL}
+    known = {audience.name for audience in policy.audiences} | {USER, MODEL, LINKS}
     for path, readers in faults.readers:
         for name in sorted(readers - known):
             message = f"{name!r} is no audience of this policy"

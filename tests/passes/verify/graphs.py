@@ -31,6 +31,12 @@ FETCHED = step("1", "fetch_page", "", "a", url="https://api.internal/me")
 PAGE = step("1", "fetch_page", "", "p", url="https://news.example/")
 SEARCH = {"query": "x"}
 DELETE = {"tools": {"@DELETE": {"control": ["what"], "destructive": True, "egress": False}}}
+VAULT = {
+    "tools": {
+        "@VAULT": {"egress": False, "destructive": False, "returns": "T/secret"},
+        "@SIGN": {"egress": False, "destructive": False, "returns": "T/pub"},
+    }
+}
 STRICT = {"implicit": "strict"}
 
 HOSTILE_GRAPHS = [
@@ -51,6 +57,7 @@ HOSTILE_GRAPHS = [
 ]  # fmt: skip
 
 HARMLESS_GRAPHS = [
+    graph("a secret in an error that is shown to nobody", step("1", "vault", "", "v"), step("2", "sign", "1", "s", data="${v}"), step("3", "respond", "2", values=["signed"]), **VAULT),
     graph("a search beside private work", NOTES, _test(1), step("3", "web_search", "", "q", **SEARCH), step("4", "respond", "c1 3", values=["${c1}", "${q}"]), **STRICT),
     graph("a search before private work", step("0", "web_search", "", "q", **SEARCH), step("1", "read_file", "0", "a", path="notes.txt"), step("2", "llm_summarize", "1", "s", **{"0": "${a} ${q}"}), step("4", "respond", "2", values=["${s}"]), **STRICT),
     graph("a search that waits for a private file", NOTES, step("3", "web_search", "1", "q", **SEARCH), step("4", "respond", "3", values=["${a}", "${q}"])),

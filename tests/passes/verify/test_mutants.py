@@ -333,6 +333,10 @@ MUTANTS: dict[str, list[Patch]] = {
     "the order of a plan is not looked at": [(values, "_joins", nothing)],
     "what nothing leads to is not looked at": [(analysis, "_left", reached)],
     "empty answers tell no bit": [(bits, "Respond", type("Nothing", (), {}))],
+    "errors of graphs are shown": [(analysis, "_withheld", off)],
+    "nothing is retold": [(labels, "retells", no)],
+    "what is retold keeps its links": [(Label, "retold", lambda self: self)],
+    "what is retold is shown as it is": [(Label, "is_retold", False)],
     "a yes that is needed does not count": [(analysis, "_approvals", nothing)],
 }  # fmt: skip
 

@@ -81,7 +81,7 @@ def test_each_step_tells_its_labels_and_where_they_come_from() -> None:
     verdict = proved('S1: @READ_FILE (path="n.txt") > $a\nS2: @LLM_SUMMARIZE ($a) > $b\nS3: @RESPOND ($b)')
     second = verdict.steps[1]
     assert second.reads == (("a", PRIVATE),)
-    assert (second.result, second.because) == (PRIVATE, ("S1",))
+    assert (second.result, second.because) == (PRIVATE.retold(), ("S1",))
 
 
 def test_nothing_that_leaks_is_accepted_where_a_plan_is_too_odd_for_a_close_look(

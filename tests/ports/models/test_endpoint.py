@@ -329,6 +329,15 @@ def test_an_address_with_a_secret_is_refused(url: str) -> None:
     assert "abc" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://host:90401/v1", "http://host:abc/v1", "http://[::1/v1", "http://a b/v1"]
+)
+def test_an_address_of_no_server_is_refused_before_anybody_is_asked(url: str) -> None:
+    with pytest.raises(CallsheetError, match="CFG016") as raised:
+        open_model(url)
+    assert "is not the address of a server" in str(raised.value)
+
+
 # ---------------------------------------------------------------- names
 
 

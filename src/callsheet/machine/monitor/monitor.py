@@ -27,8 +27,10 @@ from callsheet.machine.monitor.reading import Reading
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.monitor.standing import PLAIN, Standing
+from callsheet.machine.monitor.telling import asked, failure, shown
 from callsheet.machine.monitor.underway import Underway
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
+from callsheet.policy.audiences import Audiences
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
@@ -239,6 +241,8 @@ class Monitor:
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
         self.underway.calls[attempt.key] = admitted
+        if code.kind is Kind.ASK:
+            attempt.args = asked(attempt.args, arguments, self._audiences())
         if not is_asked:
             self.passing.note(code, admitted)
         if code.loop is not None and isinstance(attempt, Talk):
@@ -262,16 +266,25 @@ class Monitor:
         code, way = call.code, self.deciding.about(call.talk.code.number)
         view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
         self.underway.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
+        if code.kind is Kind.ASK:
+            call.args = asked(call.args, arguments, self._audiences())
 
-    def answer(self, code: StepCode, slots: list[Any]) -> None:
-        """Judge an answer, or the message of a TERMINATE; raises RefusedByPolicy."""
+    def answer(self, code: StepCode, slots: list[Any], text: str) -> str:
+        """Judge an answer, or the message of a TERMINATE, that reads so; raises RefusedByPolicy.
+
+        Gives it as it may be shown.
+        """
         reads = self._reading.reads(code)
         is_end = isinstance(self._plan.steps[code.number].action, Terminate)
         arguments = tuple([make(slots, self.standing.labels) for make in reads.arguments])
         self._say(code, TERMINATE if is_end else RESPOND, arguments, self.standing.read(reads.slots)[1])
+        return shown(text, arguments, self._audiences())
 
-    def message(self, frame: Frame, slots: list[Any]) -> None:
-        """Judge the message with which ON_FAIL ends the plan; `slots` have the error and the item in it."""
+    def message(self, frame: Frame, slots: list[Any], text: str) -> str:
+        """Judge the message with which ON_FAIL ends the plan; `slots` have the error and the item in it.
+
+        Gives it as it may be shown; raises RefusedByPolicy.
+        """
         code = frame.code
         labels = list(self.standing.labels)
         if frame.items is not None:
@@ -282,18 +295,38 @@ class Monitor:
         arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
         told = self.deciding.noted.get(code.number, LITERAL)
         self._say(code, TERMINATE, arguments, origins, told)
+        return shown(text, arguments, self._audiences())
 
-    def implied(self, text: str, slot: int | None = None) -> None:
+    def failure(self, frame: Frame | None, error: str) -> str:
+        """What the answer of a run may say of a step that has failed: its error, or that it is withheld.
+
+        A planner that gives no plan, which has no frame in a graph, may tell of all that there is.
+        """
+        deciding, known = self.deciding, self.standing
+        if frame is None or frame.code.kind is Kind.REPLAN:
+            label, way = join(told for told, _ in self.variables().values()), deciding.base
+            return failure(error, label, way, REPLAN, self._judging.judge, self._audiences())
+        number, underway = frame.code.number, self.underway
+        known_of = underway.results.get(frame.prefix) or known.read(self._reading.reads(frame.code).slots)
+        label = known_of[0].join(underway.loops.get(frame.prefix, PLAIN)[0])
+        way = deciding.about(number).join(deciding.noted.get(number, LITERAL))
+        return failure(error, label, way, frame.code.id, self._judging.judge, self._audiences())
+
+    def _audiences(self) -> Audiences:
+        rules = self.enforcement.rules
+        return Audiences(self.enforcement.policy.audiences) if rules is None else rules.setting.audiences
+
+    def implied(self, text: str, slot: int | None = None) -> str:
         """Judge the value that is the answer of a plan which has come to its end without one.
 
-        It is that of a variable, or the last that was set.
+        It is that of a variable, or the last that was set. Gives it as it may be shown.
         """
         known = self.standing
         label, origins = known.last if slot is None else (known.labels[slot], known.origins[slot])
-        call = CallView(
-            origins[-1] if origins else "", RESPOND, (argument_of("0", text, label),), self.deciding.base
-        )
+        arguments = (argument_of("0", text, label),)
+        call = CallView(origins[-1] if origins else "", RESPOND, arguments, self.deciding.base)
         self._judging.say(call, origins)
+        return shown(text, arguments, self._audiences())
 
     def _say(
         self,
@@ -322,6 +355,8 @@ class Monitor:
             return
         if isinstance(attempt, Talk):
             seen, before = self.underway.talks.pop(attempt.key)
+            if not seen.is_public:  # of public data alone it makes nothing that tells anybody anything
+                label = label.retold()
             label, origins = label.join(seen), merged(before, origins)
         self.underway.add_result(attempt.frame.prefix, label, origins)
         code = attempt.code

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from callsheet.ir import Plan
+from callsheet.ir import Call, Order, Plan
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
@@ -82,6 +82,7 @@ def verify(
                 found += [_Found(number, objection) for objection in notes.objections]
                 _approvals(number, call, notes, found, obligations, can_ask=can_ask)
                 obligations.update(dict.fromkeys(notes.obligations))
+            obligations.update(dict.fromkeys(_withheld(labels, number)))
         found += [_Found(n, said) for n in last_values(subject) for said in _implied(labels, n)]
         violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
     return Verdict(tuple(violations), tuple(obligations), explained(labels))
@@ -120,6 +121,22 @@ def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Notes]]:
     notes = None if message is None else judge.notes(message)
     if message is not None and notes is not None:
         yield message, notes
+
+
+def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
+    """That the error of a step is not shown with the failure of its run, where it may hold too much."""
+    subject = labels.subject
+    step, label = subject.plan.steps[number], labels.results[number]
+    is_told = subject.plan.order is Order.DAG or (step.on_fail is not None and step.on_fail.then is not None)
+    if not is_told or not isinstance(step.action, Call):
+        return
+    way = labels.failure_way(number)
+    if label.is_public and way.is_public:
+        return
+    error = Argument("0", ("failed: ", Hole("error", label)), label)
+    for objection in subject.judge.judge(CallView(step.id, "TERMINATE", (error,), way)).objections:
+        why = f"its error is withheld where it fails: {objection.message}"
+        yield Obligation(Duty.VERIFY_AGAIN, step.id, why, step.action.tool)
 
 
 def _implied(labels: Labels, number: int) -> Iterator[Objection]:

@@ -43,4 +43,4 @@ def _is_more(labels: Labels, number: int, names: tuple[str, ...]) -> bool:
 
 def _is_all_told(data: Label, shown: Label) -> bool:
     """Whether what is shown is as private as the data, so that nothing is let through."""
-    return data.is_public or data.readers == shown.readers
+    return data.is_public or data.as_told().readers == shown.as_told().readers

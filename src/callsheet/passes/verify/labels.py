@@ -22,6 +22,7 @@ from callsheet.passes.verify.views import call_views, is_plain
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD, Traits
 from callsheet.policy.calls import CallView
+from callsheet.policy.composing import retells
 from callsheet.policy.judge import unasked
 from callsheet.policy.model import Implicit
 
@@ -308,6 +309,8 @@ class _Propagation:
         """The label without the user, if what is made may be an address that carries the data away."""
         if traits is not None and traits.no_echo:
             return label
+        if label.untrusted and any(retells(traits, call) for call in self.labels.calls(number)):
+            label = label.retold()
         subject = self.labels.subject
         judge = subject.judge
         if not subject.constants and judge.policy.planner.is_public and is_plain(subject.plan.steps[number]):

@@ -23,6 +23,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             return
         if links_data(setting, call, is_strict=True):
             notes.oblige(Duty.VERIFY_AGAIN, call, "fields beside each other make no address")
+        if any(argument.label.is_retold for argument in call.arguments):
+            notes.oblige(Duty.VERIFY_AGAIN, call, "links that strangers may have asked for are taken apart")
         if not call.pc.is_public and _tells_by_image(setting, call):
             notes.object(
                 Rule.ANSWER,

