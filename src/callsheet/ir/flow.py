@@ -142,16 +142,19 @@ def ways_of(plan: Plan) -> Ways:
     """
     steps = plan.steps
     count = len(steps)
-    number_of = _numbers(steps)
-    group_end = _group_ends(steps)
+    ids: list[str] = []
+    groups: list[int | None] = []
+    turning: list[int] = []
+    """The steps from which more leads on than the way to the next one."""
+    for number, step in enumerate(steps):  # once for all three: a large plan lies in no cache
+        ids.append(step.id)
+        groups.append(step.group)
+        if type(step.action) is not Call or (step.on_fail is not None and step.on_fail.then is not None):
+            turning.append(number)
+    number_of = _numbers(ids)
+    group_end = _group_ends(groups)
     successors: list[list[int]] = [[number] for number in range(1, count + 1)]
     successors += ([], [0])
-    turning = [
-        number
-        for number, step in enumerate(steps)
-        if (step.on_fail is not None and step.on_fail.then is not None) or type(step.action) is not Call
-    ]
-    """The steps from which more leads on than the way to the next one."""
     entered = _jump_targets(steps, turning, number_of)
     if_empty: set[int] = set()
     goes_back = False
@@ -171,13 +174,13 @@ def ways_of(plan: Plan) -> Ways:
     return Ways(successors, number_of, group_end, frozenset(if_empty), goes_back)
 
 
-def _numbers(steps: tuple[Step, ...]) -> dict[str, int]:
+def _numbers(ids: list[str]) -> dict[str, int]:
     """The first step of each id, by number."""
-    numbers = dict(zip([step.id for step in steps], range(len(steps)), strict=True))
-    if len(numbers) < len(steps):
+    numbers = dict(zip(ids, range(len(ids)), strict=True))
+    if len(numbers) < len(ids):
         numbers.clear()
-        for number, step in enumerate(steps):
-            numbers.setdefault(step.id, number)
+        for number, step_id in enumerate(ids):
+            numbers.setdefault(step_id, number)
     return numbers
 
 
@@ -190,11 +193,14 @@ def _group_to(last: int, steps: tuple[Step, ...]) -> range:
     return range(first, last + 1)
 
 
-def _group_ends(steps: tuple[Step, ...]) -> list[int]:
-    ends = list(range(len(steps)))
+def _group_ends(groups: list[int | None]) -> list[int]:
+    """The last step of each step's group, by the group of each."""
+    ends = list(range(len(groups)))
+    if groups.count(None) == len(groups):
+        return ends
     following = None
-    for number in range(len(steps) - 1, -1, -1):
-        group = steps[number].group
+    for number in range(len(groups) - 1, -1, -1):
+        group = groups[number]
         if group is not None and group == following:
             ends[number] = ends[number + 1]
         following = group
@@ -339,7 +345,7 @@ def feeders(plan: Plan) -> list[list[int]]:
     setters: dict[str, list[int]] = {}
     held: list[tuple[int, Step]] = []
     found: list[list[int]] = []
-    ends = _group_ends(plan.steps)
+    ends = _group_ends([step.group for step in plan.steps])
     for number, step in enumerate(plan.steps):
         names = dict.fromkeys(use.ref.name for use in uses_of(step, number))
         found.append(sorted({setter for name in names for setter in setters.get(name, ())}))

@@ -164,7 +164,7 @@ def describe_action(action: Action) -> str:
     '@READ_FILE (path="a.txt")'
     """
     if isinstance(action, Call):
-        text = _short_call(action)
+        text = short_call(action)
         if text is not None and text.isascii() and text.isprintable():
             return text
         return _call(action)
@@ -180,8 +180,14 @@ def describe_action(action: Action) -> str:
     assert_never(action)
 
 
-def _short_call(call: Call) -> str | None:
-    """A call of few and short arguments as it stands; None where one of them is to be cut."""
+def short_call(call: Call) -> str | None:
+    """A call of few and short arguments as it stands; None where one of them is to be cut.
+
+    Where it is printable ASCII, it is what `describe_action` gives.
+
+    >>> short_call(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
+    '@READ_FILE (path="a.txt")'
+    """
     if len(call.positional) > _MOST_ITEMS or len(call.named) > _MOST_ITEMS:
         return None
     shown: list[str] = []

@@ -10,7 +10,13 @@ from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Termina
 from callsheet.ir.flow import is_guarded, ways_of
 from callsheet.ir.precedence import Precedence
 from callsheet.views.columns import cut, fitted
-from callsheet.views.describe import describe_action, describe_condition, describe_guard, describe_output
+from callsheet.views.describe import (
+    describe_action,
+    describe_condition,
+    describe_guard,
+    describe_output,
+    short_call,
+)
 
 _SAFE_ID = re.compile(r"[A-Z][A-Za-z]{0,20}[0-9]{1,9}")
 _MOST_LABEL = 120
@@ -148,12 +154,17 @@ class _Nodes:
 
 def _label(step: Step) -> str:
     """What a step does, in one printable line."""
+    if isinstance(step.action, Call):
+        text = short_call(step.action)
+        label = None if text is None else _short_label(step, text)
+        if label is not None:
+            return label
     text = describe_action(step.action)
     return _short_label(step, text) or _cut_label(step, text)
 
 
 def _short_label(step: Step, text: str) -> str | None:
-    """The label of a step whose action is this text, where nothing has to be cut or left out; else None."""
+    """The label of a step whose action is this text, if it is plain and not to be cut; else None."""
     if step.title is not None or step.foreach is not None or len(step.id) > _MOST_ID:
         return None
     label = f"{step.id}: {text}"
@@ -237,7 +248,7 @@ class _Edges:
                     if self._nodes.leads_on(first):
                         yield self._arrow(first, following)
                 else:
-                    yield _edge(names[first], names[following])
+                    yield f"    {names[first]} --> {names[following]}"
             first, following = following, end + 1
 
     def _between(self, block: range, following: range) -> Iterator[str]:

@@ -28,11 +28,13 @@ from callsheet.ir import Call, Cast, Output, Step
 
 USUAL_HEAD = re.compile(rf"({LABEL}): (?P<guard>{USUAL_GUARD})?(?P<call>@(?P<tool>[A-Z0-9_]+)) ?(?=\()")
 """A step that begins as nearly all do, in one match; the general way reads it just the same."""
-_USUAL_TAIL = re.compile(rf" (?P<output>> \$({NAME}))(?: {USUAL_RETRY})?(?=\n)")
+_CASTS = {str(cast): cast for cast in Cast}
+_USUAL_TAIL = re.compile(
+    rf" (?P<output>> \$({NAME})(?::(?P<cast>{'|'.join(_CASTS)}))?)(?: {USUAL_RETRY})?(?=\n)"
+)
 """The same for a step that ends so."""
 
 _OUTPUT = re.compile(rf"(\$?)({NAME})(?:(?P<before>[ \t]*):(?P<after>[ \t]*)(?P<cast>[^\W\d]\w*))?")
-_CASTS = {str(cast): cast for cast in Cast}
 _ARROW = re.compile(r"(?:-+|=+|~+)>|→|⇒|>>+")
 _WORD = re.compile(r"[^\W\d][\w-]*")
 
@@ -58,7 +60,8 @@ def read_step(reader: Reader, comments: list[str], group: int | None, head: re.M
     tail = _USUAL_TAIL.match(reader.text, reader.pos)
     if tail is not None:
         reader.pos = tail.end()
-        output, remark = Output(tail[2], None, span_of(tail.span("output"))), None
+        cast = None if tail["cast"] is None else _CASTS[tail["cast"]]
+        output, remark = Output(tail[2], cast, span_of(tail.span("output"))), None
         on_fail = None if tail["on_fail"] is None else usual_retry(tail)
         last = (on_fail or output).span
     else:
