@@ -34,7 +34,7 @@ def test_another_one_is_told_and_gone_on_under_once_it_is_accepted(waiting: Mach
     result = waiting("resume", "r", "--policy", "ours.toml")
     assert result.exit_code == 2
     assert "error JRN023" in result.stderr
-    assert "tools.ADD.returns: T/pub → U/priv" in result.stderr
+    assert "  help: tools.ADD.returns: T/pub → U/priv\n    --accept-changed-policy" in result.stderr
     result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
     assert (result.exit_code, result.stdout) == (0, "3\n"), result.stderr
     assert "another policy from here on: tools.ADD.returns: T/pub → U/priv" in result.stderr

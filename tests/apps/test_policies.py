@@ -76,6 +76,18 @@ def test_check_tells_every_mistake_with_its_place(machine: Machine) -> None:
     assert [row["code"] for row in told["diagnostics"]] == ["POL002", "POL003"]
 
 
+def test_check_tries_the_predicate_of_every_rule(machine: Machine) -> None:
+    rule = '[[rule]]\ntool = "@{}"\nwhen = "{}"\nthen = "refuse"\n'
+    rules = rule.format("PAY", "args.n >") + rule.format("SEND", "n > 1") + rule.format("FINE", "args.n > 1")
+    machine.write("p.toml", f"schema = 1\n{rules}")
+    result = machine("policy", "check", "p.toml")
+    assert result.exit_code == 2
+    assert [line[:27] for line in result.stdout.splitlines() if "POL" in line] == [
+        "p.toml:4:9: error POL003: t",
+        "p.toml:8:9: error POL003: t",
+    ]
+
+
 def test_show_prints_a_shipped_policy(machine: Machine) -> None:
     assert tomllib.loads(machine("policy", "show", "open").stdout)["name"] == "open"
     assert machine("policy", "show", "opn").exit_code == 2

@@ -92,6 +92,15 @@ def test_explain_policy_tells_each_steps_labels_and_why(machine):
     assert any(line.startswith("✗ POL103") for line in lines)
 
 
+def test_explain_policy_tells_which_steps_a_person_is_asked_about(machine):
+    machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[tools."@NOTE"]\negress = false\n')
+    plan = machine.plan('S1: @NOTE (line="x")', 'S2: @RESPOND ("done")')
+    told = machine("explain-policy", plan, "--policy", "p.toml", "--tools", "tools.py").stdout
+    assert [line for line in told.splitlines() if "asks" in line] == [
+        "    asks   for a yes: @NOTE cannot be undone"
+    ]
+
+
 def test_explain_policy_as_data_and_as_a_picture(machine):
     plan = machine.plan(*FINE)
     told = machine.json("explain-policy", plan, "--policy", "workspace")

@@ -41,6 +41,15 @@ def test_a_predicate_that_is_none_refuses_the_policy() -> None:
     assert "args.amount >" in caught.value.diagnostics[0].message
 
 
+def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> None:
+    with pytest.raises(CallsheetError, match="POL003") as caught:
+        holds("amount > 100.0")
+    (found,) = caught.value.diagnostics
+    assert found.help == "the arguments of the call are in args: args.amount"
+    assert holds("true")
+    assert not holds("args.of.exists(one, one > 2)", of=[1, 2])
+
+
 def test_without_the_extra_the_policy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel", None)
     with pytest.raises(CallsheetError, match="POL009"):

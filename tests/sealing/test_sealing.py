@@ -60,6 +60,17 @@ def test_no_form_of_a_known_secret_stands_in_what_is_written(value: Any, secret:
     assert not any(form in written for form in forms)
 
 
+def test_what_sums_up_a_run_is_sealed_whole_once_something_of_it_is() -> None:
+    """A value that is secret by its label stands in the state without anything that it could be found by."""
+    body: dict[str, Any] = {"state": {"slots": ["nobody knows me"]}, "asked": [], "seq": 3}
+    sealer = Sealer(lambda: RING, Finder(), has_sealed=True)
+    sealed = sealer.sealed("snapshot", body, encoded(body))
+    assert sealed is not None
+    assert b"nobody knows me" not in encoded(sealed)
+    assert opened(json.loads(encoded(sealed)), RING) == body
+    assert sealer.sealed("ok", body, encoded(body)) is None
+
+
 @given(st.binary(max_size=8), st.binary(max_size=8))
 def test_a_secret_within_base64_is_found_wherever_it_begins(before: bytes, after: bytes) -> None:
     secret = "correct-horse-battery-staple"

@@ -341,6 +341,25 @@ async def test_a_token_follows_no_redirect_to_another_place(user: User, wiki: Pr
     assert other.asked == []
 
 
+@pytest.mark.parametrize(
+    "place", ["{0}.evil.example/", "{0}:1/", "https://{1}/mcp", "http://evil.example/mcp"]
+)
+async def test_a_token_is_put_on_no_request_to_another_place(user: User, wiki: Protected, place: str):
+    from callsheet.ports.mcp.oauth.bearer import Bearer
+    from callsheet.ports.mcp.oauth.sources import source_for
+    from callsheet.ports.mcp.servers import HttpServer
+
+    await user.log_in()
+    source = source_for("wiki", HttpServer(f"{wiki.origin}/mcp"), user.file)
+    assert source is not None
+    bearer = Bearer("wiki", f"{wiki.origin}/mcp", source, lambda trouble: None)
+    own = httpx2.Request("POST", f"{wiki.origin}/mcp")
+    assert "Authorization" in (await anext(bearer.async_auth_flow(own))).headers
+    url = place.format(wiki.origin.rpartition(":")[0], wiki.origin.removeprefix("http://"))
+    other = httpx2.Request("POST", url)
+    assert "Authorization" not in (await anext(bearer.async_auth_flow(other))).headers
+
+
 async def test_no_token_is_sent_where_it_could_be_read_on_the_way(user: User, names: dict[str, list[str]]):
     from callsheet.ports.mcp.oauth.sources import source_for
     from callsheet.ports.mcp.servers import HttpServer

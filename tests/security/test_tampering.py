@@ -97,6 +97,13 @@ def test_a_tail_that_was_cut_off_with_care_is_found_by_its_head(recorded: Any) -
     assert [anchor["ok"] for anchor in said["anchors"]] == [False, True]
 
 
+def test_a_plan_that_was_changed_is_found_and_not_told(recorded: Any) -> None:
+    change("UPDATE plans SET body = CAST(replace(CAST(body AS TEXT), '\"x\"', '\"y\"') AS BLOB)")
+    assert bad_events(verified(recorded)) == {"one": 1, "two": 1}
+    shown = recorded("show", "one", "--journal", "journal.db")
+    assert (shown.exit_code, "is not what was written" in shown.stderr) == (1, True)
+
+
 def test_a_history_that_was_written_anew_is_found_by_its_head(recorded: Any) -> None:
     for file in Path().glob("journal.db*"):
         if file.is_file():

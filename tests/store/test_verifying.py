@@ -136,6 +136,19 @@ def test_an_end_status_needs_an_end_event(journal: Journal, plan: Plan) -> None:
     assert "end event" in bad.why
 
 
+def test_a_tail_that_is_cut_off_a_run_that_has_not_ended_is_found(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.append(EventType.INTENT, key="S1.0.1")
+        writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
+        writer.set_status(RunStatus.WAITING)
+        writer.commit()
+    assert journal.verify("r") is None
+    _change(journal, "DELETE FROM events WHERE id = :r + 3")
+    bad = journal.verify("r")
+    assert bad is not None
+    assert (bad.seq, bad.why) == (3, "it is missing: the run noted 3 events")
+
+
 def test_an_unknown_status_is_found(ended: Journal) -> None:
     _change(ended, "UPDATE runs SET status = 'fine' WHERE run_id = 'r'")
     bad = ended.verify("r")

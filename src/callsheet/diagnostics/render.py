@@ -64,7 +64,8 @@ def render(diagnostic: Diagnostic, source: Source | None = None) -> str:
         place = f"[{diagnostic.step}] "
     head = f"{place}{diagnostic.severity} {diagnostic.code}: {diagnostic.message}"
     if diagnostic.help:
-        lines.append(f"  help: {diagnostic.help}")
+        told = diagnostic.help.replace("\n", "\n    ")
+        lines.append(f"  help: {told}")
     return "\n".join([head, *lines])
 
 

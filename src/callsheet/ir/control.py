@@ -128,8 +128,10 @@ def _leading_to(end: int, predecessors: Sequence[Sequence[int]]) -> bytearray:
 
 
 def _cycles(flow: Flow) -> bytearray:
+    in_cycle = bytearray(len(flow.successors))
+    if not flow.goes_back:
+        return in_cycle
     part_of = strong_parts(flow.successors, flow.entry)
-    in_cycle = bytearray(len(part_of))
     for node, part in enumerate(part_of):
         if part < 0:
             continue

@@ -88,6 +88,8 @@ def dominator_tree(successors: Sequence[Sequence[int]], root: int) -> tuple[list
     """
     size = len(successors)
     order, parent = preorder(successors, root)
+    if sum([len(successors[node]) for node in order]) == len(order) - 1:
+        return order, parent  # one way into each node: the search went all there are
     rank = [NONE] * size
     predecessors: list[list[int]] = [[] for _ in range(size)]
     for number, node in enumerate(order):

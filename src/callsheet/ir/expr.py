@@ -169,11 +169,13 @@ def refs_of(node: Value | Condition) -> Iterator[Ref]:
         return iter(())
     if isinstance(node, Template):
         return iter([part for part in node.parts if isinstance(part, Ref)])
+    if isinstance(node, Compare) and isinstance(node.left, Ref) and isinstance(node.right, Literal):
+        return iter((node.left,))
     return _refs_inside(node)
 
 
-def names_in(values: Iterable[Value]) -> Iterator[str]:
-    """The names of the variables that values read, in the order of the text, each as often as it stands.
+def names_in(values: Iterable[Value | Condition]) -> Iterator[str]:
+    """The names of variables that values and conditions read, in their order, as often as they stand.
 
     >>> list(names_in([Literal(1), Ref("a"), Template((Ref("b"), "!"))]))
     ['a', 'b']

@@ -22,7 +22,7 @@ from callsheet.policy.rules.base import flowing, of_name
 from callsheet.policy.urls import authority_of
 
 
-class _Prepared(NamedTuple):
+class Prepared(NamedTuple):
     """What is known of a tool under the policy: its traits and the rules that may have something to say."""
 
     tool: str
@@ -43,7 +43,7 @@ class Judge:
         self.setting = Setting(policy)
         self._rules = tuple(rules)
         self._declassify = policy.declassify
-        self._prepared: dict[str, _Prepared] = {}
+        self._prepared: dict[str, Prepared] = {}
 
     @property
     def policy(self) -> Policy:
@@ -102,7 +102,7 @@ class Judge:
         prepared = self.prepared(tool)
         return prepared.of_labels_again if again else prepared.of_labels
 
-    def prepared(self, tool: str) -> _Prepared:
+    def prepared(self, tool: str) -> Prepared:
         """The rules for a tool."""
         found = self._prepared.get(tool)
         if found is None:
@@ -115,11 +115,11 @@ class Judge:
             plain = source is not None and self.policy.planner.is_public
             of_labels = plain and all(isinstance(rule, OfLabels) for rule in held)
             again = of_labels and all(isinstance(rule, OfLabels) and rule.again for rule in held)
-            found = _Prepared(name, traits, checks, source, of_labels, again)
+            found = Prepared(name, traits, checks, source, of_labels, again)
             self._prepared[tool] = found
         return found
 
-    def _result(self, prepared: _Prepared, call: CallView) -> Label:
+    def _result(self, prepared: Prepared, call: CallView) -> Label:
         source = self._source(prepared, call) if prepared.source is None else prepared.source
         data = flowing(call)
         if prepared.tool == "ASK_HUMAN":
@@ -165,7 +165,7 @@ class Judge:
             return None
         return traits.returns
 
-    def _source(self, prepared: _Prepared, call: CallView) -> Label:
+    def _source(self, prepared: Prepared, call: CallView) -> Label:
         traits = prepared.traits
         assert traits is not None
         if prepared.tool == "ASK_HUMAN":

@@ -5,10 +5,12 @@ In: patterns as a policy writes them. Out: the patterns that a text matches. Loa
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 _MEMORY = 64 << 20
+_MOST_KEPT = 8
 
 
 class Patterns:
@@ -36,3 +38,12 @@ class Patterns:
         clean = text if text.isascii() else text.encode(errors="replace").decode()
         matched = self._set.Match(clean)
         return [self._patterns[number] for number in matched] if matched else []
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def patterns_of(patterns: tuple[str, ...]) -> Patterns:
+    """The patterns ready to be looked for; the last few policies' are kept, for each tool asks for its own.
+
+    Raises ValueError for a text that is no RE2 pattern.
+    """
+    return Patterns(patterns)

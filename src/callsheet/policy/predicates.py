@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.policy.model import CallRule
 
 Predicate: TypeAlias = "Callable[[Mapping[str, JSON]], bool]"
 """Says of the arguments of a call, by name, whether its rule holds."""
+_ARGUMENTS = "args"
+"""The one name that a predicate finds something under."""
 
 
 def compile_rules(rules: Iterable[CallRule]) -> dict[CallRule, Predicate]:
@@ -26,13 +28,24 @@ def compile_rules(rules: Iterable[CallRule]) -> dict[CallRule, Predicate]:
     return {rule: _compiled(rule) for rule in rules}
 
 
+def faults_of(rules: Iterable[CallRule]) -> list[tuple[CallRule, Diagnostic]]:
+    """What keeps rules from being carried out here, of each that is not; as `compile_rules` raises it."""
+    found: list[tuple[CallRule, Diagnostic]] = []
+    for rule in rules:
+        try:
+            _compiled(rule)
+        except CallsheetError as error:
+            found += [(rule, diagnostic) for diagnostic in error.diagnostics]
+    return found
+
+
 def _compiled(rule: CallRule) -> Predicate:
     try:
         cel: Any = import_module("cel")
     except ImportError:
         raise CallsheetError.single(
             "POL009",
-            f"the policy has a rule for {rule.tool} with a predicate, which takes CEL",
+            f"the policy has a rule for @{rule.tool} with a predicate, which takes CEL",
             help="pip install 'callsheet[cel]'",
         ) from None
     try:
@@ -40,12 +53,19 @@ def _compiled(rule: CallRule) -> Predicate:
     except ValueError as error:
         said = str(error).partition("ERROR:")[2].strip().partition("\n")[0] or str(error)
         raise CallsheetError.single(
-            "POL003", f"the rule for {rule.tool} has a predicate that is none: {rule.when!r}: {said}"
+            "POL003", f"the rule for @{rule.tool} has a predicate that is none: {rule.when!r}: {said}"
         ) from None
+    named: list[str] = program.variables()
+    if named and _ARGUMENTS not in named:
+        raise CallsheetError.single(
+            "POL003",
+            f"the rule for @{rule.tool} would always hold: {named[0]!r} in {rule.when!r} is nothing",
+            help=f"the arguments of the call are in args: args.{named[0]}",
+        )
 
     def holds(args: Mapping[str, JSON]) -> bool:
         try:
-            return program.execute({"args": dict(args)}) is not False
+            return program.execute({_ARGUMENTS: dict(args)}) is not False
         except Exception:  # whatever keeps the rule from being decided, it holds
             return True
 

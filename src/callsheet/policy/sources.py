@@ -46,13 +46,16 @@ class Sources:
         self.undescribed = next((r.label for r in tools if r.pattern == OTHERS), UNKNOWN)
         """The label of what tools give of which the policy says nothing."""
         self._memory = next((r.label for r in policy.sources if r.kind == "memory"), None)
-        self.file = lru_cache(maxsize=4_096)(self._file)
+        self._label_of = lru_cache(maxsize=4_096)(self._file)
 
-    def _file(self, path: str, on_host: bool = False) -> Label:
+    def file(self, path: str, on_host: bool = False) -> Label:
         """The label of a file by its normal path, whichever way some system may read it.
 
         What nobody has named is private and untrusted.
         """
+        return self._label_of(path, on_host)  # however it is called, it is one entry
+
+    def _file(self, path: str, on_host: bool) -> Label:
         rules, readings = self._host_files if on_host else self._files, readings_of(path)
         return join([_named(rules, walked(reading), readings) for reading in readings])
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from callsheet.store.errors import NotStorable
 
 if TYPE_CHECKING:
-    from callsheet.store.guide import Guide
+    from callsheet.machine.course import Way
 
 GENESIS = bytes(32)
 """What the first event of a run follows."""
@@ -82,6 +82,18 @@ class EventType(StrEnum):
     END = "end"
 
 
+class Guidance(Protocol):
+    """Tells the way of a run of which something is sealed."""
+
+    def way(self, seq: int) -> Way | None:
+        """What was decided at an event; None where nobody can tell."""
+        ...
+
+    def strayed(self, why: str = "") -> None:
+        """Warn that the run is not told as it went."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One event as it stands in the journal.
@@ -107,7 +119,7 @@ class Event:
     hash: bytes
     size: int = 0
     digest: bytes | None = None
-    guide: Guide | None = field(default=None, compare=False, repr=False)
+    guide: Guidance | None = field(default=None, compare=False, repr=False)
     """Of a run with secrets, for who looks at it: what tells which way it went."""
 
 
@@ -127,7 +139,7 @@ class Entry(NamedTuple):
     intents: bytes | None
     epoch: int = 0
     """Which owner of the run wrote it."""
-    guide: Guide | None = None
+    guide: Guidance | None = None
     """As that of an Event."""
 
 

@@ -30,15 +30,21 @@ T trusted, U from outside; pub everybody may read it, priv the user, the model a
 secret nobody. What a step gives has the labels of all it is made of."""
 
 
-def labels_text(plan: Plan, steps: Sequence[StepLabels], refused: Mapping[str, Sequence[str]]) -> str:
+def labels_text(
+    plan: Plan,
+    steps: Sequence[StepLabels],
+    refused: Mapping[str, Sequence[str]],
+    asked: Mapping[str, Sequence[str]],
+) -> str:
     """Each step with the labels of what it reads, of what decides about it, and of what it gives.
 
-    `refused` has by step id what speaks against it.
+    `refused` has by step id what speaks against it, `asked` why a person has to say yes first.
     """
     lines: list[str] = []
     for step, known in zip(plan.steps, steps, strict=True):
         lines.append(cut(f"{step.id}: {_head(step)}", _WIDEST))
         lines.extend(f"    {line}" for line in _lines(step, known))
+        lines.extend(f"    asks   for a yes: {printable(why)}" for why in asked.get(step.id, ()))
         lines.extend(f"    ✗ {printable(why)}" for why in refused.get(step.id, ()))
     return "\n".join([*lines, "", LEGEND])
 

@@ -52,7 +52,7 @@ def ended(plan: Plan, said: dict[str, str], policy: Policy = POLICY, **inputs: L
         assert isinstance(command, CallTool)
         text = said[command.tool]
         is_error = text.startswith("!")
-        event = Failed(command.key, text[1:], True) if is_error else Succeeded(command.key, text)
+        event = Failed(command.key, text[1:]) if is_error else Succeeded(command.key, text)
         waiting += machine.feed(event)
     return machine.result
 

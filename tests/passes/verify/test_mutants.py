@@ -81,8 +81,8 @@ def straight(of: Callable[[Any], Flow]) -> Callable[[Any], Flow]:
 
 def last_writer_wins(self: Any, end: int, pushed: list[str]) -> None:
     for member in self._members(end):
-        for write in self.writes[member]:
-            self._push(write.name, self.web.made[member, write.kind, write.name], pushed)
+        for made, write in enumerate(self.writes[member], self.web.made[member]):
+            self._push(write.name, made, pushed)
 
 
 def always_sure(*arguments: Any) -> Any:

@@ -16,7 +16,7 @@ from callsheet.apps.wording.values import amount
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.reader import BadEvent, RunInfo
     from callsheet.store.retention import Pruned
 
 _AGE = re.compile(r"(\d+)\s*([hdwy]?)\Z", re.ASCII)
@@ -69,7 +69,7 @@ def verify(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_
 
 
 def _verified(journal: Journal, info: RunInfo) -> dict[str, Any]:
-    bad = journal.verify(info.run_id)
+    bad = journal.verify(info.run_id) or _of_plan(journal, info)
     return {
         "run_id": info.run_id,
         "ok": bad is None,
@@ -78,6 +78,18 @@ def _verified(journal: Journal, info: RunInfo) -> dict[str, Any]:
         "event": None if bad is None else bad.seq,
         "why": None if bad is None else bad.why,
     }
+
+
+def _of_plan(journal: Journal, info: RunInfo) -> BadEvent | None:
+    """What is wrong with the plan that a run began with, which is kept beside its events under its hash."""
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as in `verify`
+    from callsheet.store.reader import BadEvent  # noqa: PLC0415 - as above
+
+    try:
+        journal.plan(info.plan_hash)
+    except JournalError as error:
+        return BadEvent(1, error.diagnostics[0].message.removeprefix("the journal is damaged: "))
+    return None
 
 
 def _summary(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], anchor: Path | None) -> str:

@@ -152,7 +152,8 @@ def explain_policy(
 
     PLAN is a file or - for standard input. Exits 3 if the policy refuses the plan.
     """
-    from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - not for --help
+    from callsheet.policy.calls import Duty  # noqa: PLC0415 - not for --help
+    from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - as above
 
     given = parse_variables(variables)
     proved = _prove(plan.plan, policy, approved, False, setup, given, plan.syntax)
@@ -168,5 +169,9 @@ def explain_policy(
     elif shape == "mermaid":
         click.echo(labels_mermaid(proof.plan, proof.steps, refused))
     else:
-        click.echo(labels_text(proof.plan, proof.steps, refused))
+        asked: dict[str, list[str]] = {}
+        for duty in proof.obligations:
+            if duty.kind is Duty.APPROVE:
+                asked.setdefault(duty.step, []).append(duty.detail)
+        click.echo(labels_text(proof.plan, proof.steps, refused, asked))
     return Exit(status_of(found))

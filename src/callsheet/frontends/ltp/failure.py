@@ -20,6 +20,14 @@ _THEN_DO = re.compile(r"@?(?:GOTO|TERMINATE)\b", re.IGNORECASE)
 _COUNT = re.compile(r"[0-9]{1,9}\b(?![.])")
 _WORD = re.compile(r"@?[^\W\d][\w-]*")
 MOST_RETRIES = 10**9
+USUAL_RETRY = r"(?P<on_fail>ON_FAIL (?P<retry>@RETRY\((?P<count>0|[1-9][0-9]{0,8})\)))"
+"""What most steps do on failure, as a pattern."""
+
+
+def usual_retry(written: re.Match[str]) -> OnFail:
+    """What `USUAL_RETRY` has matched; the general way reads it just the same."""
+    retry = Retry(int(written["count"]), None, None, span_of(written.span("retry")))
+    return OnFail(retry, None, span_of(written.span("on_fail")))
 
 
 def read_on_fail(reader: Reader) -> OnFail | None:

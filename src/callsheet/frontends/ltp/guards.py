@@ -14,8 +14,17 @@ from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
 from callsheet.frontends.values.conditions import read_guard_condition, unclosed_condition
 from callsheet.frontends.values.parser import read_value, unclosed
 from callsheet.frontends.values.reader import NAME, Reader, Stop, replace, shown
-from callsheet.ir import Condition, Foreach
+from callsheet.ir import Compare, CompareOp, Condition, Foreach, IsEmpty, Literal, NotEmpty, Ref
 
+_OPERATORS = {str(op): op for op in CompareOp}
+_TESTS = {"IS_EMPTY": IsEmpty, "NOT_EMPTY": NotEmpty}
+USUAL_GUARD = (
+    rf"\?IF \((?P<condition>(?P<left>\$(?P<compared>{NAME})) "
+    rf"(?P<operator>{'|'.join(sorted(map(re.escape, _OPERATORS), key=len, reverse=True))}) "
+    r'(?P<right>"(?P<text>[A-Za-z0-9_ .,;:/?!+*=@-]+)")'
+    rf"|(?P<test>{'|'.join(_TESTS)})\((?P<value>\$(?P<tested>{NAME}))\))\) THEN "
+)
+"""A guard as most are, as a pattern: a variable held against a plain text, or asked whether it is empty."""
 _GUARD = re.compile(r"([?@]?)[ \t]*(IF|FOREACH)\b(?![ \t]*:)", re.IGNORECASE)
 _UNKNOWN_GUARD = re.compile(r"\?[ \t]*([^\W\d]\w*)?")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -31,6 +40,17 @@ _MEANT = {
 }
 
 Guards: TypeAlias = "tuple[Foreach | None, Condition | None]"
+
+
+def usual_condition(guard: re.Match[str]) -> Condition:
+    """The condition of what `USUAL_GUARD` has matched; the general way reads it just the same."""
+    span = span_of(guard.span("condition"))
+    test = guard["test"]
+    if test is not None:
+        return _TESTS[test](Ref(guard["tested"], (), span_of(guard.span("value"))), span)
+    left = Ref(guard["compared"], (), span_of(guard.span("left")))
+    right = Literal(guard["text"], span_of(guard.span("right")))
+    return Compare(_OPERATORS[guard["operator"]], left, right, span)
 
 
 def read_guards(reader: Reader) -> Guards:

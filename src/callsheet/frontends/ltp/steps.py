@@ -11,8 +11,8 @@ import re
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.source import span_of
 from callsheet.frontends.ltp.actions import read_action
-from callsheet.frontends.ltp.failure import read_on_fail
-from callsheet.frontends.ltp.guards import read_guards
+from callsheet.frontends.ltp.failure import USUAL_RETRY, read_on_fail, usual_retry
+from callsheet.frontends.ltp.guards import USUAL_GUARD, read_guards, usual_condition
 from callsheet.frontends.ltp.words import (
     BOLD_LABEL,
     CASTS_MEANT,
@@ -26,9 +26,9 @@ from callsheet.frontends.values.parser import read_arguments
 from callsheet.frontends.values.reader import LABEL, NAME, Reader, Stop, comment_text, replace, shown
 from callsheet.ir import Call, Cast, Output, Step
 
-USUAL_HEAD = re.compile(rf"({LABEL}): @([A-Z0-9_]+) ?(?=\()")
+USUAL_HEAD = re.compile(rf"({LABEL}): (?P<guard>{USUAL_GUARD})?(?P<call>@(?P<tool>[A-Z0-9_]+)) ?(?=\()")
 """A step that begins as nearly all do, in one match; the general way reads it just the same."""
-_USUAL_TAIL = re.compile(rf" > \$({NAME})(?=\n)")
+_USUAL_TAIL = re.compile(rf" (?P<output>> \$({NAME}))(?: {USUAL_RETRY})?(?=\n)")
 """The same for a step that ends so."""
 
 _OUTPUT = re.compile(rf"(\$?)({NAME})(?:(?P<before>[ \t]*):(?P<after>[ \t]*)(?P<cast>[^\W\d]\w*))?")
@@ -45,20 +45,22 @@ def read_step(reader: Reader, comments: list[str], group: int | None, head: re.M
     start = reader.pos
     reader.depth = 0
     reader.comments = comments
-    if head is not None and head[2] not in RESERVED:
-        step_id, foreach, condition = head[1], None, None
+    if head is not None and head["tool"] not in RESERVED:
+        step_id, foreach = head[1], None
+        condition = None if head["guard"] is None else usual_condition(head)
         reader.pos = head.end()
         positional, named = read_arguments(reader)
-        action = Call(head[2], positional, named, span_of((head.start(2) - 1, reader.pos)))
+        action = Call(head["tool"], positional, named, span_of((head.start("call"), reader.pos)))
     else:
         step_id = _read_id(reader)
         foreach, condition = read_guards(reader)
         action = read_action(reader)
     tail = _USUAL_TAIL.match(reader.text, reader.pos)
     if tail is not None:
-        begin, reader.pos = tail.span()
-        output, on_fail, remark = Output(tail[1], None, span_of((begin + 1, reader.pos))), None, None
-        last = output.span
+        reader.pos = tail.end()
+        output, remark = Output(tail[2], None, span_of(tail.span("output"))), None
+        on_fail = None if tail["on_fail"] is None else usual_retry(tail)
+        last = (on_fail or output).span
     else:
         output = _read_output(reader)
         on_fail = read_on_fail(reader)

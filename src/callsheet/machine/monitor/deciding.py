@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callsheet.ir.control import Control, control_of
-from callsheet.ir.flow import flow_of
+from callsheet.ir.control import Control, control_of, decides
+from callsheet.ir.flow import flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.graph import Graph
 from callsheet.machine.program import NOWHERE, Program, StepCode
@@ -91,8 +91,9 @@ class Deciding:
         """The variables that may be set, or not, depending on what a step decides."""
         found = self._reach.get(code.number)
         if found is None:
-            if self._program.graph is not None:
-                found = () if code.out_slot == NOWHERE else (code.out_slot,)
+            step = self._program.plan.steps[code.number]
+            if self._program.graph is not None or (is_guarded(step) and not decides(step)):
+                found = () if code.out_slot == NOWHERE else (code.out_slot,)  # nothing else hangs on it
             else:
                 slot_of = self._program.slot_of
                 found = tuple(slot_of[name] for name in self._controls().variables(code.number))

@@ -406,7 +406,7 @@ class Monitor:
         if self.deciding.counts_all(code):
             self._note(code, label)
             return
-        label = self._by_emptiness(self._reading.reads(code).slots, code)
+        label = self._by_emptiness(self._reading.slots(code), code)
         if label is not LITERAL or self.deciding.noted:
             self._note(code, label)
 
@@ -426,7 +426,7 @@ class Monitor:
 
     def _note_presence(self, code: StepCode, way: Label) -> None:
         """What decided whether a step gives something: its way, and whether its arguments are there."""
-        slots = *self._reading.reads(code).slots, *self._reading.guards(code).source
+        slots = *self._reading.slots(code), *self._reading.guards(code).source
         told = way.join(self._by_emptiness(slots, code))
         if self._is_declassified(code):
             told = Label(way.untrusted, None)

@@ -17,7 +17,7 @@ from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.origins import Extended
 from callsheet.machine.monitor.standing import Standing
-from callsheet.machine.program import Kind, StepCode
+from callsheet.machine.program import NOWHERE, Kind, StepCode
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge
 
@@ -45,6 +45,7 @@ class Passing:
     __slots__ = (
         "_deciding",
         "_extended",
+        "_last",
         "_looped",
         "_marks",
         "_named",
@@ -68,6 +69,7 @@ class Passing:
         self._slot_of = slot_of
         self._shapes: dict[_Shape, Known] = {}
         self._looped: dict[int, Sight | None] = {}
+        self._last: tuple[int, Sight | None] = NOWHERE, None
 
     def admitted(self, code: StepCode) -> Admitted | None:
         """What is known of the call that a step is about to make; None where it has to be judged in full."""
@@ -107,9 +109,11 @@ class Passing:
         rules = self._rules
         if rules is None or code.kind is not _TOOL:
             return None
-        if code.source is None and not code.recurs:
-            return self._seen(code, rules)
         number = code.number
+        if code.source is None and not code.recurs:
+            if self._last[0] != number:  # it is asked for again at once where the call does not pass
+                self._last = number, self._seen(code, rules)
+            return self._last[1]
         if number not in self._looped:
             self._looped[number] = self._seen(code, rules)
         return self._looped[number]

@@ -6,7 +6,7 @@ from typing import Any
 
 from callsheet.ir import Call, CallKind
 from callsheet.ir.labels import Label
-from callsheet.machine.monitor.reads import Guards, Reads, guards_of, reads_of, written_of
+from callsheet.machine.monitor.reads import Guards, Reads, guards_of, reads_of, slots_in, written_of
 from callsheet.machine.program import Program, StepCode
 
 
@@ -32,6 +32,15 @@ class Reading:
             reads = reads_of(step, code, written, self._slot_of, self._literal, exact=self._exact)
             self._reads[code.number] = reads
         return reads
+
+    def slots(self, code: StepCode) -> tuple[int, ...]:
+        """The variables that a step reads to do what it does; it is not made ready for that."""
+        reads = self._reads[code.number]
+        if reads is not None:
+            return reads.slots
+        step = self._plan.steps[code.number]
+        written = written_of(step, lambda call: _named(code, call))
+        return slots_in([value for _, value in written], self._slot_of)
 
     def guards(self, code: StepCode) -> Guards:
         """What decides whether a step is done, and how often."""

@@ -28,7 +28,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
-from callsheet.ir.expr import refs_of
+from callsheet.ir.expr import names_in
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.closures import SlotOf
 from callsheet.machine.program import StepCode
@@ -97,12 +97,13 @@ def guards_of(step: Step, slot_of: SlotOf) -> Guards:
     empties: list[Value] = []
     if step.condition is not None:
         _sort(step.condition, tests, empties)
-    source = () if step.foreach is None else _slots_in((step.foreach.source,), slot_of)
-    return Guards(_slots_in(tests, slot_of), _slots_in(empties, slot_of), source)
+    source = () if step.foreach is None else slots_in((step.foreach.source,), slot_of)
+    return Guards(slots_in(tests, slot_of), slots_in(empties, slot_of), source)
 
 
-def _slots_in(nodes: Iterable[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(slot_of(ref.name) for node in nodes for ref in refs_of(node)))
+def slots_in(nodes: Iterable[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
+    """The variables that values and conditions read, each once."""
+    return tuple(dict.fromkeys([slot_of(name) for name in names_in(nodes)]))
 
 
 def written_of(step: Step, named: Callable[[Call], Written]) -> Written:

@@ -64,7 +64,7 @@ def _because(subject: Subject, number: int) -> tuple[str, ...]:
     web = subject.web
     found: dict[str, None] = {}
     for value in web.seen[number].values():
-        for made in (value, *web.operands[value][:_MOST_OPERANDS]):
+        for made in (value, *web.operands.get(value, ())[:_MOST_OPERANDS]):
             if web.values[made].step >= 0:
                 found[subject.plan.steps[web.values[made].step].id] = None
     return tuple(found)

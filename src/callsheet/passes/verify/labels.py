@@ -18,10 +18,10 @@ from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
-from callsheet.passes.verify.views import call_views, is_plain, tool_of
+from callsheet.passes.verify.views import call_views, is_plain
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD, Traits
-from callsheet.policy.calls import CallView, bare
+from callsheet.policy.calls import CallView
 from callsheet.policy.composing import retells
 from callsheet.policy.judge import unasked
 from callsheet.policy.model import Implicit
@@ -76,35 +76,42 @@ class Labels:
 
     def label_of(self, step: int, name: str) -> Label:
         """The label of a variable as the step reads it; its own output is the error when it fails."""
-        if name not in self.subject.web.seen[step]:
+        value = self.subject.web.seen[step].get(name)
+        if value is None:
             own = self.subject.plan.steps[step].output
             if own is not None and own.var == name:
                 return self.results[step]
+        elif name != self.subject.readings[step].loop:
+            return self.of_value[value]
         return self.seen(step, (name,))
 
     def calls(self, step: int) -> list[CallView]:
         """The calls that a step may make with the labels as they are now, as if nothing decided about it."""
-        names = self.subject.readings[step].arguments
-        known = {name: self.label_of(step, name) for name in names}
+        known = self._known(step)
         kept = self._calls.get(step)
         if kept is not None and kept[0] == known:
             return kept[1]
-        around = self.subject.surroundings(known.__getitem__)
-        made = list(call_views(self.subject.plan.steps[step], around, LITERAL))
+        made = self._made(step, known, LITERAL)
         self._calls[step] = known, made
         return made
+
+    def _known(self, step: int) -> dict[str, Label]:
+        """The labels of what a step's action is given, as they are now."""
+        return {name: self.label_of(step, name) for name in self.subject.readings[step].arguments}
+
+    def _made(
+        self, step: int, known: dict[str, Label], way: Label, *, repeats: bool = False
+    ) -> list[CallView]:
+        around = self.subject.surroundings(known.__getitem__)
+        return list(call_views(self.subject.plan.steps[step], around, way, repeats=repeats))
 
     def judged_calls(self, step: int) -> list[CallView]:
         """The calls that a step may make, with what decides about them; they are made ready once."""
         way, repeats = self.way(step), bool(self.subject.control.in_cycle[step])
-        calls = self.calls(step)
-        self._calls.pop(step, None)
-        if way == LITERAL and not repeats:
-            return calls
-        return [
-            bare(CallView, (c.step, c.tool, c.arguments, way, c.retries, c.in_agent, c.approved, repeats))
-            for c in calls
-        ]
+        known, kept = self._known(step), self._calls.pop(step, None)
+        if kept is None or kept[0] != known:
+            return self._made(step, known, way, repeats=repeats)
+        return [call._replace(pc=way, repeats=repeats) for call in kept[1]]
 
     def guard(self, step: int) -> Label:
         """What decides about the step's own action, once it is come to: its condition and its items."""
@@ -178,12 +185,11 @@ class _Propagation:
         for step, seen in enumerate(web.seen):
             for value in seen.values():
                 self._readers[value].append(step)
-        for value, operands in enumerate(web.operands):
+        for value, operands in web.operands.items():
             for operand in operands:
                 self._readers[operand].append(self._steps + value)
         if subject.plan.order is Order.DAG:
             self._waiting_for = waiting_of(subject.plan)
-        self._depth = depths(subject.control.after, subject.flow.end)
         self._is_waiting = bytearray(self._steps)
         self._entries()
         for step in range(self._steps):
@@ -250,12 +256,15 @@ class _Propagation:
                 labels.results[number] = result
             present = self._present(number, way)
             labels.present[number] = present
+            made = subject.web.made[number]
             if step.output is not None:
-                self._raise(subject.web.made[number, Kind.RESULT, step.output.var], result, present)
-            if subject.accesses[number].writes:
+                self._raise(made, result, present)
+                made += 1
+            places = len(subject.accesses[number].writes)
+            if places:
                 stored = self._stored(number, way)
-                for place in subject.accesses[number].writes:
-                    self._raise(subject.web.made[number, Kind.STORED, place], stored, present)
+                for value in range(made, made + places):
+                    self._raise(value, stored, present)
         if self._waiting_for is not None:
             decision = labels.decision(number)
             self._tell(self._waiting_for.dependents[number], decision)
@@ -279,8 +288,7 @@ class _Propagation:
     def _result(self, number: int, way: Label) -> Label:
         """The label of what the step gives, the error text of a failure included."""
         labels, subject = self.labels, self.labels.subject
-        step, judge = subject.plan.steps[number], self.labels.subject.judge
-        prepared = judge.prepared(tool_of(step))
+        step, judge, prepared = subject.plan.steps[number], subject.judge, subject.prepared[number]
         if prepared.tool == "ASK_HUMAN":
             unanswered = join(unasked(call) for call in labels.calls(number))
             return self._source(number).join(unanswered).join(way)
@@ -317,8 +325,7 @@ class _Propagation:
             return known
         subject = self.labels.subject
         step = subject.plan.steps[number]
-        word = tool_of(step)
-        prepared = subject.judge.prepared(word)
+        prepared = subject.prepared[number]
         is_note, label, left = prepared.tool == "GET_WM", LITERAL, LITERAL
         if prepared.source is not None and subject.left is NOTHING_LEFT:
             label = LITERAL if is_note else prepared.source
@@ -339,8 +346,7 @@ class _Propagation:
     def _stored(self, number: int, way: Label) -> Label:
         """The label of what the step puts into a place."""
         labels, subject = self.labels, self.labels.subject
-        step = subject.plan.steps[number]
-        if subject.judge.prepared(tool_of(step)).tool == "AGENT_SOLVE":
+        if subject.prepared[number].tool == "AGENT_SOLVE":
             return labels.results[number]
         data = labels.planner.join(labels.seen(number, subject.readings[number].arguments))
         label = data.join(way)
@@ -371,6 +377,7 @@ class _Propagation:
         if len(subject.flow.successors[branch]) < 2 or after[branch] < 0:
             return
         marked = self._marked.setdefault(decision, {})
+        self._depth = self._depth or depths(after, subject.flow.end)
         stop = self._depth[after[branch]]
         for start in subject.flow.successors[branch]:
             node = unmarked(marked, start)

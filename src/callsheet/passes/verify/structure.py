@@ -47,7 +47,7 @@ def _errors(subject: Subject) -> Iterator[Violation]:
 
 def _endless(subject: Subject) -> Iterator[Violation]:
     """Steps from which the plan cannot end; the first of them is told."""
-    if subject.plan.order is not Order.TEXT:
+    if subject.plan.order is not Order.TEXT or all(subject.control.can_end):
         return
     for number, step in enumerate(subject.plan.steps):
         if subject.is_reached[number] and not subject.control.can_end[number]:
@@ -74,7 +74,7 @@ def _blocks(subject: Subject) -> Iterator[Violation]:
 def _twice(subject: Subject) -> Iterator[Violation]:
     """Arguments that are given twice in all but case."""
     for step in subject.plan.steps:
-        if not isinstance(step.action, Call):
+        if not isinstance(step.action, Call) or len(step.action.named) < 2:
             continue
         names = [name.casefold() for name, _ in step.action.named]
         if len(set(names)) == len(names):

@@ -14,9 +14,9 @@ from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
 from callsheet.passes.verify.reading import Reading, reading_of
 from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at, literal_of
 from callsheet.passes.verify.values import Kind, Web, Write, web_of
-from callsheet.passes.verify.views import Surroundings, call_views
+from callsheet.passes.verify.views import Surroundings, call_views, tool_of
 from callsheet.policy.builtins import fold
-from callsheet.policy.judge import Judge
+from callsheet.policy.judge import Judge, Prepared
 
 Parameters = Callable[[str], tuple[str, ...]]
 
@@ -35,6 +35,7 @@ class Subject:
     inputs: Mapping[str, Label]
     constants: Mapping[str, Value]
     parameters: Parameters
+    prepared: Sequence[Prepared]
     readings: Sequence[Reading]
     accesses: Sequence[Access]
     web: Web
@@ -72,12 +73,13 @@ def subject_of(
     by_name = _parameters(judge, parameters)
     around = Surroundings(_unlabelled, constants, LITERAL, by_name)
     entered = _entered_groups(flow)
+    prepared = [judge.prepared(tool_of(step)) for step in plan.steps]
     readings: list[Reading] = []
     accesses: list[Access] = []
     reads: list[tuple[str, ...]] = []
     writes: list[list[Write]] = []
-    for step, end in zip(plan.steps, flow.group_end, strict=True):
-        reading, access = reading_of(step), _access(step, judge, around)
+    for step, rules, end in zip(plan.steps, prepared, flow.group_end, strict=True):
+        reading, access = reading_of(step), _access(step, rules, judge, around)
         readings.append(reading)
         accesses.append(access)
         reads.append(reading.names() + access.reads)
@@ -91,6 +93,7 @@ def subject_of(
         inputs=inputs,
         constants=constants,
         parameters=by_name,
+        prepared=prepared,
         readings=readings,
         accesses=accesses,
         web=web_of(flow, reads, writes, in_order=plan.order is Order.TEXT),
@@ -121,6 +124,9 @@ def _with_empty_answers(flow: Flow) -> Flow:
 def _constants(plan: Plan, inputs: Mapping[str, Label]) -> dict[str, Value]:
     """The variables that hold one literal all through the run: initial ones that nothing sets again."""
     constants = {name: value for name, value in plan.variables if name not in inputs}
+    texts = [(step, text) for step in plan.steps if (text := _formatted(step)) is not None]
+    if not constants and not texts:
+        return {}
     once: dict[str, int] = {}
     for step in plan.steps:
         for name in (
@@ -130,18 +136,19 @@ def _constants(plan: Plan, inputs: Mapping[str, Label]) -> dict[str, Value]:
             if name is not None:
                 constants.pop(name, None)
                 once[name] = once.get(name, 0) + 1
-    for step in plan.steps:
+    for step, text in texts:
         if step.output is None or is_guarded(step) or step.output.cast is not None:
             continue
-        text = _formatted(step)
         is_new = once[step.output.var] == 1 and step.output.var not in inputs
-        if text is not None and is_new and all(name != step.output.var for name, _ in plan.variables):
+        if is_new and all(name != step.output.var for name, _ in plan.variables):
             constants[step.output.var] = text
     return {n: v for n, v in constants.items() if isinstance(v, Literal | ListExpr)}
 
 
 def _held(plan: Plan, standing: Standing, is_reached: bytearray) -> dict[str, Value]:
     """What the variables of a run under way hold that nothing which is left sets again."""
+    if not standing.values:
+        return {}
     left = [step for number, step in enumerate(plan.steps) if is_reached[number]]
     outputs = {step.output.var for step in left if step.output is not None}
     set_again = outputs | {step.foreach.var for step in left if step.foreach is not None}
@@ -167,10 +174,9 @@ def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
     return names
 
 
-def _access(step: Step, judge: Judge, around: Surroundings) -> Access:
+def _access(step: Step, prepared: Prepared, judge: Judge, around: Surroundings) -> Access:
     if not isinstance(step.action, Call):
         return NOTHING
-    prepared = judge.prepared(step.action.tool)
     tool, traits = prepared.tool, prepared.traits
     if traits is None or (traits.path is None and tool not in _PLACES):
         return NOTHING

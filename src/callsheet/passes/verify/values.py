@@ -56,16 +56,22 @@ class Web:
     """All values of a plan. `seen[step]` tells for each name that the step reads which value it sees."""
 
     values: list[Value] = field(default_factory=list[Value])
-    operands: list[list[int]] = field(default_factory=list[list[int]])
+    operands: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    """What the joins are joined from, by their numbers."""
     seen: list[dict[str, int]] = field(default_factory=list[dict[str, int]])
-    made: dict[tuple[int, Kind, str], int] = field(default_factory=dict[tuple[int, Kind, str], int])
-    """The value that a step gives to a name."""
+    made: list[int] = field(default_factory=list[int])
+    """By step the value that it gives to the first name it writes; those of the others follow."""
 
-    def add(self, value: Value, operands: Sequence[int] = ()) -> int:
+    def add(self, value: Value) -> int:
         """Take a value in and give its number."""
         self.values.append(value)
-        self.operands.append(list(operands))
         return len(self.values) - 1
+
+    def join(self, name: str, operands: list[int]) -> int:
+        """Take in a value that is one of these, and give its number."""
+        number = self.add(bare(Value, (Kind.JOIN, name, -1)))
+        self.operands[number] = operands
+        return number
 
 
 def web_of(
@@ -74,9 +80,9 @@ def web_of(
     """The values that each step sees; without `in_order` any step may come before any other."""
     web = Web(seen=[{} for _ in reads])
     for step, written in enumerate(writes):
-        for write in written:
-            name, kind, _ = write
-            web.made[step, kind, name] = web.add(bare(Value, (kind, name, step)))
+        web.made.append(len(web.values))
+        for name, kind, _ in written:
+            web.values.append(bare(Value, (kind, name, step)))
     joins = _joins(flow, writes) if in_order else None
     if joins is None:
         _all_at_once(web, reads, writes)
@@ -90,12 +96,12 @@ def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequ
 
     def join(name: str) -> int:
         if name not in every:
-            every[name] = web.add(Value(Kind.JOIN, name), [web.add(Value(Kind.ENTRY, name))])
+            every[name] = web.join(name, [web.add(Value(Kind.ENTRY, name))])
         return every[name]
 
     for step, written in enumerate(writes):
-        for write in written:
-            web.operands[join(write.name)].append(web.made[step, write.kind, write.name])
+        for made, write in enumerate(written, web.made[step]):
+            web.operands[join(write.name)].append(made)
     for step, names in enumerate(reads):
         for name in names:
             web.seen[step][name] = join(name)
@@ -161,7 +167,7 @@ class _Linking:
                 children[above].append(node)
         for node in sorted(self.joins):
             names = self.joins[node]
-            self._join_at[node] = {name: self.web.add(Value(Kind.JOIN, name)) for name in names}
+            self._join_at[node] = {name: self.web.join(name, []) for name in names}
         undo: list[list[str]] = []
         stack = [self.flow.entry]
         while stack:
@@ -229,15 +235,14 @@ class _Linking:
             self._stored[end] = self._stored_by(end)
         for name, stored in self._stored[end].items():
             if name in seen:
-                seen[name] = self.web.add(Value(Kind.JOIN, name), [seen[name], *stored])
+                seen[name] = self.web.join(name, [seen[name], *stored])
 
     def _stored_by(self, end: int) -> dict[str, list[int]]:
         """What the members of a group put into places, which any of them may read."""
         stored: dict[str, list[int]] = {}
         for member in self._members(end):
-            for write in self.writes[member]:
+            for made, write in enumerate(self.writes[member], self.web.made[member]):
                 if write.kind is Kind.STORED:
-                    made = self.web.made[member, write.kind, write.name]
                     stored.setdefault(write.name, []).append(made)
         return stored
 
@@ -245,21 +250,19 @@ class _Linking:
         """What a step sets, or all members of a group: two that set one name leave either value."""
         writes = self.writes[end]
         if self._is_alone(end) and (len(writes) <= 1 or len({write.name for write in writes}) == len(writes)):
-            for name, kind, is_sure in writes:
-                value = self.web.made[end, kind, name]
-                if not is_sure:
-                    value = self.web.add(bare(Value, (Kind.JOIN, name, -1)), [self._value(name), value])
+            for made, (name, _, is_sure) in enumerate(writes, self.web.made[end]):
+                value = made if is_sure else self.web.join(name, [self._value(name), made])
                 self._push(name, value, pushed)
             return
         found: dict[str, list[int]] = {}
         sure: dict[str, bool] = {}
         for member in self._members(end):
-            for write in self.writes[member]:
-                found.setdefault(write.name, []).append(self.web.made[member, write.kind, write.name])
+            for value, write in enumerate(self.writes[member], self.web.made[member]):
+                found.setdefault(write.name, []).append(value)
                 sure[write.name] = sure.get(write.name, False) or write.sure
         for name, made in found.items():
             if len(made) == 1 and sure[name]:
                 self._push(name, made[0], pushed)
             else:
                 before = [] if sure[name] else [self._value(name)]
-                self._push(name, self.web.add(Value(Kind.JOIN, name), [*before, *made]), pushed)
+                self._push(name, self.web.join(name, [*before, *made]), pushed)

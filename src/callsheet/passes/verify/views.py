@@ -181,8 +181,8 @@ class _Filled(NamedTuple):
         if known is None and self.around.constants:
             known = self.around.constants.get(ref.name)
         text = literal_text(known) if isinstance(known, Literal) and not ref.path else None
-        path = "".join(f".{part}" for part in ref.path) if ref.path else ""
-        return bare(Hole, (f"{ref.name}{path}", self.around.label_of(ref.name), text))
+        name = ".".join((ref.name, *map(str, ref.path))) if ref.path else ref.name
+        return bare(Hole, (name, self.around.label_of(ref.name), text))
 
 
 def literal_text(literal: Literal) -> str:

@@ -102,7 +102,7 @@ class Ways:
         made = subject.web.values[value]
         if made.kind in (Kind.RESULT, Kind.STORED):
             return list(subject.web.seen[made.step].values())
-        return subject.web.operands[value]
+        return subject.web.operands.get(value, [])
 
     def _text(self, value: int) -> str | None:
         subject = self.labels.subject

@@ -6,7 +6,7 @@ import unicodedata
 
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import Argument, CallView, Rule
-from callsheet.policy.patterns import Patterns
+from callsheet.policy.patterns import patterns_of
 from callsheet.policy.rules.base import Check, Notes, Setting, known, texts
 
 _BETWEEN = "\n\x00\n"
@@ -16,7 +16,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     """FORBIDDEN for each pattern that stands in an argument, also by way of holes that may be empty."""
     if not setting.policy.forbidden:
         return None
-    patterns = Patterns(setting.policy.forbidden)
+    patterns = patterns_of(setting.policy.forbidden)
 
     def check(call: CallView, notes: Notes) -> None:
         arguments = call.arguments

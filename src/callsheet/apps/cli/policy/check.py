@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import json_rows, print_json
-from callsheet.diagnostics import CallsheetError, Source, render_all
+from callsheet.diagnostics import CallsheetError, Source, Span, render_all
 
 
 @click.command()
@@ -15,13 +17,11 @@ from callsheet.diagnostics import CallsheetError, Source, render_all
 @options.as_json
 def check(policies: tuple[str, ...], as_json: bool) -> int:
     """Say what is wrong with each POLICY, a file or a shipped one; exit 2 if there is an error."""
-    from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
-
     rows: list[dict[str, object]] = []
     is_wrong = False
     for named in policies:
         try:
-            load_policy(named)
+            _try(named)
         except CallsheetError as error:
             is_wrong = True
             rows.extend(json_rows(error.diagnostics, error.source or Source(named, "")))
@@ -33,3 +33,21 @@ def check(policies: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         print_json({"ok": not is_wrong, "diagnostics": rows})
     return Exit.WRONG if is_wrong else Exit.OK
+
+
+def _try(named: str) -> None:
+    """Read a policy and make its predicates ready; raises CallsheetError with all that is wrong."""
+    from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
+    from callsheet.policy.predicates import faults_of  # noqa: PLC0415 - as above
+
+    faults = faults_of(load_policy(named).rules)
+    if faults:
+        source = policy_source(named)
+        placed = [replace(fault, span=_place(rule.when, source)) for rule, fault in faults]
+        raise CallsheetError(placed, source)
+
+
+def _place(when: str, source: Source) -> Span | None:
+    """Where a predicate stands in a file; None for one with escapes, and one of what the file extends."""
+    at = source.text.find(when)
+    return Span(at, at + len(when)) if at >= 0 else None

@@ -63,7 +63,8 @@ def _whole(folder: Path, word: str) -> str:
 
 
 def _shown_command(transport: StdioServer) -> str:
-    more = f" … ({len(transport.args)} arguments)" if transport.args else ""
+    count = len(transport.args)
+    more = f" … ({count} argument{'' if count == 1 else 's'})" if count else ""
     return f"{transport.command}{more}"
 
 

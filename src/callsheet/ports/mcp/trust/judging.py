@@ -132,7 +132,7 @@ def _for_people(refusal: Diagnostic, now: Mapping[str, Any], held: PinnedTool | 
     return replace(
         refusal,
         severity=Severity.WARNING,
-        help="\n    ".join((*lines, refusal.help or "")) if lines else refusal.help,
+        help="\n".join((*lines, refusal.help or "")) if lines else refusal.help,
     )
 
 
