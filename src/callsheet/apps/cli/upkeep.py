@@ -83,8 +83,8 @@ def _verified(journal: Journal, info: RunInfo) -> dict[str, Any]:
 
 def _of_plan(journal: Journal, info: RunInfo) -> BadEvent | None:
     """What is wrong with the plan that a run began with, which is kept beside its events under its hash."""
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as in `verify`
     from callsheet.store.chain import BadEvent  # noqa: PLC0415 - as above
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as in `verify`
 
     try:
         journal.plan(info.plan_hash)
