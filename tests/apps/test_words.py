@@ -124,3 +124,18 @@ def test_commands_are_completed_without_loading_them(machine):
         "_CALLSHEET_COMPLETE='bash_complete', COMP_WORDS='callsheet ru', COMP_CWORD='1')"
     )
     assert done.stdout.split() == ["plain,run", "plain,runs"]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        (("run", "--replan"), "run"),
+        (("runs", "--limit"), "runs"),
+        (("run", "--nope"), "run"),
+        (("--nope",), ""),
+    ],
+)
+def test_an_option_that_is_wrong_leads_to_the_help_of_its_command(machine, line, command):
+    result = machine(*line)
+    assert result.exit_code == 2
+    assert f"`callsheet {command} --help`".replace("  ", " ") in result.stderr

@@ -94,6 +94,10 @@ class LazyGroup(LazyCommands):
         try:
             with shared_store():
                 return super().invoke(ctx)
+        except click.UsageError as error:
+            if error.ctx is None and ctx.invoked_subcommand:  # click's parser of options names no command
+                error.ctx = click.Context(self, parent=ctx, info_name=ctx.invoked_subcommand)
+            raise
         except BrokenPipeError as error:
             from callsheet.apps.cli import output  # noqa: PLC0415 - as in `main`
 
