@@ -191,7 +191,7 @@ def test_a_run_is_cancelled_and_stays_so(api):
 
 
 def test_a_viewer_is_given_what_has_changed_since_its_document(api):
-    api.start("S1: @ADD (a=1) > $a", 'S2: @HOLD (name="go") > $b', run_id="r")
+    api.start('S1: @HOLD (name="go") > $a', "S2: @RESPOND ($a)", run_id="r")
     began("go")
     first = api("GET", "/v1/runs/r/document")
     name = first.headers["etag"].strip('"')
