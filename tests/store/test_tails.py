@@ -299,7 +299,7 @@ def test_a_run_whose_tail_cannot_be_brought_in_stays_owned(journal: Journal, pla
     for n in range(20):
         writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 900})
         writer.commit()
-    cursor = writer._ledger._cursor  # pyright: ignore[reportPrivateUsage]
+    cursor = writer._ledger._connection.cursor  # pyright: ignore[reportPrivateUsage]
     assert cursor is not None
     (pages,) = cursor.execute("PRAGMA page_count").fetchone()
     cursor.execute(f"PRAGMA max_page_count = {pages}").fetchone()

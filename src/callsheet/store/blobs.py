@@ -74,6 +74,27 @@ def write_blob_file(
         known.update((path.parent, folder))
 
 
+class BlobFiles:
+    """The files of a journal's large blobs, for one who writes many of them.
+
+    With `sync` a blob is on the disk before its event names it.
+    """
+
+    def __init__(self, folder: Path, *, sync: bool) -> None:
+        self._folder = folder
+        self._sync = sync
+        self._synced: set[Path] = set()
+        """The folders whose names are on the disk."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file for the blob."""
+        return blob_path(self._folder, name).exists()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a blob into its file, unless a sound one is there. Raises OSError."""
+        write_blob_file(self._folder, name, data, sync=self._sync, synced=self._synced)
+
+
 def _write_all(path: Path, data: bytes, *, sync: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:

@@ -26,11 +26,11 @@ from callsheet.sealing.sealer import SEALED, Sealer, names_in
 from callsheet.sealing.sealer import Path as Part
 from callsheet.sealing.shapes import Shapes
 from callsheet.store.chain import BadEvent, verify
-from callsheet.store.errors import JournalError
+from callsheet.store.errors import JournalError, run_exists
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
 from callsheet.store.inbox import SAID, Letter, encode_payload, open_letter
-from callsheet.store.ledger import Ledger, run_exists
+from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock, Spares
 from callsheet.store.looking import connect_to_look
 from callsheet.store.opened import Opener
