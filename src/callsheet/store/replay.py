@@ -382,6 +382,8 @@ def note_event(book: Book, event: Event, place: Place) -> bool:
             book.posed.pop(digest, None)
         case TimerFired(key=key):
             book.due.pop(key, None)
+        case PolicyChanged() | Edited():
+            book.unsay()
         case _:
             pass
     return False
