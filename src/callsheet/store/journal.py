@@ -36,7 +36,8 @@ from callsheet.store.looking import connect_to_look
 from callsheet.store.opened import Opener
 from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
 from callsheet.store.place import Place, place_of
-from callsheet.store.reader import Reader, RunInfo, Told
+from callsheet.store.reader import Reader, Told
+from callsheet.store.runs import RunInfo
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.timing import step_seconds
 from callsheet.store.vault import Vault
@@ -197,14 +198,14 @@ class Journal:
         """
         check_run_id(run_id)
         self._ledger.check_process()
-        if self._reader.run(run_id) is None:
-            raise self._reader.unknown_run(run_id)
+        if self._reader.runs.get(run_id) is None:
+            raise self._reader.runs.unknown(run_id)
         lock = self._lock(run_id)
         try:
             self._ledger.require_room(run_id)
             pending = self._ledger.claim(run_id, self._owner)
             if pending is None:
-                raise self._reader.unknown_run(run_id)
+                raise self._reader.runs.unknown(run_id)
             pending.sealer = self._sealer(lambda: self.plan(self.find_run(run_id).plan_hash)[1])
         except BaseException:
             lock.close()
@@ -235,7 +236,7 @@ class Journal:
             rows, opener = partial(reader.events, run_id), self.opener(run_id)
             guide = Guide(
                 run_id,
-                lambda: self.plan(reader.find_run(run_id).plan_hash)[0],
+                lambda: self.plan(reader.runs.find(run_id).plan_hash)[0],
                 rows,
                 opener,
                 lambda digest: self.plan(digest)[0],
@@ -257,8 +258,8 @@ class Journal:
         key; JournalWriteFailed; NotStorable for what is not JSON.
         """
         check_run_id(run_id)
-        if self._reader.run(run_id) is None:
-            raise self._reader.unknown_run(run_id)
+        if self._reader.runs.get(run_id) is None:
+            raise self._reader.runs.unknown(run_id)
         sealer = self.sealer("")
         sealer.know(self.declared(run_id))
         data = encode_payload(payload, sealer, {(name,): SAID for name in sealed})
@@ -297,18 +298,18 @@ class Journal:
 
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
         """The runs, the newest first, at most `limit`, of one `status` if given."""
-        return self._reader.runs(limit, status)
+        return self._reader.runs.newest(limit, status)
 
     def children(self, run_id: str) -> list[RunInfo]:
         """The runs that were forked from a run, the oldest first."""
-        return self._reader.children(run_id)
+        return self._reader.runs.children_of(run_id)
 
     def find_run(self, text: str) -> RunInfo:
         """The run of this id, of the only id that starts so, or for `last` the newest.
 
         Raises JournalError (JRN002) if there is none or more than one, with the nearest ids.
         """
-        return self._reader.find_run(text)
+        return self._reader.runs.find(text)
 
     def plan(self, plan_hash: str) -> tuple[Plan, str]:
         """A stored plan and the text it was written as.
@@ -399,7 +400,7 @@ class Journal:
     def _has_run(self, run_id: str) -> bool:
         """Whether there is a run of this id; the connection that writes, if there is one, knows it sooner."""
         known = self._ledger.has_run(run_id)
-        return self._reader.has_run(run_id) if known is None else known
+        return self._reader.runs.has(run_id) if known is None else known
 
     def _plan_row(self, plan: Plan, source: str) -> PlanRow:
         """The plan as it is stored; of one that is run again and again, what was made for the run before."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from callsheet.machine import Program
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
 from callsheet.store.replay import Folded, fold
+from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import Unfit
 from callsheet.store.stand import stand_from
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from callsheet.runtime.gateway import Ports
     from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
     from callsheet.store.records import Start
     from callsheet.store.replay import Folded
+    from callsheet.store.runs import RunInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.search import Find, Match
 
 

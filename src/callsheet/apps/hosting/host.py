@@ -48,7 +48,7 @@ from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
 from callsheet.store.owned import is_owned
 from callsheet.store.place import place_of
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 
 _T = TypeVar("_T")
 _log = logging.getLogger("callsheet.hosting")
@@ -143,7 +143,7 @@ class Host:
         """
         self._check_open()
         run_id = id_of_run(order.run_id)
-        if self.journal.parts.reader.has_run(run_id):
+        if self.journal.parts.reader.runs.has(run_id):
             raise run_exists(run_id)
         steps = len(order.text.require().steps)
         hold = Hold(self._frost, steps)
@@ -197,7 +197,7 @@ class Host:
         """The run of exactly this id; raises JournalError (JRN002) where there is none."""
         info = self.journal.find_run(run_id)
         if info.run_id != run_id:
-            raise self.journal.parts.reader.unknown_run(run_id)
+            raise self.journal.parts.reader.runs.unknown(run_id)
         return info
 
     def standing(self, run_id: str) -> Standing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from callsheet.diagnostics import did_you_mean
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineage_of

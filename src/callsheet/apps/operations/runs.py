@@ -10,7 +10,7 @@ from callsheet.apps.wording.moments import iso
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
 
 STATUSES = [
     "running",

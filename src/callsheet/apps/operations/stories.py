@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.account import Account, LateAnswer, StepAccount
 
 _ENDINGS = ("failed", "refused", "cancelled")

@@ -16,9 +16,9 @@ from callsheet.machine import Program
 from callsheet.machine.on_demand import program_on_demand
 from callsheet.store.events import Entry, EventType, decode_body
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import restored, start_from
+from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import Unfit
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.record import Recorder, lineage_of, recorder_of

@@ -7,7 +7,7 @@ from collections import Counter
 from callsheet.apps.cli.output import print_text
 from callsheet.apps.wording.values import seconds
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.account import account_of
 from callsheet.trace.apart import Slower, slower
 

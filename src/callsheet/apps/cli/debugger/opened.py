@@ -15,7 +15,7 @@ from callsheet.sealing.opening import shown
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.blame import blame_of
 from callsheet.trace.compared import compare_runs
 from callsheet.trace.finding import finder

@@ -17,7 +17,7 @@ from callsheet.apps.cli.progress.moments import Lines, Picture
 if TYPE_CHECKING:
     from callsheet.ir import Plan
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.playing import Moment
 
 _LONGEST = 3.0

@@ -25,7 +25,7 @@ from callsheet.runtime.answers import Answer as Said
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import inbox
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 
 _TAG = "runs"
 _ACCEPTED = Answer(202, "The run is in the journal, and goes on as soon as there is a place.", shapes.STARTED)
