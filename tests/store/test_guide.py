@@ -21,7 +21,8 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import start_run
 from callsheet.sealing.sealer import LABEL, Sealer
 from callsheet.store import Durability, EventType, Journal
-from callsheet.store.replay import Folded, fold
+from callsheet.store.folded import Folded
+from callsheet.store.replay import fold
 from callsheet.store.vault import Vault
 from callsheet.trace.lineage.record import lineage_of
 

@@ -29,8 +29,9 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.chain import BadEvent
+from callsheet.store.folded import Folded
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
+from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Policy, Unfit
 from callsheet.store.stand import stand_of
 

@@ -23,8 +23,8 @@ from callsheet.runtime.doubt import Resolution, fold_run
 from callsheet.runtime.rest import left_in, prove_rest
 from callsheet.runtime.runs import PolicyFor
 from callsheet.store import Journal
+from callsheet.store.folded import Folded
 from callsheet.store.leftovers import open_labels
-from callsheet.store.replay import Folded
 
 _MOST_TOLD = 20
 

@@ -23,7 +23,7 @@ from callsheet.sealing.opening import is_sealed
 from callsheet.sealing.placeholders import is_nothing
 from callsheet.sealing.veiled import Veiled
 from callsheet.store.inbox import Letter
-from callsheet.store.replay import Posed
+from callsheet.store.snapshots import Posed
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -37,7 +37,8 @@ from callsheet.sealing.masking import hidden
 from callsheet.sealing.veiled import Veiled
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.elsewhere import check_here, goes_on_elsewhere
-from callsheet.store.replay import Folded, fold
+from callsheet.store.folded import Folded
+from callsheet.store.replay import fold
 from callsheet.store.stand import stand_of
 
 Resolution: TypeAlias = "Decision | TookPlace"

@@ -44,9 +44,9 @@ from callsheet.store.branch import (
     stand_at,
     with_inputs,
 )
+from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
 from callsheet.store.records import Start, facts_to_json, policy_body
-from callsheet.store.replay import Folded
 from callsheet.store.runs import RunInfo
 
 Keeps = Callable[[Visited], bool]

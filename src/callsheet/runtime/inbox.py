@@ -30,7 +30,7 @@ from callsheet.store.elsewhere import check_here
 from callsheet.store.events import Event as Row
 from callsheet.store.inbox import Letter
 from callsheet.store.records import recorded_event
-from callsheet.store.replay import Posed
+from callsheet.store.snapshots import Posed
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
 _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"

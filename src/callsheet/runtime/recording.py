@@ -44,8 +44,9 @@ from callsheet.store import (
     RunStatus,
     RunWriter,
 )
+from callsheet.store.folded import Folded
 from callsheet.store.records import event_record, late_record, result_body
-from callsheet.store.replay import Folded, Place, note_event
+from callsheet.store.replay import Place, note_event
 from callsheet.store.snapshots import Book, Policy, body_of
 
 POLICY = Policy()

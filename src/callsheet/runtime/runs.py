@@ -43,10 +43,11 @@ from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
+from callsheet.store.folded import Folded
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded, begin
+from callsheet.store.replay import begin
 
 _NOBODY = Watch()
 _ABSENT = Respondents()

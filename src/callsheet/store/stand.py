@@ -16,9 +16,10 @@ from callsheet.machine.machine import Observer
 from callsheet.machine.on_demand import program_on_demand
 from callsheet.store.chain import BadEvent
 from callsheet.store.events import Event, EventType
+from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.opened import Opener
-from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
+from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Unfit, read_plainly
 
 

@@ -15,8 +15,9 @@ from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, 
 from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Ask
 from callsheet.store.events import Event, EventType
+from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
-from callsheet.store.replay import Folded, begin_with, fold_on
+from callsheet.store.replay import begin_with, fold_on
 
 Find = Callable[[str], "tuple[int, int] | None"]
 """Where in a text the first match is, from and to, or None."""

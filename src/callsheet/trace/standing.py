@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from callsheet.machine import Program
 from callsheet.store.events import Event
+from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
-from callsheet.store.replay import Folded, fold
+from callsheet.store.replay import fold
 from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import Unfit
 from callsheet.store.stand import stand_from

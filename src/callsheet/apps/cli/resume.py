@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.gateway import Ports
     from callsheet.runtime.telemetry.target import OtelSettings
+    from callsheet.store.folded import Folded
     from callsheet.store.journal import Journal
     from callsheet.store.records import Start
-    from callsheet.store.replay import Folded
     from callsheet.store.runs import RunInfo
 
 
