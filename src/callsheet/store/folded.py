@@ -1,7 +1,7 @@
 """A run as its journal tells it: the machine, what it waits for, and what else is known of its calls.
 
-In: an event that the machine is to be told. Out: which commands have no outcome, which of them left, which may
-not be repeated unasked, what people are asked. How rows become events is not known here.
+In: an event that the machine is to be told. Out: which commands have no outcome, which of them left, which
+may not be repeated unasked, what people are asked. How rows become events is not known here.
 """
 
 from __future__ import annotations
