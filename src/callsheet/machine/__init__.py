@@ -18,6 +18,7 @@ from callsheet.machine.commands import (
     RunAgent,
     Sleep,
 )
+from callsheet.machine.compiling import compile_plan
 from callsheet.machine.events import (
     Answered,
     Cancelled,
@@ -42,7 +43,7 @@ from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.refusal import PolicyRefusal
-from callsheet.machine.program import Loop, Program, ToolFacts, compile_plan
+from callsheet.machine.program import Loop, Program, ToolFacts
 from callsheet.machine.progress import Progress
 from callsheet.machine.remarks import Cut, Fact, Remark
 from callsheet.machine.result import Result, Status

@@ -17,6 +17,7 @@ from callsheet.machine.asking import Approval
 from callsheet.machine.budget import Refusal
 from callsheet.machine.calls import emit, give_back, open_commands
 from callsheet.machine.commands import Awaited, Command, Finish
+from callsheet.machine.compiling import compile_plan
 from callsheet.machine.endings import fail, failed, note_beside, succeeded
 from callsheet.machine.events import (
     Answered,
@@ -41,7 +42,7 @@ from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
-from callsheet.machine.program import Program, compile_plan
+from callsheet.machine.program import Program
 from callsheet.machine.rejudging import judge_again
 from callsheet.machine.replanning import planned
 from callsheet.machine.result import Status
