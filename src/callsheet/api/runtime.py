@@ -49,7 +49,7 @@ from callsheet.api.tools import ToolSource, read_tools
 from callsheet.authoring.shapes import Shared
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
-from callsheet.machine.asking import ApprovalTimeout, approval_timeouts
+from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
 from callsheet.machine.limits import SCHEDULES
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.runtime.asking import OnAsk

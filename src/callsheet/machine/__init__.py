@@ -3,7 +3,6 @@
 It never awaits, reads a clock, draws a random number or touches a file. Drivers feed it.
 """
 
-from callsheet.machine.asking import Approval, Question
 from callsheet.machine.budget import Refusal
 from callsheet.machine.commands import (
     AgentTurn,
@@ -45,6 +44,7 @@ from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.program import Loop, Program, ToolFacts
 from callsheet.machine.progress import Progress
+from callsheet.machine.questions import Approval, Question
 from callsheet.machine.remarks import Cut, Fact, Remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.usage import Spent, Usage

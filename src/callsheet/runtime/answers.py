@@ -16,7 +16,7 @@ from callsheet.ir import Literal as Scalar
 from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
-from callsheet.machine.asking import Asked
+from callsheet.machine.questions import Asked
 from callsheet.passes.schema import misfits
 from callsheet.sealing.masking import hidden
 from callsheet.sealing.opening import is_sealed

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Approval, Question, Verdict
-from callsheet.machine.asking import Asked, asked_from_json
 from callsheet.machine.keys import parse_key
+from callsheet.machine.questions import Asked, asked_from_json
 from callsheet.runtime.answers import (
     Answer,
     PendingAsk,

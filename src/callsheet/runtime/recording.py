@@ -30,9 +30,9 @@ from callsheet.machine import (
     Sleep,
     Succeeded,
 )
-from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import place_of_key
+from callsheet.machine.questions import asked_to_json
 from callsheet.runtime.asking import People
 from callsheet.runtime.secrecy import secrecy_of
 from callsheet.sealing.sealer import Path

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, cast
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent
-from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Ask
+from callsheet.machine.questions import asked_to_json
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf

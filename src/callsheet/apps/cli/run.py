@@ -229,7 +229,7 @@ def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Ve
 
 
 def _timeouts(given: tuple[str, ...]) -> dict[str, float]:
-    from callsheet.machine.asking import approval_timeouts  # noqa: PLC0415 - as above
+    from callsheet.machine.approvals import approval_timeouts  # noqa: PLC0415 - as above
 
     by_tool = {tool: time for tool, _, time in (each.rpartition("=") for each in given)}
     try:

@@ -119,7 +119,7 @@ def changes_of(limits: bodies.LimitsBody) -> Mapping[str, Any]:
 
 
 def _by_tool(seconds: Mapping[str, float]) -> dict[str, float]:
-    from callsheet.machine.asking import approval_timeouts  # noqa: PLC0415 - only where times are given
+    from callsheet.machine.approvals import approval_timeouts  # noqa: PLC0415 - only where times are given
 
     try:
         return approval_timeouts(dict(seconds)) if seconds else {}
