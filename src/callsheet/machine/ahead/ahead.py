@@ -23,10 +23,11 @@ from callsheet.ir import JSON, Cast
 from callsheet.machine.ahead.links import Links, Read, links_of
 from callsheet.machine.ahead.room import Room
 from callsheet.machine.ahead.standing import Early, Outcome, Patches, Standing
-from callsheet.machine.budget import SIZED, Budget, size_of
+from callsheet.machine.budget import Budget
 from callsheet.machine.commands import CallModel, CallTool, Command, Finish
 from callsheet.machine.events import Event, Failed, Succeeded
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
+from callsheet.machine.sizes import SIZED, size_of
 from callsheet.machine.usage import Spent
 from callsheet.machine.values import cast_value, items_of
 
