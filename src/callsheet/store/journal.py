@@ -79,7 +79,7 @@ class Journal:
         self._monotonic = monotonic
         self._pid = os.getpid()
         self._owner = f"process {self._pid} on {os.uname().nodename}"
-        self._ledger = Ledger(place, durability, clock)
+        self._ledger = Ledger(place, durability, clock, monotonic)
         self._reader = Reader(place, connection, self._ledger.settle)
         self._spares = Spares(place.run_locks)
         self._owned: set[str] = set()

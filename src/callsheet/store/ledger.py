@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
@@ -18,6 +19,7 @@ from callsheet.store.blobs import ROW_LIMIT, BlobFiles
 from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, reason_of, run_exists
 from callsheet.store.inserting import insert_left, insert_portion, last_of, plain_insert
 from callsheet.store.lock import RunLock
+from callsheet.store.pace import Pace
 from callsheet.store.pending import Pending, Portion, Row
 from callsheet.store.place import Place, require_room
 from callsheet.store.schema import Durability
@@ -38,15 +40,23 @@ class _Due(NamedTuple):
 class Ledger:
     """Writes the journal; nothing else in the process does. Connects with the first transaction."""
 
-    def __init__(self, place: Place, durability: Durability, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        place: Place,
+        durability: Durability,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._place = place
         self._clock = clock
         self._mutex = threading.RLock()
         self._connection = WriteConnection(place, durability)
         sync = durability is not Durability.OFF  # the log that names a file may reach the disk before it
         self._files = BlobFiles(place.blobs, sync=sync)
-        self._waits = durability is not Durability.FULL
-        """Whether entries may wait in a tail: only where no sync is asked for."""
+        self._pace = Pace(monotonic) if durability is Durability.FULL else None
+        """Where every commit is synced: whether they come so fast that a synced tail pays."""
+        self._has_tail = True
+        """Whether entries may wait in a tail; no more once the disk did not take one that is synced."""
         self._tail: Tail | None = None
         self._tailed: dict[Pending, None] = {}
         """The runs with entries in the tail, in the order in which they came."""
@@ -69,11 +79,13 @@ class Ledger:
     def write_own(self, pending: Pending, lock: RunLock) -> bool:
         """Write all that a run has pending, for the thread that appends to it; raises the JournalError.
 
-        Entries go to the tail where no sync is asked for; gives whether some wait there. One who has lost
-        the run's `lock` may not rely on that: the database says whose the run is.
+        Entries go to the tail where no sync is asked for, or many commits come at once; gives whether some
+        wait there. One who has lost the run's `lock` may not rely on that: the database says whose the
+        run is.
         """
         with self._mutex:
-            if self._waits and lock.is_named and self._put_into_tail(pending):
+            is_quick = self._pace is None or self._pace.step()
+            if is_quick and self._has_tail and lock.is_named and self._put_into_tail(pending):
                 return pending.tailed > 0
             rows = None if pending.tailed else pending.plain_rows()
             if rows is not None and self._write_plain(pending, rows):
@@ -118,10 +130,11 @@ class Ledger:
         try:
             if self._tail is None:
                 self.check_process()
-                self._tail = Tail(self._place.run_locks)
+                self._tail = Tail(self._place.run_locks, is_synced=self._pace is not None)
             if not self._tail.append(pending.number, rows, pending.lines[-len(rows) :]):
                 return False
         except OSError:
+            self._has_tail = self._pace is None  # nobody knows what a sync that failed has left on the disk
             return False  # the database will say what is wrong with the disk
         pending.put_into_tail()
         self._tailed[pending] = None
