@@ -460,7 +460,7 @@ async def test_the_time_that_people_take_is_not_the_runs(journal: Journal) -> No
         await until(lambda asked=asked: journal.runs() != [] and count(journal, EventType.ASK) == asked)
         await asyncio.sleep(1.5)
         if asked == 2:
-            folded = fold(plan_of(text), journal.events("run"), lambda name: journal.plan(name)[0])
+            folded = fold(plan_of(text), journal.events("run"), journal.plan_of)
             assert 0.1 <= folded.seconds < 1.4
         answer_run(journal, "run", Answer.approve())
     result = ended(await running)

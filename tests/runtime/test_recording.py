@@ -178,7 +178,7 @@ async def test_a_long_answer_that_a_call_gave_is_written_once(
     assert outcome.result == again.result
     assert again.result is not None
     assert again.result.response == answer
-    found = search(plan, journal.events("run"), lambda name: journal.plan(name)[0], finder("needle"))
+    found = search(plan, journal.events("run"), journal.plan_of, finder("needle"))
     assert [(match.seq, match.what) for match in found] == [(3, "result"), (4, "response")]
 
 

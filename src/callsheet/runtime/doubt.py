@@ -88,7 +88,7 @@ class RunOutcome:
 
 def fold_run(journal: Journal, run_id: str, plan: Plan) -> Folded:
     """The run as its journal tells it, to be looked at; raises JournalError where it cannot be read."""
-    return fold(plan, journal.events(run_id), lambda digest: journal.plan(digest)[0])
+    return fold(plan, journal.events(run_id), journal.plan_of)
 
 
 def stand(

@@ -233,7 +233,7 @@ def _why(journal: Journal, run_id: str, which: str | None) -> str:
 def _said(journal: Journal, run_id: str, which: str | None) -> Iterator[Answered]:
     for row in journal.asked(run_id):
         if row.type is EventType.SIGNAL and (which is None or which in (row.key, row.step)):
-            event = recorded_event(row, lambda digest: journal.plan(digest)[0])
+            event = recorded_event(row, journal.plan_of)
             assert isinstance(event, Answered)
             yield event
 

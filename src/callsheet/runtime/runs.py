@@ -252,7 +252,7 @@ def _change(
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
     info = journal.find_run(run_id)
-    return journal.plan(info.plan_hash)[0]
+    return journal.plan_of(info.plan_hash)
 
 
 def _is_stuck(folded: Folded, people: People) -> bool:

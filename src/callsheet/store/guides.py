@@ -56,10 +56,10 @@ class Guides:
             reader = self._reader
             guide = Guide(
                 run_id,
-                lambda: reader.plan(reader.runs.find(run_id).plan_hash)[0],
+                lambda: reader.plan_of(reader.runs.find(run_id).plan_hash),
                 partial(reader.events, run_id),
                 self._opener(run_id),
-                lambda digest: reader.plan(digest)[0],
+                reader.plan_of,
                 self._warn,
             )
             if len(self._kept) >= _MOST:

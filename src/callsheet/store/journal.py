@@ -255,6 +255,10 @@ class Journal:
         """
         return self._reader.plan(plan_hash)
 
+    def plan_of(self, plan_hash: str) -> Plan:
+        """A stored plan by its hash; raises as `plan` does."""
+        return self._reader.plan_of(plan_hash)
+
     def step_seconds(self, plan_hash: str) -> dict[str, float]:
         """How long the steps of a plan took in its last run that is done; empty where there is none."""
         return step_seconds(self._reader, plan_hash)

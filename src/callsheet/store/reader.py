@@ -157,6 +157,10 @@ class Reader(ReadConnection):
             raise damaged(f"the text of plan {plan_hash[:12]} is not what was written") from error
         return plan_from_json(decode_body(body)), text
 
+    def plan_of(self, plan_hash: str) -> Plan:
+        """A stored plan by its hash; raises as `plan` does."""
+        return self.plan(plan_hash)[0]
+
     def last_snapshot(self, run_id: str, upto: int | None = None) -> int | None:
         """The number of the last event, up to `upto`, that is a snapshot; raises JournalError (JRN002)."""
         base = self.runs.base_of(run_id)

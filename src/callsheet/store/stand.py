@@ -50,7 +50,7 @@ def stand_of(
         return bad
     rows = journal.events(run_id)
     rows = rows if opener is None else opener.events(rows)
-    return fold(plan, rows, lambda name: journal.plan(name)[0], observer)
+    return fold(plan, rows, journal.plan_of, observer)
 
 
 def stand_from(
@@ -86,10 +86,10 @@ def stand_from(
         start,
         taken.body or {},
         lambda seqs: journal.bodies(run_id, seqs),
-        lambda name: journal.plan(name)[0],
+        journal.plan_of,
         observer,
         read,
         program,
     )
     folded.clock.tick(taken)
-    return fold_on(folded, events, lambda name: journal.plan(name)[0])
+    return fold_on(folded, events, journal.plan_of)

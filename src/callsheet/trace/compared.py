@@ -169,7 +169,7 @@ class _Comparison:
     def _plan_of(self, name: str) -> Plan:
         found = self._plans.get(name)
         if found is None:
-            found = self._plans[name] = self._journal.plan(name)[0]
+            found = self._plans[name] = self._journal.plan_of(name)
         return found
 
     def _from_start(self, info: RunInfo, seqs: list[int]) -> _Side:

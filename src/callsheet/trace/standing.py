@@ -42,7 +42,7 @@ def standing_of(
     JournalError where events cannot be read.
     """
     run_id = info.run_id
-    plan = journal.plan(info.plan_hash)[0] if program is None else program.plan
+    plan = journal.plan_of(info.plan_hash) if program is None else program.plan
     snapshot = journal.last_snapshot(run_id, seq)
     if snapshot is not None:
         upto = _Upto(journal.events(run_id, snapshot - 1), seq)
@@ -54,6 +54,6 @@ def standing_of(
             assert upto.last is not None
             return upto.last, folded
     upto = _Upto(journal.events(run_id), seq)
-    folded = fold(plan, upto, lambda name: journal.plan(name)[0])
+    folded = fold(plan, upto, journal.plan_of)
     assert upto.last is not None
     return upto.last, folded

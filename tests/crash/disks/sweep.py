@@ -86,7 +86,7 @@ class Sweep:
         notes: list[Note] = []
         with Journal.open(world.journal, self._durability) as journal:
             if journal.runs():
-                plan_of = lambda digest: journal.plan(digest)[0]  # noqa: E731
+                plan_of = journal.plan_of
                 fold(crashing.plan_of(crashing.PLAN), journal.events("run"), plan_of, notes.append)
         return "".join(map(_line, notes))
 

@@ -137,7 +137,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
 
     with options.open_journal(journal) as opened:
         info = find(opened)
-        plan = opened.plan(info.plan_hash)[0]
+        plan = opened.plan_of(info.plan_hash)
         from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
 
         there = running.settings_of(opened, info.run_id)

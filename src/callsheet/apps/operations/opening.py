@@ -16,8 +16,8 @@ from callsheet.views.lineage import place
 
 def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:
     """The lineage of a run, or of its events up to a number; raises JournalError where there is none."""
-    plan = journal.plan(info.plan_hash)[0]
-    return lineage_of(plan, journal.entries(info.run_id), lambda name: journal.plan(name)[0], upto)
+    plan = journal.plan_of(info.plan_hash)
+    return lineage_of(plan, journal.entries(info.run_id), journal.plan_of, upto)
 
 
 def sliced(
