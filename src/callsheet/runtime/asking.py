@@ -21,7 +21,7 @@ from callsheet.ports.waiting import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, found, misfit, pending
 from callsheet.runtime.crew import Crew
 from callsheet.store.inbox import Letter
-from callsheet.store.replay import Posed
+from callsheet.store.snapshots import Posed
 
 OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
 """Answers in the program: an Answer, True or False for a yes or a no, None to leave it to the inbox."""

@@ -22,8 +22,8 @@ from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.tokens import Tasks, tasks_of
 from callsheet.store import Journal, RunStatus, RunWriter
+from callsheet.store.folded import Folded
 from callsheet.store.leftovers import open_labels
-from callsheet.store.replay import Folded
 from callsheet.store.snapshots import Book, Posed
 
 

@@ -43,10 +43,11 @@ from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
+from callsheet.store.folded import Folded
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded, begin
+from callsheet.store.replay import begin
 
 _NOBODY = Watch()
 _ABSENT = Respondents()
@@ -251,7 +252,7 @@ def _change(
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
     info = journal.find_run(run_id)
-    return journal.plan(info.plan_hash)[0]
+    return journal.plan_of(info.plan_hash)
 
 
 def _is_stuck(folded: Folded, people: People) -> bool:
