@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,20 @@ EXPLODING = [r"(a+)+$", r"(a|aa)+$", r"(a|a?)+b$", r"(.*a){12}b", r"^([a-f]+\s?)
 BACKWARDS = [r"(a)\1", r"(?P<x>a)(?P=x)", r"(?=a)b", r"(?!a)b", r"(?<=a)b", r"(?<!a)b", r"(?>a)b"]
 LONG = "a" * 100_000 + "!"
 SECONDS = 0.05
+GIVEN_UP = 10.0
+"""CPU seconds after which a search is ended that would not end."""
+
+
+@pytest.fixture(autouse=True)
+def a_search_that_does_not_end_fails() -> Iterator[None]:
+    def end(_number: int, _frame: object) -> None:
+        raise TimeoutError(f"a search takes longer than {GIVEN_UP:g} seconds")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, GIVEN_UP)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
 
 
 def fastest(work: Callable[[], object]) -> float:
