@@ -30,7 +30,7 @@ _TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*
 _GLUED = re.compile(rf"[{MARK}{_DATA}](?:[^\s]*[/?#&=])?\Z")
 _AFTER = re.compile(r"[\w.%-]*\.(?:[\w-]+\.)+[a-z]{2,}[/?#]", re.I)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
-"""A scheme before its `://`: at most 31 characters, or a long word would be read again from each of its letters."""
+"""A scheme before its `://`: at most 31 characters, or a long word would be read from each of its letters."""
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
     r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
