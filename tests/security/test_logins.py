@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import logging
@@ -43,7 +44,8 @@ def other() -> Iterator[Site]:
 async def refused(user: User, **more: Any) -> str:
     """What is said of a login that comes to nothing."""
     with pytest.raises(CallsheetError) as caught:
-        await user.log_in(**more)
+        async with asyncio.timeout(60):  # one that asks a person after all would wait for longer
+            await user.log_in(**more)
     [diagnostic] = caught.value.diagnostics
     return f"{diagnostic.code} {diagnostic.message}"
 

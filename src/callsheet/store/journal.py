@@ -26,11 +26,11 @@ from callsheet.sealing.sealer import SEALED, Sealer, names_in
 from callsheet.sealing.sealer import Path as Part
 from callsheet.sealing.shapes import Shapes
 from callsheet.store.chain import BadEvent, verify
-from callsheet.store.errors import JournalError
+from callsheet.store.errors import JournalError, run_exists
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
 from callsheet.store.inbox import SAID, Letter, encode_payload, open_letter
-from callsheet.store.ledger import Ledger, run_exists
+from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock, Spares
 from callsheet.store.looking import connect_to_look
 from callsheet.store.opened import Opener
@@ -82,7 +82,7 @@ class Journal:
         self._monotonic = monotonic
         self._pid = os.getpid()
         self._owner = f"process {self._pid} on {os.uname().nodename}"
-        self._ledger = Ledger(place, durability, clock)
+        self._ledger = Ledger(place, durability, clock, monotonic)
         self._reader = Reader(place, connection, self._ledger.settle)
         self._spares = Spares(place.run_locks)
         self._owned: set[str] = set()

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from callsheet.store.errors import JournalError
-from callsheet.store.ledger import insert_left
+from callsheet.store.inserting import insert_left
 from callsheet.store.place import Place
 from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, damaged, is_marked
 from callsheet.store.tail import left_tails

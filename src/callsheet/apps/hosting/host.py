@@ -44,8 +44,8 @@ from callsheet.runtime.inbox import answer_run, asks_of
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.runs import enlist_run
 from callsheet.store import Journal, JournalError
+from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
-from callsheet.store.ledger import run_exists
 from callsheet.store.owned import is_owned
 from callsheet.store.place import place_of
 from callsheet.store.reader import RunInfo

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from callsheet.ir import Call, Order, Plan
+from callsheet.diagnostics import Span
+from callsheet.ir import Call, Order, Plan, Value
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
@@ -34,10 +35,29 @@ _WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
 
 
 class _Found(NamedTuple):
-    """What speaks against a step, before the way of the data is looked for."""
+    """What speaks against a step, before the way of the data is looked for.
+
+    `span` is what it is about in the text, None for the action as a whole.
+    """
 
     step: int
     objection: Objection
+    span: Span | None = None
+
+
+class _Judged(NamedTuple):
+    """What a step may do, what the rules say of it, its arguments as they stand, and where it stands."""
+
+    call: CallView
+    notes: Notes
+    values: Sequence[Value]
+    span: Span | None
+
+    def place(self, objection: Objection) -> Span | None:
+        """Where the argument stands that an objection is about, or all of it."""
+        told = zip(self.call.arguments, self.values, strict=False)
+        spans = (value.span for argument, value in told if argument.name == objection.argument)
+        return next(spans, None) or self.span
 
 
 def verify(
@@ -78,10 +98,10 @@ def verify(
         found: list[_Found] = []
         obligations: dict[Obligation, None] = {}
         for number in _left(subject):
-            for call, notes in _judged(labels, number):
-                found += [_Found(number, objection) for objection in notes.objections]
-                _approvals(number, call, notes, found, obligations, can_ask=can_ask)
-                obligations.update(dict.fromkeys(notes.obligations))
+            for judged in _judged(labels, number):
+                found += [_Found(number, said, judged.place(said)) for said in judged.notes.objections]
+                _approvals(number, judged.call, judged.notes, found, obligations, can_ask=can_ask)
+                obligations.update(dict.fromkeys(judged.notes.obligations))
             obligations.update(dict.fromkeys(_withheld(labels, number)))
         found += [_Found(n, said) for n in last_values(subject) for said in _implied(labels, n)]
         violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
@@ -105,7 +125,7 @@ def _left(subject: Subject) -> Iterator[int]:
     return (n for n in every if subject.standing is AT_THE_START or subject.is_reached[n])
 
 
-def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Notes]]:
+def _judged(labels: Labels, number: int) -> Iterator[_Judged]:
     """All that a step may do and that the rules have something to say of, with its labels."""
     subject = labels.subject
     step = subject.plan.steps[number]
@@ -113,14 +133,15 @@ def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Notes]]:
     for call in labels.judged_calls(number):
         notes = judge.notes(call)
         if notes is not None:
-            yield call, notes
+            yield _Judged(call, notes, step.values(), step.action.span)
     if step.on_fail is None:
         return
     around = subject.surroundings(_reader(labels, number))
     message = failure_view(step, around, labels.failure_way(number))
     notes = None if message is None else judge.notes(message)
     if message is not None and notes is not None:
-        yield message, notes
+        then = step.on_fail.then
+        yield _Judged(message, notes, tuple(step.failure_values()), None if then is None else then.span)
 
 
 def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
@@ -178,7 +199,7 @@ def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
     """The violations, each once, the first of them with the way of their data."""
     ways = Ways(labels)
     known: set[tuple[int, Objection]] = set()
-    for number, objection in found:
+    for number, objection, span in found:
         if (number, objection) in known:
             continue
         known.add((number, objection))
@@ -191,7 +212,7 @@ def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
             objection.argument,
             flow,
             _way_out(labels, objection, flow),
-            step.action.span or step.span,
+            span or step.action.span or step.span,
         )
 
 
