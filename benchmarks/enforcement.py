@@ -9,7 +9,9 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, Effect, Plan
@@ -31,7 +33,11 @@ STEPS = 1_000
 ROUNDS = 15
 MOST = 5.0
 """Microseconds that a policy may add to a call, its step made ready and judged."""
-FACTS = {"READ": ToolFacts(Effect.READ, ("x",)), "NOTE": ToolFacts(Effect.UNSAFE, ("x",)), "SEND": ToolFacts(Effect.UNSAFE, ("x",))}
+FACTS = {
+    "READ": ToolFacts(Effect.READ, ("x",)),
+    "NOTE": ToolFacts(Effect.UNSAFE, ("x",)),
+    "SEND": ToolFacts(Effect.UNSAFE, ("x",)),
+}
 POLICY = Policy(
     tools={
         "READ": ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/pub")),
@@ -80,9 +86,9 @@ def fan_out() -> Plan:
     ).require()
 
 
-def different(step: str) -> Plan:
+def different(step: str, begin: int = 2) -> Plan:
     """Every step once, each of what a first one gave: `{n}` stands for the number of the step."""
-    steps = [f"S{n}: " + step.replace("{n}", str(n)) for n in range(2, STEPS + 1)]
+    steps = [f"S{n}: " + step.replace("{n}", str(n)) for n in range(begin, begin + STEPS - 1)]
     return parse("\n".join(["PLAN_START", 'S1: @READ ("a") > $a', *steps, "PLAN_END"])).require()
 
 
@@ -106,29 +112,40 @@ def seconds(program: Program, enforcement: Enforcement | None) -> float:
     return spent / count
 
 
-def row(name: str, plan: Plan, policy: Policy) -> None:
-    """Print what a policy adds to a call: in the first run of a plan that was made ready, and in a later one."""
-    program = compile_plan(plan, FACTS)
+def row(name: str, make: Callable[[int], Plan], policy: Policy) -> None:
+    """Print what a policy adds to a call: in the first run of a plan, and in a later one of the same plan.
+
+    `make` gives a plan like the others that no round had before, whose texts nothing remembers.
+    """
+    program = compile_plan(make(2), FACTS)
     enforcement = Enforcement.under(policy)
     gc.collect()
     gc.freeze()
     rounds: list[tuple[float, float, float]] = []
-    for _ in range(ROUNDS):  # side by side
-        new = compile_plan(plan, FACTS), Enforcement.under(policy)
+    for number in range(1, ROUNDS + 1):  # side by side
+        new = compile_plan(make(number * STEPS + 2), FACTS), Enforcement.under(replace(policy))
         rounds.append((seconds(program, None), seconds(*new), seconds(program, enforcement)))
     free, first, later = (1e6 * min(of) for of in zip(*rounds, strict=True))
     print(f"{name:44}{free:9.2f}{first:9.2f}{first - free:9.2f}{later:9.2f}{later - free:9.2f}")
+
+
+def _same(plan: Plan) -> Callable[[int], Plan]:
+    return lambda begin: plan
 
 
 def main() -> None:
     """Print microseconds a call, without a policy and under one."""
     print(f"{'':44}{'without':>9}{'first':>9}{'more':>9}{'later':>9}{'more':>9}   microseconds of CPU a call")
     for name, arguments in SHAPES.items():
-        row(f"a loop, {name}", loop(arguments), POLICY)
-    row("a chain of different steps", chain(), POLICY)
-    row("a fan-out of different steps", fan_out(), POLICY)
+        row(f"a loop, {name}", _same(loop(arguments)), POLICY)
+    row("a chain of different steps", _same(chain()), POLICY)
+    row("a fan-out of different steps", _same(fan_out()), POLICY)
     for name, step in OTHERS.items():
-        row(f"different steps, {name}", different(step), PRIVATE if name == "private data" else POLICY)
+        row(
+            f"different steps, {name}",
+            partial(different, step),
+            PRIVATE if name == "private data" else POLICY,
+        )
     print(f"a policy may add {MOST} microseconds to a call, all in all")
 
 
