@@ -20,10 +20,10 @@ from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, is_plain
 from callsheet.passes.verify.waiting import Waiting, waiting_of
-from callsheet.policy.builtins import PUBLIC_WORLD, Traits
+from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.calls import CallView
 from callsheet.policy.composing import retells
-from callsheet.policy.judge import unasked
+from callsheet.policy.judge import Prepared, unasked
 from callsheet.policy.model import Implicit
 
 
@@ -111,7 +111,7 @@ class Labels:
         known, kept = self._known(step), self._calls.pop(step, None)
         if kept is None or kept[0] != known:
             return self._made(step, known, way, repeats=repeats)
-        return [call._replace(pc=way, repeats=repeats) for call in kept[1]]
+        return [call.behind(way, repeats=repeats) for call in kept[1]]
 
     def guard(self, step: int) -> Label:
         """What decides about the step's own action, once it is come to: its condition and its items."""
@@ -294,22 +294,23 @@ class _Propagation:
             return self._source(number).join(unanswered).join(way)
         result = self._source(number).join(labels.planner)
         reading, access = subject.readings[number], subject.accesses[number]
-        if reading.arguments:
-            result = result.join(labels.seen(number, reading.arguments))
+        data = labels.seen(number, reading.arguments) if reading.arguments else LITERAL
+        result = result.join(data)
         if access.reads:
             result = result.join(labels.seen(number, access.reads))
         if not result.is_public:
-            result = self._as_link(number, prepared.traits, result)
+            result = self._as_link(number, prepared, data, result)
         result = result.join(way)
         if step.id in judge.policy.declassify:
             result = Label(result.untrusted, None)
         return result
 
-    def _as_link(self, number: int, traits: Traits | None, label: Label) -> Label:
+    def _as_link(self, number: int, prepared: Prepared, data: Label, label: Label) -> Label:
         """The label without the user, if what is made may be an address that carries the data away."""
+        traits = prepared.traits
         if traits is not None and traits.no_echo:
             return label
-        if label.untrusted and any(retells(traits, call) for call in self.labels.calls(number)):
+        if label.untrusted and self._retells(number, prepared, data):
             label = label.retold()
         subject = self.labels.subject
         judge = subject.judge
@@ -317,6 +318,19 @@ class _Propagation:
             return label
         made = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
         return judge.unshown(label) if made else label
+
+    def _retells(self, number: int, prepared: Prepared, data: Label) -> bool:
+        """Whether the step makes something in words of its own of its arguments, which have this label.
+
+        Its calls are made only where what they say counts, or whether they say anything.
+        """
+        traits, labels = prepared.traits, self.labels
+        composes = traits is None or traits.composes
+        if composes and labels.planner == LITERAL:
+            return data != LITERAL
+        if not composes and prepared.tool != "SELECT":
+            return False
+        return any(retells(traits, call) for call in labels.calls(number))
 
     def _source(self, number: int) -> Label:
         """What the world adds, and what runs have left in it; a run's own notes are looked up instead."""
