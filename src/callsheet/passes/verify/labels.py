@@ -18,7 +18,7 @@ from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
-from callsheet.passes.verify.views import call_views, is_plain
+from callsheet.passes.verify.views import call_views, is_plain, stands_apart
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.calls import CallView
@@ -314,7 +314,7 @@ class _Propagation:
             label = label.retold()
         subject = self.labels.subject
         judge = subject.judge
-        if not subject.constants and judge.policy.planner.is_public and is_plain(subject.plan.steps[number]):
+        if subject.says_its_texts_alone and is_plain(subject.plan.steps[number]):
             return label
         made = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
         return judge.unshown(label) if made else label
@@ -365,6 +365,8 @@ class _Propagation:
         data = labels.planner.join(labels.seen(number, subject.readings[number].arguments))
         label = data.join(way)
         if label.is_public:
+            return label
+        if subject.says_its_texts_alone and stands_apart(subject.plan.steps[number]):
             return label
         made = any(subject.judge.links_data(call) for call in labels.calls(number))
         return subject.judge.unshown(label) if made else label

@@ -47,6 +47,11 @@ class Subject:
         """What the step's values are made of, with labels from here."""
         return Surroundings(label_of, self.constants, self.judge.policy.planner, self.parameters)
 
+    @property
+    def says_its_texts_alone(self) -> bool:
+        """Whether what is written is public, and the plan knows the text of no variable."""
+        return not self.constants and self.judge.policy.planner.is_public
+
     def leads_by_failure(self, number: int) -> bool:
         """Whether the plan goes on otherwise where a step fails: in a graph what waits for it is not done."""
         step = self.plan.steps[number]
