@@ -115,14 +115,17 @@ def _unlabelled(_name: str) -> Label:
 def _with_empty_answers(flow: Flow) -> Flow:
     """The flow in which every answer may turn out empty, so that what follows it is looked at too."""
     steps = flow.plan.steps
-    successors = list(flow.successors)
-    predecessors = list(flow.predecessors)
-    for number, step in enumerate(steps):
-        after = number + 1
-        alone = step.group is None and isinstance(step.action, Respond)
-        if alone and after < len(steps) and after not in successors[number]:
-            successors[number] = [*successors[number], after]
-            predecessors[after] = [*predecessors[after], number]
+    ended = [
+        number
+        for number, step in enumerate(steps[:-1])
+        if type(step.action) is Respond and step.group is None and number + 1 not in flow.successors[number]
+    ]
+    if not ended:
+        return flow
+    successors, predecessors = list(flow.successors), list(flow.predecessors)
+    for number in ended:
+        successors[number] = [*successors[number], number + 1]
+        predecessors[number + 1] = [*predecessors[number + 1], number]
     return replace(flow, successors=successors, predecessors=predecessors)
 
 

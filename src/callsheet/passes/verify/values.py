@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir.dominators import NONE, immediate_dominators
+from callsheet.ir.dominators import NONE
 from callsheet.ir.flow import Flow
 from callsheet.policy.calls import bare
 
@@ -109,7 +109,7 @@ def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequ
 
 def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], dict[int, _Names]] | None:
     """The dominators, and by node the names whose values may meet there; None if they are too many."""
-    dominator = immediate_dominators(flow.successors, flow.entry)
+    _, dominator = flow.dominators()
     work = max(_LEAST_WORK, _WORK_PER_NODE * len(dominator))
     frontier: dict[int, dict[int, None]] = {}
     for node, before in enumerate(flow.predecessors):
