@@ -53,11 +53,11 @@ class Labels:
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
-        label = LITERAL
+        label, of_value = LITERAL, self.of_value
         values = self.subject.web.seen[step]
         for name in self.subject.readings[step].outer(names):
             if name in values:
-                label = label.join(self.of_value[values[name]])
+                label = label.join(of_value[values[name]])
         return label
 
     def shown(self, step: int, names: Iterable[str]) -> Label:
@@ -192,9 +192,9 @@ class _Propagation:
             self._waiting_for = waiting_of(subject.plan)
         self._is_waiting = bytearray(self._steps)
         self._entries()
-        for step in range(self._steps):
-            if subject.is_reached[step]:
-                self._wake(step)
+        reached = [step for step in range(self._steps) if subject.is_reached[step]]
+        self._waiting = deque(reached)
+        self._is_waiting = subject.is_reached[: self._steps]
         while self._waiting:
             step = self._waiting.popleft()
             self._is_waiting[step] = 0
@@ -223,8 +223,9 @@ class _Propagation:
         rising = [(value, label, presence)]
         while rising:
             value, label, presence = rising.pop()
-            joined, present = of_value[value].join(label), of_presence[value].join(presence)
-            if joined != of_value[value] or present != of_presence[value]:
+            known, was = of_value[value], of_presence[value]
+            joined, present = known.join(label), was.join(presence)
+            if (joined is not known and joined != known) or (present is not was and present != was):
                 of_value[value], of_presence[value] = joined, present
                 for reader in self._readers[value]:
                     if reader < steps:

@@ -16,6 +16,7 @@ from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at,
 from callsheet.passes.verify.values import Kind, Web, Write, web_of
 from callsheet.passes.verify.views import Surroundings, call_views, tool_of
 from callsheet.policy.builtins import fold
+from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
 
 Parameters = Callable[[str], tuple[str, ...]]
@@ -206,12 +207,15 @@ def _entered_groups(flow: Flow) -> frozenset[int]:
 
 def _writes(step: Step, access: Access, whole: bool) -> list[Write]:
     found: list[Write] = []
+    sets = step.output is not None and isinstance(step.action, Call)
+    if not sets and not access.writes:
+        return found
     is_sure = whole and not (step.on_fail is not None and step.on_fail.then is not None)
     unguarded = step.condition is None
-    if step.output is not None and isinstance(step.action, Call):
+    if step.output is not None and sets:
         sure = is_sure and (unguarded or step.foreach is not None)
-        found.append(Write(step.output.var, Kind.RESULT, sure))
+        found.append(bare(Write, (step.output.var, Kind.RESULT, sure)))
     for place in access.writes:
         sure = is_sure and unguarded and step.foreach is None and place in access.overwrites
-        found.append(Write(place, Kind.STORED, sure))
+        found.append(bare(Write, (place, Kind.STORED, sure)))
     return found
