@@ -53,14 +53,8 @@ class _Said:
     def take(self, number: int, call: CallView, notes: Notes) -> None:
         """Note what they say of a call of this step; a yes that nobody can be asked for refuses it."""
         self.found += [_Found(number, objection) for objection in notes.objections]
-        for why in notes.approvals:
-            if self.can_ask:
-                self.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
-            else:
-                message = f"{why}, and nobody has approved it"
-                self.found.append(
-                    _Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step"))
-                )
+        if notes.approvals:
+            _approvals(number, call, notes, self)
         for obligation in notes.obligations:
             self.obligations[obligation] = None
 
@@ -176,6 +170,17 @@ def _implied(labels: Labels, number: int) -> Iterator[Objection]:
 
 def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
     return lambda name: labels.label_of(number, name)
+
+
+def _approvals(number: int, call: CallView, notes: Notes, said: _Said) -> None:
+    for why in notes.approvals:
+        if said.can_ask:
+            said.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
+        else:
+            message = f"{why}, and nobody has approved it"
+            said.found.append(
+                _Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step"))
+            )
 
 
 def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
