@@ -20,7 +20,7 @@ FINE = (
 def test_a_plan_that_leaks_is_refused_with_the_way_of_the_data(machine):
     result = machine("verify", machine.plan(*LEAK), "--policy", "workspace")
     assert result.exit_code == 3
-    assert "plan.ltp:5:5: error POL103" in result.stdout
+    assert "plan.ltp:5:22: error POL103" in result.stdout
     assert "(S1 $a → S2 $b → S3 url" in result.stdout
     assert "^^^^" in result.stdout
     assert "refused by workspace, for 1 reason" in result.stdout

@@ -13,16 +13,8 @@ from typing import overload
 from callsheet.ir import Call, Goto, Order, Plan, Step
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import names_in, refs_of
-from callsheet.machine.program import (
-    NOWHERE,
-    Names,
-    Program,
-    StepCode,
-    ToolFacts,
-    circled,
-    compile_plan,
-    compile_step,
-)
+from callsheet.machine.compiling import Names, circled, compile_plan, compile_step
+from callsheet.machine.program import NOWHERE, Program, StepCode, ToolFacts
 
 _WORTH = 1_000
 """So many steps a plan has at least."""

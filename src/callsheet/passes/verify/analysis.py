@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from callsheet.ir import Call, Order, Plan
+from callsheet.diagnostics import Span
+from callsheet.ir import Call, Order, Plan, Value
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
@@ -35,10 +36,29 @@ _WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
 
 
 class _Found(NamedTuple):
-    """What speaks against a step, before the way of the data is looked for."""
+    """What speaks against a step, before the way of the data is looked for.
+
+    `span` is what it is about in the text, None for the action as a whole.
+    """
 
     step: int
     objection: Objection
+    span: Span | None = None
+
+
+class _Judged(NamedTuple):
+    """What a step may do, what the rules say of it, its arguments as they stand, and where it stands."""
+
+    call: CallView
+    notes: Notes
+    values: Sequence[Value]
+    span: Span | None
+
+    def place(self, objection: Objection) -> Span | None:
+        """Where the argument stands that an objection is about, or all of it."""
+        told = zip(self.call.arguments, self.values, strict=False)
+        spans = (value.span for argument, value in told if argument.name == objection.argument)
+        return next(spans, None) or self.span
 
 
 @dataclass(slots=True)
@@ -50,11 +70,12 @@ class _Said:
     obligations: dict[Obligation, None] = field(default_factory=dict[Obligation, None])
     """In their order, each once."""
 
-    def take(self, number: int, call: CallView, notes: Notes) -> None:
-        """Note what they say of a call of this step; a yes that nobody can be asked for refuses it."""
-        self.found += [_Found(number, objection) for objection in notes.objections]
+    def take(self, number: int, judged: _Judged) -> None:
+        """Note what is said of a call of this step; a yes that nobody can be asked for refuses it."""
+        notes = judged.notes
+        self.found += [_Found(number, objection, judged.place(objection)) for objection in notes.objections]
         if notes.approvals:
-            _approvals(number, call, notes, self)
+            _approvals(number, judged.call, notes, self)
         for obligation in notes.obligations:
             self.obligations[obligation] = None
 
@@ -127,13 +148,15 @@ def _judge(labels: Labels, number: int, said: _Said) -> None:
     for call in labels.judged_calls(number):
         notes = judge.notes(call)
         if notes is not None:
-            said.take(number, call, notes)
+            said.take(number, _Judged(call, notes, step.values(), step.action.span))
     if step.on_fail is not None:
         around = subject.surroundings(_reader(labels, number))
         message = failure_view(step, around, labels.failure_way(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
-            said.take(number, message, notes)
+            then = step.on_fail.then
+            where = None if then is None else then.span
+            said.take(number, _Judged(message, notes, tuple(step.failure_values()), where))
     if step.on_fail is not None or subject.plan.order is Order.DAG:
         said.obligations.update(dict.fromkeys(_withheld(labels, number)))
 
@@ -187,7 +210,7 @@ def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
     """The violations, each once, the first of them with the way of their data."""
     ways = Ways(labels)
     known: set[tuple[int, Objection]] = set()
-    for number, objection in found:
+    for number, objection, span in found:
         if (number, objection) in known:
             continue
         known.add((number, objection))
@@ -200,7 +223,7 @@ def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
             objection.argument,
             flow,
             _way_out(labels, objection, flow),
-            step.action.span or step.span,
+            span or step.action.span or step.span,
         )
 
 
