@@ -80,12 +80,14 @@ Check: TypeAlias = Callable[[CallView, Notes], None]
 class OfLabels(NamedTuple):
     """A check to which it makes no difference what the arguments say, as long as everybody may read them.
 
-    It looks at their names and labels alone, at the label of the way, and at what the policy says of the
-    step. `again` says that this holds as well of a call that may be made more than once.
+    It looks at their names and labels alone, at the label of the way, at what the policy says of the
+    step, and at the text of the arguments that it `sees`, whose names it takes in any case. `again` says that
+    this holds as well of a call that may be made more than once.
     """
 
     check: Check
     again: bool = True
+    sees: tuple[str, ...] = ()
 
 
 Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | OfLabels | None"]
