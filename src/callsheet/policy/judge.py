@@ -17,7 +17,7 @@ from callsheet.policy.calls import CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
-from callsheet.policy.rules import RULES, Check, Notes, OfLabels, Prepare, Setting
+from callsheet.policy.rules import RULES, Check, Notes, OfLabels, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import flowing, of_name
 from callsheet.policy.urls import authority_of
@@ -32,6 +32,8 @@ class Prepared(NamedTuple):
     tool: str
     traits: Traits | None
     checks: tuple[Check, ...]
+    deciding: tuple[Check, ...]
+    """Those that may refuse a call, or ask for a yes."""
     source: Label | None
     """What the world adds to every result, None where it depends on the arguments."""
     of_labels: Seen | None
@@ -78,6 +80,18 @@ class Judge:
             return bare(Judgement, ((), (), (), result))
         return Judgement(tuple(notes.objections), tuple(notes.approvals), tuple(notes.obligations), result)
 
+    def decide(self, call: CallView) -> Judgement:
+        """As `judge`, without obligations: of a call in a run, before which they have been seen to."""
+        prepared = self.prepared(call.tool)
+        result = self._result(prepared, call)
+        if prepared.deciding:
+            said = Verdicts()
+            for check in prepared.deciding:
+                check(call, said)
+            if not said.is_empty:
+                return Judgement(tuple(said.objections), tuple(said.approvals), (), result)
+        return bare(Judgement, ((), (), (), result))
+
     def notes(self, call: CallView) -> Notes | None:
         """What the rules say of a call, without the label of its result; None where they say nothing."""
         notes = Notes()
@@ -123,11 +137,18 @@ class Judge:
             rules = [prepare(self.setting, name, traits) for prepare in self._rules]
             held = [rule for rule in rules if rule is not None]
             checks = tuple([rule.check if isinstance(rule, OfLabels) else rule for rule in held])
+            deciding = tuple(
+                [
+                    rule.check if isinstance(rule, OfLabels) else rule
+                    for rule in held
+                    if not _only_obliges(rule)
+                ]
+            )
             source = self._fixed_source(name, traits)
             of_labels = self._seen(held, name, traits, source)
             again = of_labels if all(isinstance(rule, OfLabels) and rule.again for rule in held) else None
             adds = traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN")
-            found = Prepared(name, traits, checks, source, of_labels, again, adds)
+            found = Prepared(name, traits, checks, deciding, source, of_labels, again, adds)
             self._prepared[tool] = found
         return found
 
@@ -231,6 +252,10 @@ class Judge:
         if label.is_secret and self.setting.is_approved(call):
             return Label(label.untrusted, frozenset({USER, LINKS}))
         return label
+
+
+def _only_obliges(rule: Check | OfLabels) -> bool:
+    return isinstance(rule, OfLabels) and rule.only_obliges
 
 
 class _ThisVery:

@@ -49,6 +49,15 @@ class Notes:
         self.obligations.append(Obligation(kind, call.step, detail, fold(call.tool), weakens))
 
 
+class Verdicts(Notes):
+    """What rules say of a call in a run: obligations have been seen to before it began."""
+
+    __slots__ = ()
+
+    def oblige(self, kind: Duty, call: CallView, detail: str = "", *, weakens: bool = False) -> None:
+        """Nothing is noted."""
+
+
 class Setting:
     """A policy made ready for rules: names folded, patterns compiled."""
 
@@ -88,6 +97,8 @@ class OfLabels(NamedTuple):
     check: Check
     again: bool = True
     sees: tuple[str, ...] = ()
+    only_obliges: bool = False
+    """Whether it neither refuses a call nor asks for a yes: nothing that counts once the run goes on."""
 
 
 Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | OfLabels | None"]

@@ -18,7 +18,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         def sandboxed(call: CallView, notes: Notes) -> None:
             notes.oblige(Duty.SANDBOX, call)
 
-        return OfLabels(sandboxed)
+        return OfLabels(sandboxed, only_obliges=True)
     stores = traits.reach is Reach.MEMORY or (traits.path is not None and traits.path_use is PathUse.WRITE)
     if not stores:
         return None
@@ -28,7 +28,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         own = _label_of_place(setting, traits, call)
         notes.oblige(Duty.STORE_LABEL, call, str(label), weakens=not label.as_told().flows_to(own))
 
-    return OfLabels(stored, sees=() if traits.path is None else (traits.path,))
+    return OfLabels(stored, sees=() if traits.path is None else (traits.path,), only_obliges=True)
 
 
 def _label_of_place(setting: Setting, traits: Traits, call: CallView) -> Label:
