@@ -51,15 +51,12 @@ class Judge:
     """The rules under one policy. Raises ValueError for a policy with a pattern or a host that is none."""
 
     def __init__(self, policy: Policy, rules: Sequence[Prepare] = RULES) -> None:
+        self.policy = policy
+        """The policy that calls are held against."""
         self.setting = Setting(policy)
         self._rules = tuple(rules)
         self._declassify = policy.declassify
         self._prepared: dict[str, Prepared] = {}
-
-    @property
-    def policy(self) -> Policy:
-        """The policy that calls are held against."""
-        return self.setting.policy
 
     def judge(self, call: CallView) -> Judgement:
         """What the policy says of a call, the label of its result included.
@@ -94,8 +91,9 @@ class Judge:
 
     def notes(self, call: CallView) -> Notes | None:
         """What the rules say of a call, without the label of its result; None where they say nothing."""
+        prepared = self._prepared.get(call.tool) or self.prepared(call.tool)
         notes = Notes()
-        for check in self.prepared(call.tool).checks:
+        for check in prepared.checks:
             check(call, notes)
         return None if notes.is_empty else notes
 
