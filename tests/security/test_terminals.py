@@ -13,11 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.security.conftest import LOOK, SEND
 
 import lctl_blocks
-from callsheet.store import Journal
 
 OBEYED = "\x1b\x07\x08\x9b\x9d\x85\x90\x7f\u202e\u2066\u200f"
 """Characters that begin a command, go back, end a line or turn the order of what is read."""
