@@ -21,6 +21,7 @@ from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, JournalWriteFailed, RunWriter
+from callsheet.store.mailbox import Mailbox
 from callsheet.store.records import Start
 from callsheet.trace.finding import finder
 from callsheet.trace.search import search
@@ -141,7 +142,7 @@ async def test_what_is_committed_in_a_burst_is_seen_by_others_while_a_call_goes_
 
     The journal is not read meanwhile, for that would bring it into the database as well.
     """
-    monkeypatch.setattr(Journal, "letters", lambda *_: [])
+    monkeypatch.setattr(Mailbox, "unread", lambda *_: [])
     steps = [f"S{n}: @WRITE ({n}) > $a" for n in range(1, 31)]
     plan = plan_of("\n".join([*steps, "S31: @WAIT () > $b"]))
 
@@ -177,7 +178,7 @@ async def test_a_long_answer_that_a_call_gave_is_written_once(
     assert outcome.result == again.result
     assert again.result is not None
     assert again.result.response == answer
-    found = search(plan, journal.events("run"), lambda name: journal.plan(name)[0], finder("needle"))
+    found = search(plan, journal.events("run"), journal.plan_of, finder("needle"))
     assert [(match.seq, match.what) for match in found] == [(3, "result"), (4, "response")]
 
 

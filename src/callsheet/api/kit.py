@@ -24,7 +24,7 @@ from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
-from callsheet.machine.asking import ApprovalTimeout
+from callsheet.machine.approvals import ApprovalTimeout
 from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, FetchSettings
 from callsheet.ports.models.model import LanguageModel

@@ -62,11 +62,11 @@ class Traveling(Watching):
             journal = session.journal
             assert journal is not None
             info = journal.find_run(run_id)
-            plan = journal.plan(info.plan_hash)[0]
+            plan = journal.plan_of(info.plan_hash)
             actions, found = actions_of(plan), list[Played]()
 
             def plan_of(digest: str) -> Plan:
-                new = journal.plan(digest)[0]
+                new = journal.plan_of(digest)
                 actions.update(actions_of(new))
                 return new
 

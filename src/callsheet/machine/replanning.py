@@ -10,10 +10,11 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order, Plan
 from callsheet.machine.budget import REPLAN, Beside
 from callsheet.machine.commands import Command, Compile
+from callsheet.machine.compiling import compile_plan
 from callsheet.machine.events import Failed, PlanCompiled
 from callsheet.machine.frames import End
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.program import NOWHERE, Program, compile_plan
+from callsheet.machine.program import NOWHERE, Program
 from callsheet.machine.progress import Planning, progress_of
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run

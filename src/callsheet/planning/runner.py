@@ -103,7 +103,7 @@ class PlanRunner:
                     said = "more than one plan begins so" if exact else "no run of such a plan is recorded"
                     raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {said}")
                 run_id = exact[0].run_id
-                plan = Plan(journal.plan(exact[0].plan_hash)[0])
+                plan = Plan(journal.plan_of(exact[0].plan_hash))
             data = json.loads(format_dag(plan.ir))
             async with self._turn():
                 runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())

@@ -76,3 +76,12 @@ def reason_of(error: Exception) -> str:
         return error.strerror
     name = getattr(error, "sqlite_errorname", None)
     return f"{error} ({name})" if name else str(error)
+
+
+def damaged(what: str) -> JournalError:
+    """What is said of a journal that holds something else than what was written."""
+    return JournalError(
+        "JRN012",
+        f"the journal is damaged: {what}",
+        way_out="restore it from a copy, or save what is whole of it: `callsheet runs salvage`",
+    )

@@ -35,8 +35,8 @@ from callsheet.store.events import (
 from callsheet.store.ids import check_run_id
 from callsheet.store.journal import Parts
 from callsheet.store.pending import plan_row
-from callsheet.store.reader import RunInfo
 from callsheet.store.records import event_record
+from callsheet.store.runs import RunInfo
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
 

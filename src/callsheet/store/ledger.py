@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.store import inbox
 from callsheet.store.blobs import ROW_LIMIT, BlobFiles
-from callsheet.store.connection import FAILURES, WriteConnection
 from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, reason_of, run_exists
 from callsheet.store.inserting import insert_left, insert_portion, last_of, plain_insert
 from callsheet.store.lock import RunLock
@@ -25,6 +24,7 @@ from callsheet.store.pending import Pending, Portion, Row
 from callsheet.store.place import Place, require_room
 from callsheet.store.schema import Durability
 from callsheet.store.tail import Left, Tail, left_tails
+from callsheet.store.write_connection import FAILURES, WriteConnection
 
 _T = TypeVar("_T")
 

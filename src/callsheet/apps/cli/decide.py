@@ -58,7 +58,7 @@ def _list(run: str, path: Path | None, *, as_json: bool) -> Exit:
     with options.open_to_read(path) as opened:
         info = opened.find_run(run)
         status = shown_status(opened, info)
-        folded = fold_run(opened, info.run_id, opened.plan(info.plan_hash)[0])
+        folded = fold_run(opened, info.run_id, opened.plan_of(info.plan_hash))
         waits = folded.machine.result is None and status != "running"
         outcome = RunOutcome(info.run_id, folded.machine.result, doubtful_calls(folded) if waits else ())
     if status == "running" and not as_json:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.gateway import Ports
     from callsheet.runtime.telemetry.target import OtelSettings
+    from callsheet.store.folded import Folded
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
     from callsheet.store.records import Start
-    from callsheet.store.replay import Folded
+    from callsheet.store.runs import RunInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
 
     with options.open_journal(journal) as opened:
         info = find(opened)
-        plan = opened.plan(info.plan_hash)[0]
+        plan = opened.plan_of(info.plan_hash)
         from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
 
         there = running.settings_of(opened, info.run_id)

@@ -16,7 +16,7 @@ from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.search import Find, Match
 
 
@@ -71,8 +71,8 @@ def _matches(journal: Journal, infos: list[RunInfo], find: Find) -> Iterator[tup
 
     for info in infos:
         try:
-            plan = journal.plan(info.plan_hash)[0]
-            for match in look(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0], find):
+            plan = journal.plan_of(info.plan_hash)
+            for match in look(plan, journal.events(info.run_id), journal.plan_of, find):
                 yield info, match
         except CallsheetError as error:
             if len(infos) == 1:

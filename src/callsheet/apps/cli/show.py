@@ -21,7 +21,7 @@ from callsheet.views.describe import describe_action
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 
 _PIPED_COLUMNS = 100
 

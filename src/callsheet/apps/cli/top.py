@@ -40,12 +40,12 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
     is_live = not as_json and sys.stdout.isatty() and sys.stderr.isatty()
     with options.open_to_read(journal) as opened, may_stay_unread():
         info = opened.find_run(run)
-        plan = opened.plan(info.plan_hash)[0]
+        plan = opened.plan_of(info.plan_hash)
         shown = Picture(plan, info.run_id) if is_live else Lines(plan, as_json=as_json)
         following = Following(opened, info.run_id)
         shown.begin()
         try:
-            play(plan, following.events(), lambda name: opened.plan(name)[0], _Watching(shown).take)
+            play(plan, following.events(), opened.plan_of, _Watching(shown).take)
         except KeyboardInterrupt:
             hint = options.journal_hint(journal)
             shown.end()

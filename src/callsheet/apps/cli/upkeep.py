@@ -17,8 +17,8 @@ from callsheet.apps.wording.values import amount
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
     from callsheet.store.retention import Pruned
+    from callsheet.store.runs import RunInfo
 
 _AGE = re.compile(r"(\d+)\s*([hdwy]?)\Z", re.ASCII)
 _SECONDS = {"h": 3_600.0, "d": 86_400.0, "": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}

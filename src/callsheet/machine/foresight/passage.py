@@ -25,6 +25,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.flow import uses_of
+from callsheet.machine.compiling import fact_of, named_arguments
 from callsheet.machine.foresight.evaluate import Scope, all_hold, decide, evaluate
 from callsheet.machine.foresight.forecast import Times, Visit
 from callsheet.machine.foresight.knowledge import Knowledge
@@ -38,7 +39,6 @@ from callsheet.machine.foresight.unknown import (
     items_foreseen,
     list_of,
 )
-from callsheet.machine.program import fact_of, named_arguments
 from callsheet.machine.values import cast_value
 
 MOST_VISITS = 20

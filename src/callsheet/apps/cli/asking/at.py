@@ -17,7 +17,7 @@ from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event
-    from callsheet.store.replay import Folded
+    from callsheet.store.folded import Folded
 
 
 @click.command()

@@ -16,7 +16,7 @@ from callsheet.apps.operations.differences import MOST_TOLD, compared_json, diff
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.apart import Slower
 
 

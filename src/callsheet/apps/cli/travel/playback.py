@@ -17,7 +17,7 @@ from callsheet.apps.cli.progress.moments import Lines, Picture
 if TYPE_CHECKING:
     from callsheet.ir import Plan
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.playing import Moment
 
 _LONGEST = 3.0
@@ -65,7 +65,7 @@ def playback(
         say(_KEYS)
     with options.open_to_read(journal) as opened, may_stay_unread():
         info = opened.find_run(run)
-        plan = opened.plan(info.plan_hash)[0]
+        plan = opened.plan_of(info.plan_hash)
         pace = _Pace(by_key=by_key, speed=1.0 if speed is None and is_live else speed)
         shown: Picture | Lines = Picture(plan, info.run_id) if is_live else Lines(plan, as_json=as_json)
         _play(opened, info, plan, _Player(shown, pace, start, end or info.events))
@@ -82,7 +82,7 @@ def _play(journal: Journal, info: RunInfo, plan: Plan, player: _Player) -> None:
                 "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
             )
     try:
-        play(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0], player.take)
+        play(plan, journal.events(info.run_id), journal.plan_of, player.take)
     finally:
         player.shown.end()
 
