@@ -84,7 +84,7 @@ def show(plan_id: str, as_text: bool, plans_folder: Path | None, as_json: bool) 
         if as_json:
             print_json(stored_json(stored))
         elif as_text:
-            click.echo(stored.text.encode("utf-8", "backslashreplace"), nl=False)
+            print_text(stored.text, nl=False)
         else:
             plan = stored.require()
             on_terminal = sys.stdout.isatty()
