@@ -14,7 +14,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress
-from callsheet.apps.operations.library import changed_tools, other_tools
+from callsheet.apps.operations.library import other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
@@ -166,7 +166,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         *toolbox.diagnostics,
         *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=asked.means),
         *wrong_tools(job.plan, toolbox.registry, asked.agents),
-        *_other_tools(job, toolbox),
+        *other_tools(job.text, toolbox.registry, is_accepted=job.accepts_changed_tools),
         *idle_rules(job.plan, set(job.approve) - usual, _limited(job)),
         *short_ones(job.secrets),
     )
@@ -188,11 +188,6 @@ def _limited(job: Job) -> list[str]:
     own, usual = job.limits, job.setup.settings.limits
     named = {**own.max_calls_by_tool, **own.max_concurrency_by_tool}
     return sorted(named.keys() - usual.max_calls_by_tool.keys() - usual.max_concurrency_by_tool.keys())
-
-
-def _other_tools(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
-    names = changed_tools(job.text, toolbox.registry)
-    return (other_tools(job.text, names, is_accepted=job.accepts_changed_tools),) if names else ()
 
 
 def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
