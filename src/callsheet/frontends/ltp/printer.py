@@ -13,7 +13,7 @@ from callsheet.frontends.ltp.words import RESERVED
 from callsheet.frontends.values.layout import LINES, about_lines, comment_lines, step_lines
 from callsheet.frontends.values.printer import (
     format_condition,
-    format_text,
+    format_name,
     format_value,
     is_name,
     refuse,
@@ -97,7 +97,7 @@ def _action(action: Action, indent: str) -> str:
             if not _TOOL.fullmatch(tool) or tool in RESERVED:
                 raise refuse(f"a call of the tool {tool!r}", "give the tool another name in the tool table")
             values = [format_value(v, indent) for v in positional]
-            values += [f"{_argument(name)}={format_value(v, indent)}" for name, v in named]
+            values += [f"{format_name(name)}={format_value(v, indent)}" for name, v in named]
             return f"@{tool} ({', '.join(values)})" if values else f"@{tool}"
         case Respond(values=values):
             return _values("@RESPOND", values, indent)
@@ -116,10 +116,6 @@ def _values(word: str, values: tuple[Value, ...], indent: str) -> str:
     if not values:
         return word
     return f"{word} ({', '.join(format_value(v, indent) for v in values)})"
-
-
-def _argument(name: str) -> str:
-    return name if is_name(name) else format_text(name)
 
 
 def _on_fail(on_fail: OnFail, indent: str) -> str:
