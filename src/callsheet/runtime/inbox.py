@@ -72,6 +72,7 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
 
 
 def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, Posed]]:
+    """What a run asks, by its events; after another policy, or an edit, it says anew what it still asks."""
     found: dict[str, tuple[Row, Asked, Posed]] = {}
     for row in journal.asked(run_id):
         body = row.body or {}
@@ -81,7 +82,7 @@ def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, Posed]]:
             elif row.type is EventType.SIGNAL:
                 found.pop(body["digest"], None)
             else:
-                return []
+                found.clear()
         except (KeyError, TypeError, ValueError) as error:
             raise JournalError(
                 "JRN020", f"event {row.seq} ({row.type}) of run {run_id} cannot be read: {error!r}"

@@ -216,7 +216,7 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
                 if watch.on_decided is not None:
                     watch.on_decided()
                 return ended(journal, writer, folded, hearing)
-            people = people_of(journal, run_id, present, folded.posed)
+            people = people_of(journal, run_id, present, folded.book)
             if _is_stuck(folded, people):
                 return standing(writer, folded, hearing)
             doubtful = folded.in_doubt()

@@ -230,7 +230,7 @@ class Journal:
         return opener.declared
 
     def asked(self, run_id: str) -> list[Event]:
-        """The events of a run that tell of asking people: `ask`, `signal`, and what ends a run."""
+        """The events of a run that tell of asking people: `ask`, `signal`, and what ends or changes a run."""
         return self._reader.asked(run_id)
 
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:

@@ -56,7 +56,9 @@ _LAST_OF_STEPS = (
     " AND step IN (%s) ORDER BY id DESC LIMIT 1"
 )
 _ANY_OF = "SELECT 1 FROM events WHERE id > ? AND id < ? AND type IN (%s) LIMIT 1"
-_ASKED = _EVENTS.replace("ORDER BY id LIMIT ?", "AND type IN ('ask', 'signal', 'cancel', 'end') ORDER BY id")
+_ASKED = _EVENTS.replace(
+    "ORDER BY id LIMIT ?", "AND type IN ('ask', 'signal', 'policy', 'edit', 'cancel', 'end') ORDER BY id"
+)
 
 
 Told: TypeAlias = "list[Any]"
@@ -135,7 +137,7 @@ class Reader(ReadConnection):
         return [letter for row in self.select(UNREAD, (run_id,)) if (letter := read_letter(row)) is not None]
 
     def asked(self, run_id: str) -> list[Event]:
-        """The events of a run of the types `ask`, `signal`, `cancel` and `end`, in order."""
+        """The events of a run that tell what it asks people, and what ends its asking, in order."""
         base = self.runs.base_of(run_id)
         rows = self.select(_ASKED, (base, base + (1 << SEQ_BITS)))
         return [next(self._entry(run_id, base, row)) for row in rows]

@@ -15,10 +15,12 @@ from callsheet.ir import JSON, Plan, plan_hash
 from callsheet.machine import (
     Answered,
     Decided,
+    Edited,
     Event,
     Failed,
     Machine,
     PlanCompiled,
+    PolicyChanged,
     Program,
     Started,
     Succeeded,
@@ -200,6 +202,8 @@ def note_event(book: Book, event: Event, place: Place) -> bool:
             book.posed.pop(digest, None)
         case TimerFired(key=key):
             book.due.pop(key, None)
+        case PolicyChanged() | Edited():
+            book.unsay()
         case _:
             pass
     return False
