@@ -59,7 +59,10 @@ def format_plan(plan: Plan) -> str:
 
 
 def format_step(step: Step, indent: str = "") -> str:
-    """The canonical text of one step, without its comments."""
+    """The canonical text of one step, without its comments.
+
+    Raises CallsheetError for what LTP cannot write: an id, dependencies, a title, a name.
+    """
     if not _LABEL.fullmatch(step.id):
         raise refuse(f"the step id {step.id!r}", "an id is made of ASCII letters, digits, _ and -")
     if step.depends_on is not None:
