@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress
@@ -80,7 +80,7 @@ def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
         with job.veil.over_prints(), job.progress:
             outcome, diagnostics = run_to_end(_run(job))
     except KeyboardInterrupt as stop:
-        return options.interrupted(stop, _recorded(job), hint)
+        return journals.interrupted(stop, _recorded(job), hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, _recorded(job), hint) from error
     except CallsheetError as error:
