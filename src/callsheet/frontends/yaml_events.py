@@ -51,8 +51,8 @@ class YamlWalk(ABC):
             match event:
                 case yaml.ScalarEvent():
                     is_key = bool(stack) and stack[-1].is_mapping and stack[-1].key is None
-                    self.size += 1
                     part = Part(self.scalar(event, is_key), 1, 0)
+                    self.size += 1
                     self.finished(event.anchor, part)
                 case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
                     self.opened(event, len(stack))

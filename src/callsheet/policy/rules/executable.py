@@ -8,7 +8,7 @@ from functools import lru_cache
 from callsheet.ir.labels import Label, join
 from callsheet.policy.builtins import PathUse, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
-from callsheet.policy.globs import glob
+from callsheet.policy.globs import expression
 from callsheet.policy.paths import PathRefused, readings_of, workspace_path
 from callsheet.policy.rules.base import Check, Notes, Setting, known, of_name
 
@@ -49,7 +49,7 @@ _FOLDERS_SET = frozenset(_FOLDERS)
 @lru_cache(maxsize=1)
 def _pattern() -> re.Pattern[str]:
     """What the names match; made when it is needed first, which takes longer than all else of an import."""
-    return re.compile("|".join(f"(?:{glob(name).pattern})" for name in _NAMES), re.DOTALL)
+    return re.compile("|".join(f"(?:{expression(name)})" for name in _NAMES), re.DOTALL)
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
