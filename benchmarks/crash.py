@@ -4,6 +4,7 @@
 python3 benchmarks/crash.py --plan all --kills 1000    all that follows; TMPDIR=/dev/shm makes it faster
 python3 benchmarks/crash.py --kills 50                 the demonstration, on real MCP servers
 python3 benchmarks/crash.py --plan points              twenty steps, killed at every journal write
+python3 benchmarks/crash.py --plan points --tails      the same, where synced commits wait in a tail
 python3 benchmarks/crash.py --plan tools --kills 300   the same at random moments
 python3 benchmarks/crash.py --plan long --kills 50     5,300 calls: a journal with snapshots
 
@@ -94,6 +95,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--durability", choices=[str(d) for d in Durability], default="full", help="for --plan points"
     )
+    parser.add_argument(
+        "--tails", action="store_true", help="synced commits wait in a tail at once, for --plan points"
+    )
     parser.add_argument("--small", action="store_true", help="nine steps in place of twenty")
     parser.add_argument("--every", type=int, default=1, help="take each n-th point, for --plan points")
     parser.add_argument(
@@ -124,7 +128,8 @@ def _sweep_part(
 ) -> Figures:
     file = SMALL if given.small else PLAN
     if part == "points":
-        return sweep_points(folder, file, Durability(given.durability), given.every, given.seed, say)
+        durability = Durability(given.durability)
+        return sweep_points(folder, file, durability, given.every, given.seed, say, tails_at_once=given.tails)
     subject: Subject
     match part:
         case "tools":

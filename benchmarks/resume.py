@@ -99,7 +99,7 @@ def main() -> None:
             taken = [e.size for e in journal.events("run") if e.type is EventType.SNAPSHOT]
             print(f"{info.events} events, {len(taken)} snapshots of {sum(taken)} bytes together")
             print(f"written: {ratio:.2f} times the bytes of the results")
-            stored = timed("the plan, read", lambda: journal.plan(info.plan_hash)[0])
+            stored = timed("the plan, read", lambda: journal.plan_of(info.plan_hash))
             timed("taken up from the last snapshot", lambda: stand_of(journal, "run", stored))
             timed("taken up from the start", lambda: stand_of(journal, "run", stored, from_start=True))
             timed("every event verified", lambda: journal.verify("run"))

@@ -29,7 +29,7 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
-from callsheet.store import Durability, Journal, ledger, tail
+from callsheet.store import Durability, Journal, ledger, pace, tail, write_connection
 from callsheet.store.records import Start
 from crashes.oracle import History, read_history
 from crashes.subject import RUN_ID, Answer, answer_of
@@ -62,18 +62,20 @@ class _Points:
 
     def watch(self) -> None:
         """Put the moments around the writes of this process's journal."""
-        connect = ledger.connect_writing
+        connect = write_connection.connect_writing
 
         def connect_watched(path: Path, durability: Durability) -> Any:
-            connection = connect(path, durability)
-            connection.set_trace_callback(self.pass_one)
-            return connection
+            made = connect(path, durability)
+            made.set_trace_callback(self.pass_one)
+            return made
 
-        ledger.connect_writing = connect_watched
+        write_connection.connect_writing = connect_watched
         for name in ("write", "write_own", "claim"):
             setattr(ledger.Ledger, name, self._around(getattr(ledger.Ledger, name)))
         for name in ("append", "clear", "close"):
             setattr(tail.Tail, name, self._around(getattr(tail.Tail, name)))
+        for module, name in ((tail, "_write"), (os, "fdatasync")):
+            setattr(module, name, self._around(getattr(module, name)))
 
     def _around(self, write: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*arguments: Any) -> Any:
@@ -88,8 +90,9 @@ class _Points:
 class Runner:
     """Carries out the lives of one run after another."""
 
-    def __init__(self, folder: Path, file: Path, durability: Durability) -> None:
+    def __init__(self, folder: Path, file: Path, durability: Durability, *, tails_at_once: bool) -> None:
         self.world = World(folder, file, pause=0.0)
+        self._tails_at_once = tails_at_once
         self._told = folder / "told.json"
         self._durability = durability
         self._plan = self.world.plan
@@ -121,6 +124,8 @@ class Runner:
             os.environ.update(self.world.env)
             points = _Points(last)
             points.watch()
+            if self._tails_at_once:
+                pace.ENOUGH = 0
             with Journal.open(self.world.journal, self._durability) as journal:
                 outcome = asyncio.run(self._resume(journal, decision) if resumes else self._start(journal))
             result = outcome.result
@@ -165,13 +170,21 @@ class Runner:
 
 
 def sweep_points(
-    folder: Path, file: Path, durability: Durability, every: int, seed: int, say: Callable[[str], None]
+    folder: Path,
+    file: Path,
+    durability: Durability,
+    every: int,
+    seed: int,
+    say: Callable[[str], None],
+    *,
+    tails_at_once: bool = False,
 ) -> Figures:
     """Kill runs of the plan in `file`, each at a later moment, and their resumptions at some moment.
 
-    Of the moments around the writes of the journal each `every`-th is taken.
+    Of the moments around the writes of the journal each `every`-th is taken. With `tails_at_once` synced
+    commits wait in a tail from the first one on that may, and not only in long bursts.
     """
-    runner = Runner(folder, file, durability)
+    runner = Runner(folder, file, durability, tails_at_once=tails_at_once)
     runner.world.prepare()
     whole = runner.live()
     assert whole.answer is not None

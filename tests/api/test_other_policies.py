@@ -240,6 +240,49 @@ async def test_a_question_that_is_open_is_asked_anew_as_the_other_policy_sees_it
     assert (await world.runtime().resume("r")).response == "ok"
 
 
+KEEPS = 'S1: @DIARY () > $d\nS2: @KEEP ($d) > $k\nS3: @ASK_HUMAN ("go?") > $a\nS4: @RESPOND ("ok")'
+ASKING = with_tool("KEEP", approval=When.ALWAYS)
+FINAL = with_tool("KEEP", destructive=True)
+
+
+async def asked(world: World) -> list[tuple[str, tuple[str, ...]]]:
+    """What waits for an answer, and why."""
+    return [(ask.digest, ask.why) for ask in await world.runtime().inbox()]
+
+
+async def test_only_what_the_other_policy_asks_waits_for_an_answer_and_so_there_and_back(
+    world: World,
+) -> None:
+    await world.waits(KEEPS, policy=ASKING)
+    for policy, why in ((FINAL, "@KEEP cannot be undone"), (ASKING, "the policy asks for a yes to @KEEP")):
+        now = await world.runtime().resume("r", policy=policy, accept_changed_policy=True)
+        assert [(ask.digest, ask.why) for ask in now.waiting] == await asked(world)
+        assert [reasons for _, reasons in await asked(world)] == [(why,)]
+    await world.runtime().answer("r")
+    later = await world.runtime().resume("r")
+    assert [(ask.step, ask.kind) for ask in later.waiting] == [("S3", "question")]
+
+
+async def test_what_was_asked_stays_asked_though_the_other_policy_would_not_ask_it(world: World) -> None:
+    first = await world.waits(KEEPS, policy=ASKING)
+    await world.runtime().resume("r", policy=OWN, accept_changed_policy=True)
+    assert [digest for digest, _ in await asked(world)] == [first.waiting[0].digest]
+    await world.runtime().answer("r")
+    later = await world.runtime().resume("r")
+    assert [ask.step for ask in later.waiting] == ["S3"]
+
+
+async def test_a_question_that_both_policies_ask_has_no_more_time_than_it_had(world: World) -> None:
+    await world.waits('S1: @ASK_HUMAN ("go?", timeout=3000) > $a\nS2: @RESPOND ("ok")')
+    (before,) = await world.runtime().inbox()
+    await world.runtime().resume("r", policy=with_tool("KEEP", egress=True), accept_changed_policy=True)
+    (after,) = await world.runtime().inbox()
+    assert before.until is not None
+    assert (after.digest, after.until) == (before.digest, before.until)
+    await world.runtime().answer("r", answer=Answer.of("yes"))
+    assert (await world.runtime().resume("r")).response == "ok"
+
+
 async def test_a_call_under_way_that_the_other_policy_forbids_refuses_it(world: World) -> None:
     await world.waits(
         'S1: @MENU () > $m\nS2: @KEEP ($m) > $k\nS3: @RESPOND ("ok")', with_tool("KEEP", approval=When.ALWAYS)

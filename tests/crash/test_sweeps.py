@@ -37,3 +37,9 @@ def test_killed_at_every_single_journal_write(sweep: Sweep) -> None:
 @pytest.mark.parametrize("durability", ["normal", "off"])
 def test_killed_at_journal_writes_that_are_not_shared(sweep: Sweep, durability: str) -> None:
     assert sweep("--plan", "points", "--small", "--durability", durability, "--every", "5")["trials"] >= 8
+
+
+def test_killed_at_every_single_write_of_a_synced_tail(sweep: Sweep) -> None:
+    """Of a plan of nine steps whose commits wait in a tail as soon as they may."""
+    figures = sweep("--plan", "points", "--small", "--tails", "--every", "2")
+    assert figures["trials"] > 30

@@ -33,7 +33,7 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
-from callsheet.machine.asking import asked_from_json, asked_to_json, read_question
+from callsheet.machine.questions import asked_from_json, asked_to_json, read_question
 
 
 class Desk:

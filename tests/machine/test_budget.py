@@ -27,7 +27,7 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
-from callsheet.machine.budget import size_of
+from callsheet.machine.sizes import size_of
 
 GROUP = "@PARALLEL {\n S1: @A ()\n S2: @B ()\n S3: @A ()\n}\nS4: @C ()"
 

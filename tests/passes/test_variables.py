@@ -92,6 +92,39 @@ def test_a_guarded_step_sets_a_variable_on_some_ways() -> None:
     assert found(text) == [("CHK003", "S3")]
 
 
+MAYBE = "S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B () > $b\n"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "S3: ?IF (NOT_EMPTY($b)) THEN @RESPOND ($b)",
+        "S3: ?IF (NOT_EMPTY($b.x) AND $a == 2) THEN @RESPOND ($b.x)",
+        "S3: ?IF (NOT IS_EMPTY($b)) THEN @C ($b) ON_FAIL TERMINATE ($b)",
+        "S3: ?IF (NOT (IS_EMPTY($b) OR $a == 2)) THEN @RESPOND ($b)",
+        'S3: ?IF (IS_EMPTY($b)) THEN @RESPOND ("nothing")',
+    ],
+)
+def test_a_step_that_asks_whether_it_is_empty_knows_that_it_may_be_unset(step: str) -> None:
+    assert found(MAYBE + step) == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "S3: ?IF (IS_EMPTY($b)) THEN @RESPOND ($b)",
+        "S3: ?IF (NOT NOT_EMPTY($b)) THEN @RESPOND ($b)",
+        "S3: ?IF (NOT_EMPTY($b) OR $a == 2) THEN @RESPOND ($b)",
+        "S3: ?IF (NOT (IS_EMPTY($b) AND $a == 2)) THEN @RESPOND ($b)",
+        "S3: ?IF (NOT_EMPTY($a)) THEN @RESPOND ($b)",
+        "S3: ?FOREACH ($i IN $b) THEN ?IF (NOT_EMPTY($b)) THEN @RESPOND ($i)",
+        "S3: ?IF ($b == 1) THEN @RESPOND ($a)",
+    ],
+)
+def test_a_question_that_does_not_settle_it_leaves_the_hint(step: str) -> None:
+    assert found(MAYBE + step) == [("CHK003", "S3")]
+
+
 def test_a_variable_set_on_both_branches_is_set() -> None:
     text = (
         "S1: @A () > $a\nS2: ?IF ($a == 1) THEN GOTO S5\nS3: @B () > $b\nS4: GOTO S6\n"

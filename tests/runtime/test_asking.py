@@ -230,7 +230,7 @@ async def test_two_that_answer_at_once_are_taken_as_one(journal: Journal) -> Non
     text = "S1: @KEYED ($who) > $a\nS2: @KEYED ($who) > $b"
     (ask,) = (await start(journal, text, {}, how(("KEYED",), who="Ada"))).waiting
     for name in ("m1", "m2"):
-        assert journal.post("run", ask.key, name, letter_payload(ask.digest, Answer.approve()))
+        assert journal.mailbox.post("run", ask.key, name, letter_payload(ask.digest, Answer.approve()))
     outcome = await resume(journal, {"KEYED": "k"})
     assert [waiting.key for waiting in outcome.waiting] == ["S2.0.1"]
     assert count(journal, EventType.SIGNAL) == 1
@@ -239,10 +239,10 @@ async def test_two_that_answer_at_once_are_taken_as_one(journal: Journal) -> Non
 async def test_a_message_of_a_known_id_changes_nothing(journal: Journal) -> None:
     (ask,) = (await start(journal, QUESTION, {})).waiting
     answer_run(journal, "run", Answer.of("yes"), msg_id="mail-7")
-    assert not journal.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
+    assert not journal.mailbox.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
     await resume(journal, {"WRITE": "w"})
-    assert not journal.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
-    assert journal.letters("run") == []
+    assert not journal.mailbox.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
+    assert journal.mailbox.unread("run") == []
 
 
 async def test_a_forged_letter_that_does_not_fit_is_passed_over(journal: Journal) -> None:
@@ -255,7 +255,7 @@ async def test_a_forged_letter_that_does_not_fit_is_passed_over(journal: Journal
             {"verdict": 7},
         ]
     ):
-        journal.post("run", ask.key, f"m{number}", payload)
+        journal.mailbox.post("run", ask.key, f"m{number}", payload)
     assert (await resume(journal, {})).waiting == (ask,)
 
 
@@ -401,7 +401,7 @@ async def test_an_answer_that_does_not_fit_is_refused_with_what_would(
     with pytest.raises(CallsheetError) as refused:
         answer_run(journal, "run", answer)
     assert message in str(refused.value)
-    assert journal.letters("run") == []
+    assert journal.mailbox.unread("run") == []
 
 
 async def test_a_call_cannot_be_answered_and_other_digests_are_refused(journal: Journal) -> None:
@@ -460,7 +460,7 @@ async def test_the_time_that_people_take_is_not_the_runs(journal: Journal) -> No
         await until(lambda asked=asked: journal.runs() != [] and count(journal, EventType.ASK) == asked)
         await asyncio.sleep(1.5)
         if asked == 2:
-            folded = fold(plan_of(text), journal.events("run"), lambda name: journal.plan(name)[0])
+            folded = fold(plan_of(text), journal.events("run"), journal.plan_of)
             assert 0.1 <= folded.seconds < 1.4
         answer_run(journal, "run", Answer.approve())
     result = ended(await running)
@@ -685,5 +685,5 @@ async def test_a_crash_around_any_write_loses_no_answer_and_uses_none_twice(
         "S2.0.1",
         "S2.1.1",
     ]
-    assert journal.letters("run") == []
+    assert journal.mailbox.unread("run") == []
     assert journal.verify("run") is None

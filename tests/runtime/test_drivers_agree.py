@@ -104,7 +104,7 @@ def test_the_fold_of_a_journal_is_where_the_run_was(journal: Journal, text: str,
     run_id = f"run-{len(journal.runs())}"
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS, source=text)
     ended = asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id)).result
-    folded = fold(plan, journal.events(run_id), lambda name: journal.plan(name)[0])
+    folded = fold(plan, journal.events(run_id), journal.plan_of)
     assert ended == simulated(plan, world)
     assert folded.machine.result == ended
     assert (folded.ended, folded.waiting) == (True, {})
@@ -124,7 +124,7 @@ def test_a_journal_cut_off_anywhere_leads_to_the_same_end(journal: Journal, text
     ended = asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id)).result
     rows = list(journal.events(run_id))
     for length in range(1, len(rows) + 1):
-        folded = fold(plan, rows[:length], lambda name: journal.plan(name)[0])
+        folded = fold(plan, rows[:length], journal.plan_of)
         left = {row.key for row in rows[:length] if row.type is EventType.INTENT}
         settled = {row.key for row in rows[:length] if row.type is not EventType.INTENT}
         calls = [c for c in folded.waiting.values() if isinstance(c, CallTool) and c.tool == "WRITE"]
@@ -156,7 +156,7 @@ def test_a_value_comes_back_from_the_journal_as_it_was(journal: Journal, value: 
     run_id = f"run-{len(journal.runs())}"
     launch = Launch(facts=FACTS, inputs={"in": value})
     ended = asyncio.run(start_run(plan, Ports(lambda name: Route(give)), launch, journal, run_id)).result
-    folded = fold(plan, journal.events(run_id), lambda name: journal.plan(name)[0]).machine.result
+    folded = fold(plan, journal.events(run_id), journal.plan_of).machine.result
     assert ended is not None
     assert folded is not None
     assert (folded.response, repr(folded.variables)) == (ended.response, repr(ended.variables))

@@ -26,8 +26,8 @@ from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
+from callsheet.store.folded import Folded
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded
 from callsheet.trace.standing import standing_of
 
 SAME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -15,7 +15,9 @@ from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Effect, Plan
 from callsheet.machine import Status, ToolFacts
 from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.runtime.answers import Answer
 from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.inbox import answer_run, asks_of, inbox
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import RunOutcome, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, RunStatus
@@ -88,6 +90,23 @@ async def test_steps_run_side_by_side_up_to_the_limit(journal: Journal) -> None:
     assert outcome.result is not None
     assert outcome.result.variables == {f"v{n}": str(n) for n in range(1, 10)}
     assert world.most == 4
+
+
+async def test_what_is_asked_behind_a_failure_that_was_repaired_can_be_answered(journal: Journal) -> None:
+    launch = Launch(facts=FACTS, approve=("T",))
+    world = World("1")
+    await start_run(plan_of("1:", "2: 1"), world.ports(), launch, journal, "run")
+    answer_run(journal, "run", Answer.approve())
+    assert (await world.resume(journal)).result is not None
+    repaired = World()
+    for step in ("1", "2"):
+        assert (await repaired.resume(journal)).result is None
+        assert [(ask.step, ask.is_answered) for ask in inbox(journal)] == [(step, False)]
+        answer_run(journal, "run", Answer.approve())
+    done = await repaired.resume(journal)
+    assert done.result is not None
+    assert done.result.status is Status.DONE
+    assert asks_of(journal, "run") == []
 
 
 async def test_a_failed_run_is_taken_up_with_what_failed_and_what_waited_for_it(journal: Journal) -> None:

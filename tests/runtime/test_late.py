@@ -243,7 +243,7 @@ def test_late_answers_anywhere_in_a_journal_change_no_fold(
         mixed.insert(at, _late(before, data.draw(st.sampled_from(keys)), body))
 
     def told(events: list[Event]) -> Any:
-        folded = fold(plan, events, lambda name: journal.plan(name)[0])
+        folded = fold(plan, events, journal.plan_of)
         machine = folded.machine
         return (
             folded.waiting,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, JournalWriteFailed, RunWriter
+from callsheet.store.mailbox import Mailbox
 from callsheet.store.records import Start
 from callsheet.trace.finding import finder
 from callsheet.trace.search import search
@@ -132,6 +135,33 @@ async def test_several_runs_share_a_journal_side_by_side(tmp_path: Path) -> None
         assert all(journal.verify(f"run-{n}") is None for n in range(8))
 
 
+async def test_what_is_committed_in_a_burst_is_seen_by_others_while_a_call_goes_on(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits in a tail, but not for the end of the call that the burst leads to.
+
+    The journal is not read meanwhile, for that would bring it into the database as well.
+    """
+    monkeypatch.setattr(Mailbox, "unread", lambda *_: [])
+    steps = [f"S{n}: @WRITE ({n}) > $a" for n in range(1, 31)]
+    plan = plan_of("\n".join([*steps, "S31: @WAIT () > $b"]))
+
+    def others_see() -> bytes:
+        with closing(sqlite3.connect(journal.path)) as database:
+            return b"".join(row for (row,) in database.execute("SELECT intents FROM events") if row)
+
+    async def wait(args: dict[str, Any]) -> str:
+        async with asyncio.timeout(60):
+            while b"WAIT" not in others_see():  # noqa: ASYNC110 - it happens in a file
+                await asyncio.sleep(0.01)
+        return "seen"
+
+    ports = Ports(route_to({"WRITE": lambda args: args["x"], "WAIT": wait}))
+    outcome = await start_run(plan, ports, Launch(facts=FACTS), journal, "run")
+    assert outcome.result is not None
+    assert outcome.result.variables["b"] == "seen"
+
+
 @pytest.mark.parametrize(
     ("size", "told"), [(50_000, {"event": 3}), (9, "needle in hay hay hay")], ids=["long", "short"]
 )
@@ -148,7 +178,7 @@ async def test_a_long_answer_that_a_call_gave_is_written_once(
     assert outcome.result == again.result
     assert again.result is not None
     assert again.result.response == answer
-    found = search(plan, journal.events("run"), lambda name: journal.plan(name)[0], finder("needle"))
+    found = search(plan, journal.events("run"), journal.plan_of, finder("needle"))
     assert [(match.seq, match.what) for match in found] == [(3, "result"), (4, "response")]
 
 

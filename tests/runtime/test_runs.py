@@ -407,7 +407,7 @@ async def test_what_was_cut_stands_in_the_journal_and_is_told_again(journal: Jou
         {"error": "no", "remarks": rows},
     ]
     again: list[Note] = []
-    fold(plan, journal.events("run"), lambda digest: journal.plan(digest)[0], again.append)
+    fold(plan, journal.events("run"), journal.plan_of, again.append)
     assert again == told
     assert [(n.kind, n.step) for n in told if n.kind in (NoteKind.CUT, NoteKind.FACT)] == [
         (NoteKind.CUT, "S1"),

@@ -224,7 +224,7 @@ async def test_what_is_said_freely_to_a_run_is_sealed_before_it_is_written(path:
     with Journal.open(path) as journal:
         await waiting(journal)
         answer_run(journal, "run", Answer.of(WORD, note=f"not {WORD}"))
-        (letter,) = journal.letters("run")
+        (letter,) = journal.mailbox.unread("run")
         assert letter.payload["value"].startswith("[sealed k:")
         assert WORD.encode() not in bytes_of(path)
         assert [ask.is_answered for ask in asks_of(journal, "run")] == [True]
@@ -273,5 +273,5 @@ async def test_an_answer_before_the_question_is_sealed_too(path: Path) -> None:
         answer_ahead(journal, "run", "S8.0.1", Answer.of(f"x{TOKEN}", by=TOKEN))
         assert WORD.encode() not in bytes_of(path)
         assert TOKEN.encode() not in bytes_of(path)
-        opened = journal.opened_letters("run", lambda error: None)
+        opened = journal.mailbox.opened("run", lambda error: None)
     assert {letter.payload["value"] for letter in opened} == {WORD, f"x{TOKEN}"}

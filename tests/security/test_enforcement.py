@@ -42,7 +42,7 @@ def refusal(outcome: RunOutcome) -> PolicyRefusal:
 
 def labels_of(world: World, run_id: str = "run") -> dict[str, str]:
     info = world.journal.find_run(run_id)
-    folded = fold_run(world.journal, run_id, world.journal.plan(info.plan_hash)[0])
+    folded = fold_run(world.journal, run_id, world.journal.plan_of(info.plan_hash))
     assert folded.machine.monitor is not None
     return {name: str(label) for name, (label, _) in folded.machine.monitor.variables().items()}
 

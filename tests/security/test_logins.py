@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,6 +29,7 @@ __all__ = ["authority", "machine", "names", "user", "wiki"]
 CONTEXT = CallContext("run", "S1", "k")
 PRM = "/.well-known/oauth-protected-resource/mcp"
 ASM = "/.well-known/oauth-authorization-server"
+NOT_REACHED = re.compile("TOL033 .*not a public address.*")
 METADATA_SERVICE = "http://169.254.169.254/latest/meta-data"
 
 
@@ -41,7 +44,8 @@ def other() -> Iterator[Site]:
 async def refused(user: User, **more: Any) -> str:
     """What is said of a login that comes to nothing."""
     with pytest.raises(CallsheetError) as caught:
-        await user.log_in(**more)
+        async with asyncio.timeout(60):  # one that asks a person after all would wait for longer
+            await user.log_in(**more)
     [diagnostic] = caught.value.diagnostics
     return f"{diagnostic.code} {diagnostic.message}"
 
@@ -71,16 +75,17 @@ async def look(config: McpServerConfig, user: User) -> object:
 async def test_no_metadata_leads_into_a_network(
     user: User, wiki: Protected, authority: Authority, place: str
 ):
+    """It is refused for what it is: where nobody answers, a login comes to nothing as well, after a while."""
     wiki.changes = {"authorization_servers": [place]}
-    assert (await refused(user)).startswith("TOL033")
+    assert NOT_REACHED.fullmatch(await refused(user))
     wiki.changes = {}
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"):
         authority.changes = {name: place}
-        assert (await refused(user)).startswith("TOL033"), name
+        assert NOT_REACHED.fullmatch(await refused(user)), name
     assert authority.paths("POST") == []
     challenge = {"WWW-Authenticate": f'Bearer resource_metadata="{place}"'}
     wiki.answers["/mcp"] = Answer(401, challenge, b"")
-    assert (await refused(user)).startswith("TOL033")
+    assert NOT_REACHED.fullmatch(await refused(user))
 
 
 @pytest.mark.parametrize(
@@ -124,8 +129,9 @@ async def test_a_server_on_the_internet_leads_to_no_other_network(names: dict[st
             await guard.judge("https://inner.example/")
     async with await Guard.of("wiki", "https://inner.example/mcp") as guard:
         await guard.judge("https://corp.example/token")
-        with pytest.raises(CallsheetError, match="not a public address"):
-            await guard.judge("https://127.0.0.1/")  # a server elsewhere has no business on this machine
+        for place in ("https://127.0.0.1/", "https://169.254.169.254/", "https://[fe80::1]/"):
+            with pytest.raises(CallsheetError, match="not a public address"):
+                await guard.judge(place)  # a server elsewhere has no business on this machine or its cable
 
 
 async def test_a_name_that_leads_elsewhere_the_second_time_is_reached_where_it_was_judged(

@@ -2,24 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.compat.worlds import plan_of as documented_plan_of
-from tests.growth import seconds
+from tests.growth import grows_with_the_text, seconds
 from tests.runtime.tools import plan_of
 
 from callsheet.compat import PlanPolicy, verify_plan
+from callsheet.ir.labels import Label
 from callsheet.passes.verify import verify
+from callsheet.policy.calls import Hole
+from callsheet.policy.disarming import Allowed, addresses_in, disarmed
+from callsheet.policy.links import carries_data, hosts_named, hosts_spoken, images
 from callsheet.policy.model import Policy
 from callsheet.policy.patterns import Patterns
+from callsheet.store import JournalError
+from callsheet.trace.finding import finder
 
 EXPLODING = [r"(a+)+$", r"(a|aa)+$", r"(a|a?)+b$", r"(.*a){12}b", r"^([a-f]+\s?)*$", r"([a-z]+)*\d"]
 """Patterns that keep an engine that goes back over its steps busy for longer than the universe is old."""
 BACKWARDS = [r"(a)\1", r"(?P<x>a)(?P=x)", r"(?=a)b", r"(?!a)b", r"(?<=a)b", r"(?<!a)b", r"(?>a)b"]
 LONG = "a" * 100_000 + "!"
 SECONDS = 0.05
+GIVEN_UP = 10.0
+"""CPU seconds after which a search is ended that would not end."""
+
+
+PRIVATE = Label(untrusted=False, readers=frozenset())
+
+
+def data_before(text: str) -> object:
+    """Whether private data behind a text stands in an address."""
+    hole = Hole("secret", PRIVATE)
+    return carries_data(
+        [f"{text}://x.example/", hole, f"{text} "], lambda _host, _hole: True, literal_is_public=False
+    )
+
+
+def taken_apart(text: str) -> object:
+    """The text with its addresses taken apart."""
+    return disarmed(text, Allowed(lambda _host: False))
+
+
+READERS = [images, hosts_named, hosts_spoken, addresses_in, taken_apart, data_before]
+"""What reads the texts of strangers for links."""
+
+
+@pytest.fixture(autouse=True)
+def a_search_that_does_not_end_fails() -> Iterator[None]:
+    def end(_number: int, _frame: object) -> None:
+        raise TimeoutError(f"a search takes longer than {GIVEN_UP:g} seconds")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, GIVEN_UP)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
 
 
 def fastest(work: Callable[[], object]) -> float:
@@ -31,6 +72,29 @@ def fastest(work: Callable[[], object]) -> float:
 def test_a_long_text_is_searched_at_once(pattern: str) -> None:
     patterns = Patterns((pattern,))
     assert fastest(lambda: patterns.found_in(LONG)) < SECONDS
+
+
+@pytest.mark.parametrize("pattern", EXPLODING)
+@pytest.mark.parametrize("ignore_case", [False, True])
+def test_what_is_looked_for_in_runs_is_found_at_once_or_not(pattern: str, ignore_case: bool) -> None:
+    find = finder(f"/{pattern}/", ignore_case=ignore_case)
+    assert fastest(lambda: find(LONG)) < SECONDS
+
+
+@pytest.mark.parametrize("pattern", BACKWARDS)
+def test_a_pattern_that_must_go_back_is_not_looked_for(pattern: str) -> None:
+    with pytest.raises(JournalError, match="JRN085"):
+        finder(f"/{pattern}/")
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a.", "a-", "www.", "//a.", "://", "](", "![", "<a ", "[", "(", "@a."]
+)
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
+def test_the_links_of_a_text_are_found_in_time_that_grows_with_it(
+    read: Callable[[str], object], piece: str
+) -> None:
+    assert grows_with_the_text(read, "<{0}://x {0}", piece)
 
 
 def test_what_stands_at_the_end_of_a_long_text_is_found() -> None:

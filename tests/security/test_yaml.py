@@ -49,8 +49,10 @@ def test_a_bomb_of_aliases_is_refused_at_once(levels):
     assert found == [{"DAG007"}]
 
 
-def test_a_value_used_twice_by_an_alias_is_refused_however_small():
-    assert "DAG007" in codes(PLAN.format("&x [1]") + "    w: *x\n")
+@pytest.mark.parametrize("written", ["&x [1]\n    w: *x", "&x [1]", "&x 1", "*x", "{a: *x}"])
+def test_a_value_used_twice_by_an_alias_is_refused_however_small(written):
+    """A name for a value is refused where it is given as well as where it is used."""
+    assert codes(PLAN.format(written)) == {"DAG007"}
 
 
 TEXTS = [

@@ -40,7 +40,7 @@ def small(journal: Journal, plan: Plan) -> Iterator[RunWriter]:
 
 
 def _limit(writer: RunWriter, pages: int) -> None:
-    cursor = writer._ledger._cursor  # pyright: ignore[reportPrivateUsage]
+    cursor = writer._ledger._connection.cursor  # pyright: ignore[reportPrivateUsage]
     assert cursor is not None
     cursor.execute(f"PRAGMA max_page_count = {pages}").fetchone()
 

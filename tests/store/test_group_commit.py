@@ -14,19 +14,20 @@ import pytest
 from callsheet.ir import Plan
 from callsheet.store import EventType, Journal, JournalWriteFailed, RunStatus, RunWriter
 from callsheet.store.ledger import Ledger
+from callsheet.store.write_connection import WriteConnection
 
 
 @pytest.fixture
 def transactions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Grows by the thread's name with each transaction."""
     made: list[str] = []
-    transact: Callable[..., Any] = Ledger._transact  # pyright: ignore[reportPrivateUsage]
+    transact: Callable[..., Any] = WriteConnection.transact
 
-    def counting(ledger: Ledger, work: Callable[..., Any]) -> object:
+    def counting(connection: WriteConnection, work: Callable[..., Any]) -> object:
         made.append(threading.current_thread().name)
-        return transact(ledger, work)
+        return transact(connection, work)
 
-    monkeypatch.setattr(Ledger, "_transact", counting)
+    monkeypatch.setattr(WriteConnection, "transact", counting)
     return made
 
 

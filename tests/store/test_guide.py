@@ -21,7 +21,8 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import start_run
 from callsheet.sealing.sealer import LABEL, Sealer
 from callsheet.store import Durability, EventType, Journal
-from callsheet.store.replay import Folded, fold
+from callsheet.store.folded import Folded
+from callsheet.store.replay import fold
 from callsheet.store.vault import Vault
 from callsheet.trace.lineage.record import lineage_of
 
@@ -56,7 +57,7 @@ def told(journal: Journal, run_id: str, *, opened: bool) -> tuple[Folded, list[N
     rows = journal.events(run_id)
     rows = journal.opener(run_id).events(rows) if opened else rows
     plan = journal.plan(journal.find_run(run_id).plan_hash)[0]
-    return fold(plan, rows, lambda name: journal.plan(name)[0], notes.append), notes
+    return fold(plan, rows, journal.plan_of, notes.append), notes
 
 
 def check_way(journal: Journal, run_id: str) -> None:
@@ -69,7 +70,7 @@ def check_way(journal: Journal, run_id: str) -> None:
     assert other is not None
     assert (other.status, other.ended_at, other.usage) == (result.status, result.ended_at, result.usage)
     plan = journal.plan(journal.find_run(run_id).plan_hash)[0]
-    lineage = lineage_of(plan, journal.entries(run_id), lambda name: journal.plan(name)[0])
+    lineage = lineage_of(plan, journal.entries(run_id), journal.plan_of)
     skipped = [note.step for note in before if note.kind is NoteKind.SKIPPED]
     visits = [lineage.programs[v.program].steps[v.number].id for v in lineage.visits if v.skipped]
     assert visits == skipped

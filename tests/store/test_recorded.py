@@ -37,12 +37,12 @@ def test_recorded_events_lead_where_they_led(file: Path, tmp_path: Path) -> None
         with file.open("rb") as lines:
             import_runs(journal.parts, lines)
         for info in journal.runs():
-            plan = journal.plan(info.plan_hash)[0]
+            plan = journal.plan_of(info.plan_hash)
             rows = list(journal.events(info.run_id))
             assert info.core_version == MACHINE_VERSION
 
             def plan_by(name: str) -> object:
-                return journal.plan(name)[0]
+                return journal.plan_of(name)
 
             for number, row in enumerate(rows):
                 if row.type in _BEGINNINGS:

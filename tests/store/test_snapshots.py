@@ -29,8 +29,9 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.chain import BadEvent
+from callsheet.store.folded import Folded
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
+from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Policy, Unfit
 from callsheet.store.stand import stand_of
 
@@ -85,7 +86,7 @@ def test_from_any_snapshot_the_rest_leads_where_all_events_lead(
     rows = list(journal.events(run_id))
 
     def plan_by(name: str) -> Plan:
-        return journal.plan(name)[0]
+        return journal.plan_of(name)
 
     start = start_from(rows[0].type, rows[0].body)
     from_start = [facts_of(fold(plan, rows[:upto], plan_by)) for upto in range(1, len(rows) + 1)]
@@ -167,7 +168,7 @@ async def test_a_run_that_asks_and_doubts_is_taken_up_from_its_last_snapshot(
         yield Ports(route)
 
     def stood() -> Folded:
-        whole = fold(plan, journal.events("r"), lambda name: journal.plan(name)[0])
+        whole = fold(plan, journal.events("r"), journal.plan_of)
         stands = stand_of(journal, "r", plan)
         assert isinstance(stands, Folded)
         assert facts_of(stands) == facts_of(whole)
@@ -242,7 +243,7 @@ async def test_the_run_goes_on_from_its_last_snapshot(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = await interrupted_at_the_write(journal)
-    whole = fold(plan, journal.events("r"), lambda name: journal.plan(name)[0])
+    whole = fold(plan, journal.events("r"), journal.plan_of)
     read: list[int] = []
     last = snapshots(journal)[-1].seq
     events = Journal.events
@@ -314,7 +315,7 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(
     with pytest.raises(Unfit):
         restored(plan, start, body, lambda seqs: journal.bodies("r", seqs), lambda name: plan, None)
     stands = stand_of(journal, "r", plan)
-    whole = fold(plan, journal.events("r"), lambda name: journal.plan(name)[0])
+    whole = fold(plan, journal.events("r"), journal.plan_of)
     assert isinstance(stands, Folded)
     assert facts_of(stands) == facts_of(whole)
 

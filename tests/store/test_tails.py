@@ -1,4 +1,4 @@
-"""Where no sync is asked for, committed events wait in a tail: nothing of it is lost, nothing seen twice."""
+"""Committed events wait in a tail where no sync is asked for: nothing of it is lost, nothing seen twice."""
 
 from __future__ import annotations
 
@@ -60,16 +60,6 @@ def test_a_small_commit_waits_in_the_tail_until_somebody_looks(journal: Journal,
         assert not writer.has_tail
         assert _rows(journal.path) == 21
     assert journal.verify("r") is None
-
-
-def test_with_a_sync_asked_for_nothing_waits(path: Path, plan: Plan) -> None:
-    with Journal.open(path, Durability.FULL) as journal, journal.create_run("r", plan, "", {}) as writer:
-        writer.commit()
-        writer.append(EventType.OK, key="k", body={"value": 1})
-        writer.commit()
-        assert not writer.has_tail
-        assert _tails(path) == []
-        assert _rows(path) == 2
 
 
 def test_a_large_body_is_written_once(journal: Journal, plan: Plan) -> None:
@@ -299,7 +289,7 @@ def test_a_run_whose_tail_cannot_be_brought_in_stays_owned(journal: Journal, pla
     for n in range(20):
         writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 900})
         writer.commit()
-    cursor = writer._ledger._cursor  # pyright: ignore[reportPrivateUsage]
+    cursor = writer._ledger._connection.cursor  # pyright: ignore[reportPrivateUsage]
     assert cursor is not None
     (pages,) = cursor.execute("PRAGMA page_count").fetchone()
     cursor.execute(f"PRAGMA max_page_count = {pages}").fetchone()
@@ -364,8 +354,8 @@ import mmap, resource
 from callsheet.store import tail
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 mapped = tail._mapped
-def failing(path, fd):
-    memory = mapped(path, fd)
+def failing(fd):
+    memory = mapped(fd)
     os.ftruncate(fd, {pages} * mmap.PAGESIZE)
     return memory
 tail._mapped = failing

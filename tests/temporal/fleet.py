@@ -199,7 +199,7 @@ class Fleet:
         """A run folded from its journal, while an observer hears of it; on the loop of the fleet."""
 
         def plan_of(name: str) -> Plan:
-            return self.journal.plan(name)[0]
+            return self.journal.plan_of(name)
 
         rows = list(self.journal.events(run_id))
         events = [event for row in rows[1:] if (event := recorded_event(row, plan_of)) is not None]

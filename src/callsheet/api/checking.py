@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.ir import Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
-from callsheet.machine.asking import covers
+from callsheet.machine.approvals import covers
 from callsheet.passes import ToolSignature, check
 from callsheet.ports import asking
 from callsheet.ports.tools import Registry, Tool

@@ -16,7 +16,7 @@ from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ir import JSON, Call, canonical_tool_name
 from callsheet.ir import Plan as Steps
 from callsheet.machine import ToolFacts, compile_plan
-from callsheet.machine.asking import covers
+from callsheet.machine.approvals import covers
 from callsheet.machine.foresight import Forecast, Knowledge, StepForecast, Totals, foresee, totals_of
 from callsheet.policy.calls import Duty
 from callsheet.ports.models.expected import expected_use

@@ -53,7 +53,7 @@ def plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Step
     info = journal.find_run(run_id)
     if info.run_id != run_id:
         return Steps(()), []  # there is no run of this very id, as its resumption will say
-    first = journal.plan(info.plan_hash)[0]
+    first = journal.plan_of(info.plan_hash)
     later = [
         (row.key, journal.plan((row.body or {})["plan"])[0])
         for row in journal.events(run_id)

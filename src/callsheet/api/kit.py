@@ -24,7 +24,7 @@ from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
-from callsheet.machine.asking import ApprovalTimeout
+from callsheet.machine.approvals import ApprovalTimeout
 from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, FetchSettings
 from callsheet.ports.models.model import LanguageModel
@@ -131,7 +131,10 @@ class Kit:
 def builtin_settings(
     given: bool | BuiltinSettings, workspace: str | os.PathLike[str] | None, data: Path | None
 ) -> BuiltinSettings | None:
-    """The settings of the built-in tools; None where there are to be none."""
+    """The settings of the built-in tools; None where there are to be none.
+
+    Raises ValueError for a workspace without them.
+    """
     if isinstance(given, BuiltinSettings):
         return given if workspace is None else replace(given, workspace=Path(workspace))
     if not given:

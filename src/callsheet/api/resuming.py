@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.api.binding import bind_policy
+from callsheet.api.given import InDoubt, verdict_of
 from callsheet.api.obligations import Undertaking
+from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.proving import Proof, refused_by
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits, PolicyChanged
@@ -23,8 +25,8 @@ from callsheet.runtime.doubt import Resolution, fold_run
 from callsheet.runtime.rest import left_in, prove_rest
 from callsheet.runtime.runs import PolicyFor
 from callsheet.store import Journal
+from callsheet.store.folded import Folded
 from callsheet.store.leftovers import open_labels
-from callsheet.store.replay import Folded
 
 _MOST_TOLD = 20
 
@@ -41,6 +43,19 @@ class Terms(NamedTuple):
     limits: Limits | None = None
     policy: Policy | None = None
     accepts_changed_policy: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        in_doubt: InDoubt | None,
+        accepts_changed_tools: bool,
+        limits: Limits | None,
+        policy: PolicyLike | None = None,
+        accepts_changed_policy: bool = False,
+    ) -> Terms:
+        """The terms that a program gives; raises as `verdict_of` and `policy_of` do."""
+        verdict = None if in_doubt is None else verdict_of(in_doubt)
+        return cls(verdict, accepts_changed_tools, limits, policy_of(policy), accepts_changed_policy)
 
 
 class Circumstances(NamedTuple):

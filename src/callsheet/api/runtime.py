@@ -49,7 +49,7 @@ from callsheet.api.tools import ToolSource, read_tools
 from callsheet.authoring.shapes import Shared
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
-from callsheet.machine.asking import ApprovalTimeout, approval_timeouts
+from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
 from callsheet.machine.limits import SCHEDULES
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.runtime.asking import OnAsk
@@ -265,7 +265,7 @@ class Runtime(Answering):
         unless `accept_changed_tools`; PolicyRefused for what is left of the plan.
         """
         self._require_journal()
-        terms = _terms(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
+        terms = Terms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
         async with self._opened() as session:
             log = StepLog(None)
             outcome = await session.resume(session.find(run_id), terms, Ears(log=log), Watch())
@@ -319,7 +319,7 @@ class Runtime(Answering):
         require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        terms = _terms(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
+        terms = Terms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
         stream = EventStream(run_id, None, replays=True)
 
         log = StepLog(None)
@@ -392,17 +392,6 @@ def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] 
         return None
     allowed = None if tools is None else tuple(map(canonical_tool_name, names_of(tools)))
     return AgentRules(allowed, drives_agents=agent is None)
-
-
-def _terms(
-    in_doubt: InDoubt | None,
-    accepts_changed_tools: bool,
-    limits: Limits | None,
-    policy: PolicyLike | None,
-    accepts_changed_policy: bool,
-) -> Terms:
-    verdict = None if in_doubt is None else verdict_of(in_doubt)
-    return Terms(verdict, accepts_changed_tools, limits, policy_of(policy), accepts_changed_policy)
 
 
 def _result(outcome: RunOutcome, log: StepLog | None, session: Session) -> RunResult:

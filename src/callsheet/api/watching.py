@@ -137,8 +137,8 @@ def _found(
     find = finder(text, ignore_case=ignore_case)
     found: list[SearchMatch] = []
     for info in journal.runs() if run_id is None else [journal.find_run(run_id)]:
-        plan = journal.plan(info.plan_hash)[0]
-        for m in search(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0], find):
+        plan = journal.plan_of(info.plan_hash)
+        for m in search(plan, journal.events(info.run_id), journal.plan_of, find):
             if limit is not None and len(found) >= limit:
                 return found
             around = m.before, m.text, m.after

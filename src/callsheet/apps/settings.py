@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 from callsheet.apps.config_file import VARIABLE, settings_path
 from callsheet.diagnostics import CallsheetError, did_you_mean
-from callsheet.machine.asking import approval_timeouts
+from callsheet.machine.approvals import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.settings import ModelSettings

@@ -3,7 +3,6 @@
 It never awaits, reads a clock, draws a random number or touches a file. Drivers feed it.
 """
 
-from callsheet.machine.asking import Approval, Question
 from callsheet.machine.budget import Refusal
 from callsheet.machine.commands import (
     AgentTurn,
@@ -18,6 +17,7 @@ from callsheet.machine.commands import (
     RunAgent,
     Sleep,
 )
+from callsheet.machine.compiling import compile_plan
 from callsheet.machine.events import (
     Answered,
     Cancelled,
@@ -42,8 +42,9 @@ from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.refusal import PolicyRefusal
-from callsheet.machine.program import Loop, Program, ToolFacts, compile_plan
+from callsheet.machine.program import Loop, Program, ToolFacts
 from callsheet.machine.progress import Progress
+from callsheet.machine.questions import Approval, Question
 from callsheet.machine.remarks import Cut, Fact, Remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.usage import Spent, Usage

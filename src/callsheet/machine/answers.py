@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from callsheet.machine.agents.conversation import Came
-from callsheet.machine.asking import Approval, Asked, Question, said_by, unanswered
 from callsheet.machine.calls import deliver_again, give_back, launch
 from callsheet.machine.commands import Command, Probe
 from callsheet.machine.doubt import FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
@@ -21,6 +20,7 @@ from callsheet.machine.events import (
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Kind
+from callsheet.machine.questions import Approval, Asked, Question, said_by, unanswered
 from callsheet.machine.run import Run
 
 

@@ -8,22 +8,18 @@ a resume.
 
 from __future__ import annotations
 
-import marshal
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
-from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
 from callsheet.ir import JSON
 from callsheet.machine.limits import Limits
+from callsheet.machine.sizes import fingerprint, size_of
 from callsheet.machine.usage import Spent, Usage
 
 REPLAN = "RE-PLAN"
 """What a compilation is counted as."""
-SIZED = frozenset({str, list, dict})
-"""The types of values that have a size to count."""
-
 _WORDS = {
     "max_steps": "the run has executed {} steps",
     "max_calls": "the run has made {} calls",
@@ -270,17 +266,17 @@ class Budget:
         most = self.limits.max_repeats
         if most is None:
             return None
-        fingerprint = _fingerprint([tool, made_of])
-        made = self.repeats.get(fingerprint, 0)
+        call = fingerprint([tool, made_of])
+        made = self.repeats.get(call, 0)
         if made > most:
             return Refusal("max_repeats", most, made - 1, tool)
-        self.repeats[fingerprint] = made + 1
+        self.repeats[call] = made + 1
         return None
 
     def repeats_too_often(self, tool: str, made_of: object) -> bool:
         """Whether `reserve` would refuse this call of a step in a circle for its repetition."""
         most = self.limits.max_repeats
-        return most is not None and self.repeats.get(_fingerprint([tool, made_of]), 0) > most
+        return most is not None and self.repeats.get(fingerprint([tool, made_of]), 0) > most
 
     # ------------------------------------------------------------ afterwards
 
@@ -356,52 +352,3 @@ _LATER = frozenset(
 
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-
-
-def _fingerprint(made_of: object) -> str:
-    """The same text for the same data, in every process; data that is nested too deep goes by its size."""
-    try:
-        data = marshal.dumps(cast("Any", made_of), _WITHOUT_REFERENCES)
-    except ValueError:
-        data = b"%d" % size_of(cast("JSON", made_of))
-    return sha256(data).hexdigest()[:32]
-
-
-_WITHOUT_REFERENCES = 2
-_NUMBER = 8
-
-
-def size_of(value: JSON) -> int:
-    """The bytes of a value: of its texts and names in UTF-8, and 8 for each other value inside.
-
-    >>> size_of("é"), size_of({"a": [1, "xy"]}), size_of(7)
-    (2, 11, 8)
-    """
-    if type(value) is str:
-        return _length(value)
-    size = 0
-    waiting: list[Any] = [value]
-    while waiting:
-        item = waiting.pop()
-        if type(item) is str:
-            size += _length(item)
-        elif type(item) is list:
-            members = cast("list[Any]", item)
-            kinds = set(map(type, members))
-            if kinds == {str}:
-                size += _length("".join(members))
-            elif kinds.isdisjoint(SIZED):
-                size += _NUMBER * len(members)
-            else:
-                waiting += members
-        elif type(item) is dict:
-            named = cast("dict[str, Any]", item)
-            size += _length("".join(named))
-            waiting += named.values()
-        else:
-            size += _NUMBER
-    return size
-
-
-def _length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk, asked_in
-from callsheet.machine.asking import headline
 from callsheet.machine.budget import REPLAN, Beside
 from callsheet.machine.commands import (
     AgentTurn,
@@ -20,6 +19,7 @@ from callsheet.machine.doubt import call_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Kind, StepCode
+from callsheet.machine.questions import headline
 from callsheet.machine.replanning import compile_command
 from callsheet.machine.run import Run
 

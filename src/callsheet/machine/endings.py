@@ -5,7 +5,6 @@ from __future__ import annotations
 from callsheet.machine.agents.conversation import Came
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.agents.turns import Ended, Solved, heard, observed
-from callsheet.machine.budget import SIZED
 from callsheet.machine.calls import emit, may_retry, retry
 from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
@@ -16,6 +15,7 @@ from callsheet.machine.outcomes import keep
 from callsheet.machine.program import Kind
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
+from callsheet.machine.sizes import SIZED
 
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:

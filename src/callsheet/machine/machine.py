@@ -13,10 +13,10 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine.ahead import Turn
 from callsheet.machine.answers import answered, decided, doubted
-from callsheet.machine.asking import Approval
 from callsheet.machine.budget import Refusal
 from callsheet.machine.calls import emit, give_back, open_commands
 from callsheet.machine.commands import Awaited, Command, Finish
+from callsheet.machine.compiling import compile_plan
 from callsheet.machine.endings import fail, failed, note_beside, succeeded
 from callsheet.machine.events import (
     Answered,
@@ -41,7 +41,8 @@ from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
-from callsheet.machine.program import Program, compile_plan
+from callsheet.machine.program import Program
+from callsheet.machine.questions import Approval
 from callsheet.machine.rejudging import judge_again
 from callsheet.machine.replanning import planned
 from callsheet.machine.result import Status

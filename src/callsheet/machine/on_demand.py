@@ -13,16 +13,8 @@ from typing import overload
 from callsheet.ir import Call, Goto, Order, Plan, Step
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import names_in, refs_of
-from callsheet.machine.program import (
-    NOWHERE,
-    Names,
-    Program,
-    StepCode,
-    ToolFacts,
-    circled,
-    compile_plan,
-    compile_step,
-)
+from callsheet.machine.compiling import Names, circled, compile_plan, compile_step
+from callsheet.machine.program import NOWHERE, Program, StepCode, ToolFacts
 
 _WORTH = 1_000
 """So many steps a plan has at least."""
@@ -41,7 +33,7 @@ def program_on_demand(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
         for number, step in enumerate(plan.steps):
             number_of.setdefault(step.id, number)
         names = Names(slots.__getitem__, number_of, facts, False, count(NOWHERE - 1, -1))
-        return Program(plan, _Codes(plan, names), number_of, slots, tuple(slots))
+        return Program(plan, _Codes(plan, names), number_of, slots, tuple(slots), {})
 
 
 class _Codes(Sequence[StepCode]):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Order
+from callsheet.ir import And, Condition, IsEmpty, Not, NotEmpty, Or, Order, Ref
 from callsheet.ir.flow import Place, Use
 from callsheet.passes.definite import Known, settle
 from callsheet.passes.finding import PLACES, Finding, Subject, Suggestion
@@ -15,8 +15,10 @@ from callsheet.passes.finding import PLACES, Finding, Subject, Suggestion
 def unset_variables(subject: Subject) -> Iterator[Finding]:
     """CHK001 set by no step, CHK002 by none before the read, CHK003 not on every way to it.
 
-    One finding for a variable and a part of a step. A plan of dependencies has CHK001 alone
-    here, as an error; what its steps may read is the matter of `graph`.
+    A step that asks whether the variable is empty knows that it may be unset: no CHK003 for the
+    question, nor for what the step does only where the variable is not empty. One finding for a
+    variable and a part of a step. A plan of dependencies has CHK001 alone here, as an error; what
+    its steps may read is the matter of `graph`.
     """
     given = subject.given
     definitions = subject.flow.definitions
@@ -43,7 +45,7 @@ def unset_variables(subject: Subject) -> Iterator[Finding]:
                 continue
             if known is Known.NEVER:
                 yield _set_later(subject, use)
-            else:
+            elif not _asked_for(subject, use):
                 yield _set_sometimes(subject, use)
 
 
@@ -77,6 +79,47 @@ def _set_sometimes(subject: Subject, use: Use) -> Finding:
         use,
         f"where it is not, it is null; ask with ?IF (NOT_EMPTY(${name})) if that matters",
     )
+
+
+def _asked_for(subject: Subject, use: Use) -> bool:
+    """Whether the step's own condition asks if the variable has a value, before it counts on one."""
+    condition = subject.plan.steps[use.step].condition
+    if condition is None or use.place is Place.SOURCE:
+        return False
+    if use.place is Place.CONDITION:
+        return use.ref.name in _questioned(condition)
+    return use.ref.name in _not_empty_where(condition, holds=True)
+
+
+def _questioned(condition: Condition) -> frozenset[str]:
+    """The variables of which the condition asks whether they are empty."""
+    match condition:
+        case IsEmpty(value=Ref(name=name)) | NotEmpty(value=Ref(name=name)):
+            return frozenset((name,))
+        case Not(condition=inner):
+            return _questioned(inner)
+        case And(conditions=several) | Or(conditions=several):
+            return frozenset[str]().union(*map(_questioned, several))
+        case _:
+            return frozenset()
+
+
+def _not_empty_where(condition: Condition, *, holds: bool) -> frozenset[str]:
+    """The variables that surely have a value where the condition holds, or where it does not."""
+    match condition:
+        case NotEmpty(value=Ref(name=name)) if holds:
+            return frozenset((name,))
+        case IsEmpty(value=Ref(name=name)) if not holds:
+            return frozenset((name,))
+        case Not(condition=inner):
+            return _not_empty_where(inner, holds=not holds)
+        case And(conditions=several) | Or(conditions=several):
+            each = [_not_empty_where(one, holds=holds) for one in several]
+            if isinstance(condition, And) is holds:
+                return frozenset[str]().union(*each)
+            return each[0].intersection(*each[1:])
+        case _:
+            return frozenset()
 
 
 def _from_outside(name: str) -> str:

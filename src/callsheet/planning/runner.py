@@ -88,7 +88,8 @@ class PlanRunner:
 
         `plan_id` is that of a plan that was run, or the beginning of one. A call that was under way when the
         process died may have taken place: `in_doubt` says what becomes of it, without it the run waits. The
-        run keeps the limits that it was started with; its further calls count in the budget.
+        run keeps the limits that it was started with; its further calls count in the budget. Where there is
+        no such run, or more than one plan begins so, the result says it (PLN002); nothing is raised.
         """
         began = time.monotonic()
         try:
@@ -99,7 +100,7 @@ class PlanRunner:
                     said = "more than one plan begins so" if exact else "no run of such a plan is recorded"
                     raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {said}")
                 run_id = exact[0].run_id
-                plan = Plan(journal.plan(exact[0].plan_hash)[0])
+                plan = Plan(journal.plan_of(exact[0].plan_hash))
             data = json.loads(format_dag(plan.ir))
             async with self._turn():
                 runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())

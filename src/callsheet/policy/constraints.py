@@ -17,12 +17,11 @@ from urllib.parse import unquote
 
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, parse_url
 from callsheet.policy.builtins import BUILTINS, fold
-from callsheet.policy.globs import matches
+from callsheet.policy.globs import Test, any_text, matches
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 
 Arguments: TypeAlias = "Mapping[str, Mapping[str, tuple[str, ...]]]"
 """Patterns by tool and by argument: one of them has to fit."""
-Test: TypeAlias = "Callable[[str], bool]"
 
 
 class Kind(Enum):
@@ -109,11 +108,6 @@ def _test_of(tool: str, name: str, patterns: tuple[str, ...]) -> Test:
     return lambda text: any(test(text) for test in tests)
 
 
-def _any_text(pattern: str) -> re.Pattern[str]:
-    """A pattern in which `*` stands for any text."""
-    return re.compile(".*".join(re.escape(piece) for piece in pattern.split("*")), re.DOTALL)
-
-
 def _address(pattern: str) -> Test:
     """Addresses of one scheme, a host (`*.docs.example`), a port, and a path in which `*` is any text."""
     wrong = ValueError(f"a list of addresses such as https://docs.example/*; {pattern!r} is none")
@@ -129,7 +123,7 @@ def _address(pattern: str) -> Test:
         hosts = AllowedHosts.parse(["*." + sample.host if read[2].startswith("*.") else sample.host])
     except (AddressRefused, ValueError):
         raise wrong from None
-    rest = _any_text((read[3] or "/") + (read[4] or ""))
+    rest = any_text((read[3] or "/") + (read[4] or ""))
 
     def test(text: str) -> bool:
         try:
@@ -139,7 +133,7 @@ def _address(pattern: str) -> Test:
         if (target.scheme, target.port) != (sample.scheme, sample.port):
             return False
         here = target.host == sample.host if not hosts.suffixes else hosts.allow_name(target.host)
-        return here and not _climbs(target.path) and rest.fullmatch(target.path) is not None
+        return here and not _climbs(target.path) and rest(target.path)
 
     return test
 
@@ -193,14 +187,9 @@ def _host_path(pattern: str) -> Test:
     return test
 
 
-def _text(pattern: str) -> Test:
-    expression = _any_text(pattern)
-    return lambda text: expression.fullmatch(text) is not None
-
-
 _OF_KIND: Mapping[Kind, Callable[[str], Test]] = {
     Kind.ADDRESS: _address,
     Kind.PATH: _path,
     Kind.HOST_PATH: _host_path,
-    Kind.TEXT: _text,
+    Kind.TEXT: any_text,
 }

@@ -29,11 +29,13 @@ _TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*
 """A tag whose attributes name an address, and not every sign for less than."""
 _GLUED = re.compile(rf"[{MARK}{_DATA}](?:[^\s]*[/?#&=])?\Z")
 _AFTER = re.compile(r"[\w.%-]*\.(?:[\w-]+\.)+[a-z]{2,}[/?#]", re.I)
-_WHOLE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+", re.I)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
+"""A scheme before its `://`: at most 31 characters, or a long word would be read from each of its letters."""
+_WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
-    r"!\[[^\]]*\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
+    r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
 )
-_NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
+_NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
 _SPOKEN_HOST = re.compile(r"(?<![\w@./:-])(?://|www\.)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?/(?!\s|\Z)", re.I)
 """An address as it is told somebody who knows what is meant: without its scheme."""
 _SLASHED_HOST = re.compile(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
@@ -102,7 +104,7 @@ def _host_before(text: str) -> str | None:
     start = text.rfind("://")
     if start < 0:
         return None
-    scheme = re.search(r"[A-Za-z][A-Za-z0-9+.-]*\Z", text[:start])
+    scheme = _SCHEME.search(text[max(start - 31, 0) : start])
     url = text[start - len(scheme[0]) if scheme else start :]
     if re.search(r"[\s<>\"'`]", url) or not re.search(r"://[^/?#]+[/?#]", url):
         return None

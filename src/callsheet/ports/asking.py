@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.ir import JSON, Effect, executor_name
-from callsheet.machine.asking import ASK, read_question, wrong_argument
+from callsheet.machine.questions import ASK, read_question, wrong_argument
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool, ToolSpec
 

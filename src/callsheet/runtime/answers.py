@@ -16,14 +16,14 @@ from callsheet.ir import Literal as Scalar
 from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
-from callsheet.machine.asking import Asked
+from callsheet.machine.questions import Asked
 from callsheet.passes.schema import misfits
 from callsheet.sealing.masking import hidden
 from callsheet.sealing.opening import is_sealed
 from callsheet.sealing.placeholders import is_nothing
 from callsheet.sealing.veiled import Veiled
 from callsheet.store.inbox import Letter
-from callsheet.store.replay import Posed
+from callsheet.store.snapshots import Posed
 
 
 @dataclass(frozen=True, slots=True, repr=False)

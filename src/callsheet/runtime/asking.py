@@ -21,7 +21,7 @@ from callsheet.ports.waiting import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, found, misfit, pending
 from callsheet.runtime.crew import Crew
 from callsheet.store.inbox import Letter
-from callsheet.store.replay import Posed
+from callsheet.store.snapshots import Posed
 
 OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
 """Answers in the program: an Answer, True or False for a yes or a no, None to leave it to the inbox."""
@@ -51,26 +51,33 @@ _ABSENT = Respondents()
 
 @dataclass(slots=True)
 class People:
-    """Whom a run asks, and when it has asked what. `letters` reads its inbox; None where it has none."""
+    """Whom a run asks, and when it has asked what. `letters` reads its inbox; None where it has none.
+
+    `before` is what it asked until it was changed: what it asks still has no more time than it had.
+    """
 
     run_id: str
     letters: Callable[[], list[Letter]] | None = None
     present: Respondents = _ABSENT
     posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
+    before: dict[str, Posed] = field(default_factory=dict[str, Posed])
 
     def pose(self, ask: Ask) -> Posed:
         """When this was asked, and until when it can be answered; from now on, if it is new."""
-        known = self.posed.get(ask.asked.digest)
+        digest = ask.asked.digest
+        known = self.posed.get(digest)
         if known is None:
-            now = time.time()
-            timeout = ask.asked.timeout
-            known = Posed(now, None if timeout is None else now + timeout)
-            self.posed[ask.asked.digest] = known
+            known = self.posed[digest] = self.before.get(digest) or _posed_now(ask.asked.timeout)
         return known
 
     def found(self, ask: Ask, letters: list[Letter]) -> Answered | None:
         """What has become of a question by now, by the wall clock."""
         return found(ask, self.pose(ask), letters, time.time())
+
+
+def _posed_now(timeout: float | None) -> Posed:
+    now = time.time()
+    return Posed(now, None if timeout is None else now + timeout)
 
 
 class _Open(NamedTuple):

@@ -94,7 +94,7 @@ class _Desk:
     def _briefing(self, run_id: str, label: str) -> Handoff | None:
         try:
             plan = self._journal.plan(self._journal.find_run(run_id).plan_hash)[0]
-            record = record_of(plan, self._journal.events(run_id), lambda name: self._journal.plan(name)[0])
+            record = record_of(plan, self._journal.events(run_id), self._journal.plan_of)
         except CallsheetError:
             return None
         return briefing_of(record, run_id, label)

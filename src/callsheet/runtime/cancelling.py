@@ -28,7 +28,7 @@ _log = logging.getLogger("callsheet")
 
 def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
     """The event of a cancellation that somebody has asked a run's owner for, if there is one."""
-    if all(letter.topic != CANCEL for letter in journal.letters(run_id)):
+    if all(letter.topic != CANCEL for letter in journal.mailbox.unread(run_id)):
         return None
     for letter in Opening(journal, run_id)():
         if letter.topic == CANCEL:
@@ -78,7 +78,7 @@ def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
     except JournalError as error:
         if error.diagnostics[0].code != "JRN004":
             raise
-        journal.post(run_id, CANCEL, CANCEL, {"reason": reason})
+        journal.mailbox.post(run_id, CANCEL, CANCEL, {"reason": reason})
         return None
     with writer:
         folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -22,9 +22,9 @@ from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.tokens import Tasks, tasks_of
 from callsheet.store import Journal, RunStatus, RunWriter
+from callsheet.store.folded import Folded
 from callsheet.store.leftovers import open_labels
-from callsheet.store.replay import Folded
-from callsheet.store.snapshots import Posed
+from callsheet.store.snapshots import Book, Posed
 
 
 @contextmanager
@@ -59,11 +59,14 @@ class Kept(NamedTuple):
         return await to_its_end(self.beside, lambda: stand(self.journal, self.writer, self.plan))
 
 
-def people_of(
-    journal: Journal, run_id: str, present: Respondents, posed: Mapping[str, Posed] | None = None
-) -> People:
-    """Who answers the questions of a run: the `present`, and the inbox of its journal; `posed` stand."""
-    return People(run_id, Opening(journal, run_id), present, dict(posed or {}))
+def people_of(journal: Journal, run_id: str, present: Respondents, book: Book | None = None) -> People:
+    """Who answers the questions of a run: the `present`, and the inbox of its journal.
+
+    Those that its `book` has stand.
+    """
+    if book is None:
+        return People(run_id, Opening(journal, run_id), present)
+    return People(run_id, Opening(journal, run_id), present, dict(book.posed), dict(book.posed_before))
 
 
 async def drive(

@@ -37,7 +37,8 @@ from callsheet.sealing.masking import hidden
 from callsheet.sealing.veiled import Veiled
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.elsewhere import check_here, goes_on_elsewhere
-from callsheet.store.replay import Folded, fold
+from callsheet.store.folded import Folded
+from callsheet.store.replay import fold
 from callsheet.store.stand import stand_of
 
 Resolution: TypeAlias = "Decision | TookPlace"
@@ -87,7 +88,7 @@ class RunOutcome:
 
 def fold_run(journal: Journal, run_id: str, plan: Plan) -> Folded:
     """The run as its journal tells it, to be looked at; raises JournalError where it cannot be read."""
-    return fold(plan, journal.events(run_id), lambda digest: journal.plan(digest)[0])
+    return fold(plan, journal.events(run_id), journal.plan_of)
 
 
 def stand(

@@ -18,8 +18,8 @@ from callsheet.runtime.parent import Way
 from callsheet.store import EventType, JournalError
 from callsheet.store.branch import stand_at, tells_the_machine
 from callsheet.store.events import Event
+from callsheet.store.folded import Folded
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from callsheet.ir.flow import flow_of
 from callsheet.machine import CallTool, Machine, RunAgent, ToolFacts
 from callsheet.machine.keys import parse_key
 from callsheet.store.branch import KnownCall, generation_of
-from callsheet.store.replay import Folded
+from callsheet.store.folded import Folded
 
 REPLAN = "RE-PLAN"
 

@@ -44,10 +44,10 @@ from callsheet.store.branch import (
     stand_at,
     with_inputs,
 )
+from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
-from callsheet.store.reader import RunInfo
 from callsheet.store.records import Start, facts_to_json, policy_body
-from callsheet.store.replay import Folded
+from callsheet.store.runs import RunInfo
 
 Keeps = Callable[[Visited], bool]
 _PLACE = re.compile(r"(?:r([0-9]{1,9})/)?(.*?)(?:@([0-9]{1,9}))?", re.DOTALL)

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Approval, Question, Verdict
-from callsheet.machine.asking import Asked, asked_from_json
 from callsheet.machine.keys import parse_key
+from callsheet.machine.questions import Asked, asked_from_json
 from callsheet.runtime.answers import (
     Answer,
     PendingAsk,
@@ -30,7 +30,7 @@ from callsheet.store.elsewhere import check_here
 from callsheet.store.events import Event as Row
 from callsheet.store.inbox import Letter
 from callsheet.store.records import recorded_event
-from callsheet.store.replay import Posed
+from callsheet.store.snapshots import Posed
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
 _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"
@@ -53,7 +53,7 @@ def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:
     An ask that an answer lies in the inbox for is among them, as `is_answered`. Raises
     JournalError: JRN002 for an unknown run, JRN020 where its events cannot be read.
     """
-    letters = journal.letters(run_id)
+    letters = journal.mailbox.unread(run_id)
     return _asks(journal, run_id, lambda key, asked: any(may_answer(le, key, asked) for le in letters))
 
 
@@ -72,6 +72,7 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
 
 
 def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, Posed]]:
+    """What a run asks, by its events; after another policy, or an edit, it says anew what it still asks."""
     found: dict[str, tuple[Row, Asked, Posed]] = {}
     for row in journal.asked(run_id):
         body = row.body or {}
@@ -81,7 +82,7 @@ def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, Posed]]:
             elif row.type is EventType.SIGNAL:
                 found.pop(body["digest"], None)
             else:
-                return []
+                found.clear()
         except (KeyError, TypeError, ValueError) as error:
             raise JournalError(
                 "JRN020", f"event {row.seq} ({row.type}) of run {run_id} cannot be read: {error!r}"
@@ -111,7 +112,7 @@ def answer_run(
     ask, said = fitting(journal, run_id, answer, which, digest, letters)
     name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", letters)
     payload, sealed = letter_payload(ask.digest, said), sealed_in(said, ask.options)
-    if not journal.post(run_id, ask.key, name, payload, sealed):
+    if not journal.mailbox.post(run_id, ask.key, name, payload, sealed):
         raise _not_asked(f"an answer named {name} was given to run {run_id} before")
     return replace(ask, is_answered=True)
 
@@ -140,7 +141,10 @@ def fitting(
             "look at it again: `callsheet inbox`",
         )
     if ask.until is not None and time.time() >= ask.until:
-        raise _not_asked(f"the time to answer {ask.key} of run {run_id} is over")
+        raise _not_asked(
+            f"the time to answer {ask.key} of run {run_id} is over",
+            f"the run goes on without an answer: callsheet resume {run_id}",
+        )
     if ask.is_answered:
         raise _not_asked(
             f"{ask.key} of run {run_id} has been answered already",
@@ -169,7 +173,7 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
     if answer.verdict is Verdict.EXPIRE:
         raise CallsheetError.single("RUN031", f"{key} of run {run_id}: a person can approve, deny or answer")
     name = msg_id or f"{key}:ahead"
-    if not journal.post(run_id, key, name, letter_payload(None, answer), sealed_in(answer)):
+    if not journal.mailbox.post(run_id, key, name, letter_payload(None, answer), sealed_in(answer)):
         raise _not_asked(f"an answer named {name} was given to run {run_id} before")
 
 
@@ -183,7 +187,7 @@ class Opening:
 
     def __call__(self) -> list[Letter]:
         """The letters as they are now."""
-        return self._journal.opened_letters(self._run_id, self._warn)
+        return self._journal.mailbox.opened(self._run_id, self._warn)
 
     def _warn(self, error: JournalError) -> None:
         (found,) = error.diagnostics
@@ -233,7 +237,7 @@ def _why(journal: Journal, run_id: str, which: str | None) -> str:
 def _said(journal: Journal, run_id: str, which: str | None) -> Iterator[Answered]:
     for row in journal.asked(run_id):
         if row.type is EventType.SIGNAL and (which is None or which in (row.key, row.step)):
-            event = recorded_event(row, lambda digest: journal.plan(digest)[0])
+            event = recorded_event(row, journal.plan_of)
             assert isinstance(event, Answered)
             yield event
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from callsheet.ir import JSON, Plan
+from callsheet.ir import JSON
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import mask_value
 from callsheet.sealing.opening import is_sealed
 from callsheet.store import Journal
 from callsheet.store.events import Event
 from callsheet.store.fork import hash_at
-from callsheet.store.reader import RunInfo
 from callsheet.store.records import Start
+from callsheet.store.runs import RunInfo
 
 
 class Way:
@@ -27,11 +27,8 @@ class Way:
         self._known = known or Known()
         self.parent = parent
         self.opener = journal.opener(parent.run_id)
+        self.plan_of = journal.plan_of
         self.plan, self.text = journal.plan(parent.plan_hash)
-
-    def plan_of(self, digest: str) -> Plan:
-        """A plan by its hash."""
-        return self._journal.plan(digest)[0]
 
     def events(self, upto: int | None = None) -> Iterator[Event]:
         """The events of the parent, opened: what a run does follows from its secrets too."""

@@ -30,9 +30,9 @@ from callsheet.machine import (
     Sleep,
     Succeeded,
 )
-from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import place_of_key
+from callsheet.machine.questions import asked_to_json
 from callsheet.runtime.asking import People
 from callsheet.runtime.secrecy import secrecy_of
 from callsheet.sealing.sealer import Path
@@ -44,8 +44,9 @@ from callsheet.store import (
     RunStatus,
     RunWriter,
 )
+from callsheet.store.folded import Folded
 from callsheet.store.records import event_record, late_record, result_body
-from callsheet.store.replay import Folded, Place, note_event
+from callsheet.store.replay import Place, note_event
 from callsheet.store.snapshots import Book, Policy, body_of
 
 POLICY = Policy()

@@ -24,7 +24,7 @@ from callsheet.store import Journal
 from callsheet.store.events import Event, EventType
 from callsheet.store.owned import is_owned
 from callsheet.store.place import place_of
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.bundle import bundle
 from callsheet.views.report.document import Document

@@ -15,9 +15,9 @@ from callsheet.passes.verify import NOTHING_LEFT, Left, Standing, Verdict, verif
 from callsheet.policy.model import Policy
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.errors import JournalError
+from callsheet.store.folded import Folded
 from callsheet.store.labels import EVERYWHERE, LabelStore, notes_of
 from callsheet.store.leftovers import has_labels, open_labels
-from callsheet.store.replay import Folded
 
 
 def prove_rest(folded: Folded, policy: Policy, left: Left, *, can_ask: bool = True) -> Verdict:

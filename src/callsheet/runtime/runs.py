@@ -43,10 +43,11 @@ from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
+from callsheet.store.folded import Folded
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded, begin
+from callsheet.store.replay import begin
 
 _NOBODY = Watch()
 _ABSENT = Respondents()
@@ -215,7 +216,7 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
                 if watch.on_decided is not None:
                     watch.on_decided()
                 return ended(journal, writer, folded, hearing)
-            people = people_of(journal, run_id, present, folded.posed)
+            people = people_of(journal, run_id, present, folded.book)
             if _is_stuck(folded, people):
                 return standing(writer, folded, hearing)
             doubtful = folded.in_doubt()
@@ -251,7 +252,7 @@ def _change(
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
     info = journal.find_run(run_id)
-    return journal.plan(info.plan_hash)[0]
+    return journal.plan_of(info.plan_hash)
 
 
 def _is_stuck(folded: Folded, people: People) -> bool:

@@ -36,7 +36,7 @@ def lctl_of(
     read, RUN060 for a step that it has not done, JRN041 for an event that it does not have.
     """
     info = journal.find_run(run_id)
-    plan = journal.plan(info.plan_hash)[0]
+    plan = journal.plan_of(info.plan_hash)
     events = journal.events(info.run_id)
     if isinstance(at, int):
         if not 1 <= at <= info.events:
@@ -44,7 +44,7 @@ def lctl_of(
                 "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {info.events}"
             )
         events = islice(events, at)
-    record = record_of(plan, events, lambda name: journal.plan(name)[0], with_items=with_items)
+    record = record_of(plan, events, journal.plan_of, with_items=with_items)
     wanted = has_failed(record) and at is None if debug is None else debug
     if wanted:
         return debug_document_of(record, info.run_id, by_tool)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from callsheet.ir.strict_json import read_json
 from callsheet.store.errors import JournalError
-from callsheet.store.reader import Reader, RunInfo
+from callsheet.store.reader import Reader
+from callsheet.store.runs import RunInfo
 
 
 class Anchor(NamedTuple):
@@ -63,7 +64,7 @@ def read_anchors(path: Path) -> list[Anchor]:
 
 def broken_anchor(reader: Reader, anchor: Anchor) -> str | None:
     """Why the journal does not hold what was anchored; None if it does, on a chain that is whole."""
-    if reader.run(anchor.run_id) is None:
+    if reader.runs.get(anchor.run_id) is None:
         return "the run is not in this journal any more"
     found = reader.hash_at(anchor.run_id, anchor.seq)
     if found is None:

@@ -86,7 +86,7 @@ def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
     """The number of a run and its row; raises JournalError (JRN002)."""
     found = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
     if not found:
-        raise reader.unknown_run(run_id)
+        raise reader.runs.unknown(run_id)
     ((number, *values),) = found
     return number, dict(zip(_RUN, values, strict=True))
 

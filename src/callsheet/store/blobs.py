@@ -11,6 +11,8 @@ import sqlite3
 from hashlib import sha256
 from pathlib import Path
 
+from callsheet.store.syncing import sync_file, sync_folder
+
 INLINE_LIMIT = 64 * 1024
 """A body of more bytes than this is a blob."""
 
@@ -54,7 +56,7 @@ def write_blob_file(
     if _is_sound(path, name):
         os.utime(path)  # what nothing names yet is collected only when it is old
         if sync:
-            _sync(path, os.O_RDONLY | os.O_NOFOLLOW)  # who wrote it may not have
+            sync_file(path)  # who wrote it may not have
     else:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -66,12 +68,33 @@ def write_blob_file(
             raise
     if sync:
         known = set[Path]() if synced is None else synced
-        _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        sync_folder(path.parent)
         if path.parent not in known:
-            _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+            sync_folder(folder)
         if folder not in known:
-            _sync(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
+            sync_folder(folder.parent)
         known.update((path.parent, folder))
+
+
+class BlobFiles:
+    """The files of a journal's large blobs, for one who writes many of them.
+
+    With `sync` a blob is on the disk before its event names it.
+    """
+
+    def __init__(self, folder: Path, *, sync: bool) -> None:
+        self._folder = folder
+        self._sync = sync
+        self._synced: set[Path] = set()
+        """The folders whose names are on the disk."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file for the blob."""
+        return blob_path(self._folder, name).exists()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a blob into its file, unless a sound one is there. Raises OSError."""
+        write_blob_file(self._folder, name, data, sync=self._sync, synced=self._synced)
 
 
 def _write_all(path: Path, data: bytes, *, sync: bool) -> None:
@@ -81,14 +104,6 @@ def _write_all(path: Path, data: bytes, *, sync: bool) -> None:
         file.flush()
         if sync:
             os.fsync(file.fileno())
-
-
-def _sync(path: Path, flags: int) -> None:
-    fd = os.open(path, flags | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _is_sound(path: Path, name: str) -> bool:

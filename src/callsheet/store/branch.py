@@ -19,8 +19,9 @@ from callsheet.machine.keys import parse_key
 from callsheet.machine.machine import Observer
 from callsheet.sealing.opening import without_boxes
 from callsheet.store.events import Event, EventType
+from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf, event_record
-from callsheet.store.replay import Folded, begin_with, fold_on
+from callsheet.store.replay import begin_with, fold_on
 
 _TOLD = frozenset(EventType) - {
     EventType.INTENT,

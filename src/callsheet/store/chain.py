@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.events import GENESIS, NO_BODY, EventType, Head, decode_intents, identify, link
-from callsheet.store.reader import Reader
+from callsheet.store.reader import COVERS, Reader
 from callsheet.store.writer import RunStatus
 
-_COVERS = 11
-"""The column of an entry that says how many events it holds."""
 _STATUSES = frozenset(RunStatus)
 
 
@@ -33,7 +31,7 @@ def verify(reader: Reader, run_id: str, start: int = 1) -> BadEvent | None:
     ended must have an `end` event. From an event `start` on, what stands before it is taken
     as it is but for the first one. Raises JournalError (JRN002) for an unknown run.
     """
-    base = reader.base_of(run_id)
+    base = reader.runs.base_of(run_id)
     query = "SELECT status, head_seq, head_hash FROM runs WHERE run_id = ?"
     ((status, head_seq, head_hash),) = reader.select(query, (run_id,))
     seq, prev, has_ended = 0, GENESIS, False
@@ -47,7 +45,7 @@ def verify(reader: Reader, run_id: str, start: int = 1) -> BadEvent | None:
             bad = check(reader, run_id, seq + 1, prev, row, base)
             if bad is not None:
                 return bad
-            first, seq, prev = seq + 1, seq + row[_COVERS], row[-1]
+            first, seq, prev = seq + 1, seq + row[COVERS], row[-1]
             has_ended = has_ended or row[2] == EventType.END
             if first <= head_seq <= seq and (head_seq, head_hash) != (seq, prev):
                 return BadEvent(seq, "its hash is not the one that the run noted")

@@ -59,3 +59,29 @@ class WrongProcess(JournalError):
             f"this journal handle belongs to process {opened_by}; a forked process cannot use it",
             way_out="open the journal in the new process",
         )
+
+
+def run_exists(run_id: str) -> JournalError:
+    """The refusal of a second run of the same id."""
+    return JournalError(
+        "JRN003",
+        f"there is a run {run_id} already",
+        way_out="leave the id out for a fresh one, or resume that run",
+    )
+
+
+def reason_of(error: Exception) -> str:
+    """What the operating system or SQLite says of a failure."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    name = getattr(error, "sqlite_errorname", None)
+    return f"{error} ({name})" if name else str(error)
+
+
+def damaged(what: str) -> JournalError:
+    """What is said of a journal that holds something else than what was written."""
+    return JournalError(
+        "JRN012",
+        f"the journal is damaged: {what}",
+        way_out="restore it from a copy, or save what is whole of it: `callsheet runs salvage`",
+    )

@@ -20,6 +20,7 @@ from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.archive import entries_of, run_row
 from callsheet.store.blobs import INLINE_LIMIT, ROW_LIMIT, insert_blob, write_blob_file
 from callsheet.store.branch import Branch
+from callsheet.store.errors import run_exists
 from callsheet.store.events import (
     GENESIS,
     NO_BODY,
@@ -33,10 +34,9 @@ from callsheet.store.events import (
 )
 from callsheet.store.ids import check_run_id
 from callsheet.store.journal import Parts
-from callsheet.store.ledger import run_exists
 from callsheet.store.pending import plan_row
-from callsheet.store.reader import RunInfo
 from callsheet.store.records import event_record
+from callsheet.store.runs import RunInfo
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
 

@@ -15,9 +15,10 @@ from callsheet.ir import Plan
 from callsheet.machine.course import Course, Way
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event
+from callsheet.store.folded import Folded
 from callsheet.store.opened import Opener
 from callsheet.store.records import PlanOf
-from callsheet.store.replay import Folded, begin_with, fold, fold_on
+from callsheet.store.replay import begin_with, fold, fold_on
 
 
 class Guide:

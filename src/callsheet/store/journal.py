@@ -13,8 +13,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -22,21 +20,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from callsheet.ir import Plan
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
-from callsheet.sealing.sealer import SEALED, Sealer, names_in
 from callsheet.sealing.sealer import Path as Part
+from callsheet.sealing.sealer import Sealer, names_in
 from callsheet.sealing.shapes import Shapes
 from callsheet.store.chain import BadEvent, verify
-from callsheet.store.errors import JournalError
+from callsheet.store.errors import JournalError, run_exists
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
+from callsheet.store.guides import Guides
 from callsheet.store.ids import check_run_id
-from callsheet.store.inbox import SAID, Letter, encode_payload, open_letter
-from callsheet.store.ledger import Ledger, run_exists
+from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock, Spares
 from callsheet.store.looking import connect_to_look
+from callsheet.store.mailbox import Mailbox
 from callsheet.store.opened import Opener
 from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
 from callsheet.store.place import Place, place_of
-from callsheet.store.reader import Reader, RunInfo, Told
+from callsheet.store.reader import Reader, Told
+from callsheet.store.runs import RunInfo
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.timing import step_seconds
 from callsheet.store.vault import Vault
@@ -44,12 +44,9 @@ from callsheet.store.writer import RunStatus, RunWriter
 
 if TYPE_CHECKING:
     from callsheet.store.group import GroupWriter
-    from callsheet.store.guide import Guide
 
 
 _log = logging.getLogger("callsheet")
-_MOST_GUIDES = 8
-"""Runs with secrets of which it is kept which way they went."""
 
 
 class Parts(NamedTuple):
@@ -82,14 +79,16 @@ class Journal:
         self._monotonic = monotonic
         self._pid = os.getpid()
         self._owner = f"process {self._pid} on {os.uname().nodename}"
-        self._ledger = Ledger(place, durability, clock)
+        self._ledger = Ledger(place, durability, clock, monotonic)
         self._reader = Reader(place, connection, self._ledger.settle)
         self._spares = Spares(place.run_locks)
         self._owned: set[str] = set()
         self._last_plan: tuple[Plan, str, PlanRow] | None = None
-        self._guides: dict[str, Guide] = {}
+        self._guides = Guides(self._reader, self.opener, lambda text: self.warn(text))  # noqa: PLW0108 - `warn` is set anew
         self.warn: Callable[[str], None] = _log.warning
         """Is told, in a line, what whoever uses it should know."""
+        self.mailbox = Mailbox(self._ledger, self._reader, self._vault, self._sealer_of_letters)
+        """The letters to its runs, from whoever answers them."""
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
         self._is_closed = False
@@ -197,14 +196,14 @@ class Journal:
         """
         check_run_id(run_id)
         self._ledger.check_process()
-        if self._reader.run(run_id) is None:
-            raise self._reader.unknown_run(run_id)
+        if self._reader.runs.get(run_id) is None:
+            raise self._reader.runs.unknown(run_id)
         lock = self._lock(run_id)
         try:
             self._ledger.require_room(run_id)
             pending = self._ledger.claim(run_id, self._owner)
             if pending is None:
-                raise self._reader.unknown_run(run_id)
+                raise self._reader.runs.unknown(run_id)
             pending.sealer = self._sealer(lambda: self.plan(self.find_run(run_id).plan_hash)[1])
         except BaseException:
             lock.close()
@@ -219,50 +218,7 @@ class Journal:
         From the first one on of which something is sealed they are guided: folded, they lead the way that
         the run went.
         """
-        guide = self._guides.get(run_id)
-        for event in self._reader.events(run_id, after, lenient=lenient):
-            if guide is None and event.body is not None and SEALED in event.body:
-                guide = self._guide(run_id)
-            yield event if guide is None else replace(event, guide=guide)
-
-    def _guide(self, run_id: str) -> Guide:
-        """What tells which way a run went of which something is sealed."""
-        guide = self._guides.get(run_id)
-        if guide is None:
-            from callsheet.store.guide import Guide  # noqa: PLC0415 - brings the machine
-
-            reader = self._reader
-            rows, opener = partial(reader.events, run_id), self.opener(run_id)
-            guide = Guide(
-                run_id,
-                lambda: self.plan(reader.find_run(run_id).plan_hash)[0],
-                rows,
-                opener,
-                lambda digest: self.plan(digest)[0],
-                self.warn,
-            )
-            if len(self._guides) >= _MOST_GUIDES:
-                self._guides.pop(next(iter(self._guides)))
-            self._guides[run_id] = guide
-        return guide
-
-    def post(
-        self, run_id: str, topic: str, msg_id: str, payload: Mapping[str, Any], sealed: Iterable[str] = ()
-    ) -> bool:
-        """Leave a letter for whoever owns the run, now or later; False if one of this id is there.
-
-        The run may be owned by another process. The entries that `sealed` names are sealed whatever they
-        say, and all else that is known to be secret or looks so. Raises JournalError: JRN001 for an id that
-        is none, JRN002 if there is no such run, SEC003 where something is to be sealed and there can be no
-        key; JournalWriteFailed; NotStorable for what is not JSON.
-        """
-        check_run_id(run_id)
-        if self._reader.run(run_id) is None:
-            raise self._reader.unknown_run(run_id)
-        sealer = self.sealer("")
-        sealer.know(self.declared(run_id))
-        data = encode_payload(payload, sealer, {(name,): SAID for name in sealed})
-        return self._ledger.post(run_id, topic, msg_id, data)
+        return self._guides.events(run_id, self._reader.events(run_id, after, lenient=lenient))
 
     def declared(self, run_id: str) -> Known:
         """The secrets that a run was given, as far as they can be opened here."""
@@ -273,42 +229,24 @@ class Journal:
             return Known()  # without the key nobody can tell; what is sealed whole is sealed all the same
         return opener.declared
 
-    def letters(self, run_id: str) -> list[Letter]:
-        """The letters to a run that nobody has taken, the oldest first, as they are written."""
-        return self._reader.letters(run_id)
-
-    def opened_letters(self, run_id: str, on_closed: Callable[[JournalError], None]) -> list[Letter]:
-        """The same letters, opened, for one who carries the run on or answers it.
-
-        `on_closed` is told why one cannot be opened (SEC008); it is among them as it is written.
-        """
-        found = list[Letter]()
-        for letter in self._reader.letters(run_id):
-            try:
-                found.append(open_letter(letter, self._vault, run_id))
-            except JournalError as error:
-                on_closed(error)
-                found.append(letter)
-        return found
-
     def asked(self, run_id: str) -> list[Event]:
-        """The events of a run that tell of asking people: `ask`, `signal`, and what ends a run."""
+        """The events of a run that tell of asking people: `ask`, `signal`, and what ends or changes a run."""
         return self._reader.asked(run_id)
 
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
         """The runs, the newest first, at most `limit`, of one `status` if given."""
-        return self._reader.runs(limit, status)
+        return self._reader.runs.newest(limit, status)
 
     def children(self, run_id: str) -> list[RunInfo]:
         """The runs that were forked from a run, the oldest first."""
-        return self._reader.children(run_id)
+        return self._reader.runs.children_of(run_id)
 
     def find_run(self, text: str) -> RunInfo:
         """The run of this id, of the only id that starts so, or for `last` the newest.
 
         Raises JournalError (JRN002) if there is none or more than one, with the nearest ids.
         """
-        return self._reader.find_run(text)
+        return self._reader.runs.find(text)
 
     def plan(self, plan_hash: str) -> tuple[Plan, str]:
         """A stored plan and the text it was written as.
@@ -316,6 +254,10 @@ class Journal:
         Raises JournalError: JRN014 if there is none, JRN012 if it is not what was written.
         """
         return self._reader.plan(plan_hash)
+
+    def plan_of(self, plan_hash: str) -> Plan:
+        """A stored plan by its hash; raises as `plan` does."""
+        return self._reader.plan_of(plan_hash)
 
     def step_seconds(self, plan_hash: str) -> dict[str, float]:
         """How long the steps of a plan took in its last run that is done; empty where there is none."""
@@ -334,11 +276,7 @@ class Journal:
 
         They are for one who goes through all of them, and guided as events are.
         """
-        guide = self._guides.get(run_id)
-        for entry in self._reader.entries(run_id, after):
-            if guide is None and entry.body is not None and SEALED in entry.body:
-                guide = self._guide(run_id)
-            yield entry if guide is None else entry._replace(guide=guide)
+        return self._guides.entries(run_id, self._reader.entries(run_id, after))
 
     def told(self, run_id: str) -> tuple[list[int], list[Told]]:
         """What has come from outside into a run after its start, as it is stored, and the events' numbers."""
@@ -380,6 +318,12 @@ class Journal:
         """What takes secrets out of the bodies of a run of a plan with this text."""
         return self._sealer(lambda: plan)
 
+    def _sealer_of_letters(self, run_id: str) -> Sealer:
+        """What takes secrets out of what is said to a run, those that it was given among them."""
+        sealer = self.sealer("")
+        sealer.know(self.declared(run_id))
+        return sealer
+
     def _sealer(self, plan: Callable[[], str]) -> Sealer:
         return Sealer(self._vault.sealing, self._finder, lambda: names_in(plan()))
 
@@ -399,7 +343,7 @@ class Journal:
     def _has_run(self, run_id: str) -> bool:
         """Whether there is a run of this id; the connection that writes, if there is one, knows it sooner."""
         known = self._ledger.has_run(run_id)
-        return self._reader.has_run(run_id) if known is None else known
+        return self._reader.runs.has(run_id) if known is None else known
 
     def _plan_row(self, plan: Plan, source: str) -> PlanRow:
         """The plan as it is stored; of one that is run again and again, what was made for the run before."""

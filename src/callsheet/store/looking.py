@@ -9,10 +9,10 @@ import os
 import sqlite3
 from pathlib import Path
 
-from callsheet.store.errors import JournalError
-from callsheet.store.ledger import insert_left
+from callsheet.store.errors import JournalError, damaged
+from callsheet.store.inserting import insert_left
 from callsheet.store.place import Place
-from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, damaged, is_marked
+from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, is_marked
 from callsheet.store.tail import left_tails
 
 
@@ -34,7 +34,7 @@ def connect_to_look(place: Place) -> sqlite3.Connection:
         raise _unreadable(path, error) from error
     except sqlite3.DatabaseError as error:
         if is_marked(path):
-            raise damaged(path, error) from error
+            raise damaged(f"{path} cannot be read: {error}") from error
         connection, application, version = None, 0, 0
     if connection is not None and (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
         return connection if os.access(path, os.W_OK) else _with_left(connection, place)

@@ -21,7 +21,7 @@ from callsheet.store.errors import JournalError
 from callsheet.store.journal import Parts
 from callsheet.store.lock import RunLock
 from callsheet.store.owned import attempts_of, is_owned
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
 
@@ -65,7 +65,7 @@ class Pruned(NamedTuple):
 def due_now(parts: Parts, kept: Mapping[RunStatus, float | None] = KEPT, *, values_only: bool = False) -> Due:
     """The runs that are over their time."""
     now, values, runs = parts.clock(), list[RunInfo](), list[RunInfo]()
-    infos = parts.reader.runs()
+    infos = parts.reader.runs.newest()
     parents = {info.parent_run for info in infos if info.forked_at is None}  # a fork has events of its own
     for info in infos:
         seconds = kept.get(info.status)
@@ -192,7 +192,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _compact(parts: Parts) -> bool:
     """Write the file anew if a quarter of it is free and no process carries a run on."""
-    for info in parts.reader.runs(status=RunStatus.RUNNING):
+    for info in parts.reader.runs.newest(status=RunStatus.RUNNING):
         if is_owned(parts.place, info.run_id):
             return False
 

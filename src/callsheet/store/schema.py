@@ -19,7 +19,7 @@ import sqlite3
 from enum import StrEnum
 from pathlib import Path
 
-from callsheet.store.errors import JournalError
+from callsheet.store.errors import JournalError, damaged
 from callsheet.store.lock import WriteLock
 from callsheet.store.place import Place, refuse_network_file_system
 
@@ -224,7 +224,7 @@ def _check(path: Path) -> None:
     except sqlite3.OperationalError as error:
         raise unusable(path, error) from error
     except sqlite3.DatabaseError as error:
-        raise (damaged(path, error) if is_marked(path) else _foreign(path)) from error
+        raise (damaged(f"{path} cannot be read: {error}") if is_marked(path) else _foreign(path)) from error
     finally:
         connection.close()
     if application != APPLICATION_ID:
@@ -250,15 +250,6 @@ def is_marked(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(72)
     return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION_ID.to_bytes(4, "big")
-
-
-def damaged(path: Path, error: Exception) -> JournalError:
-    """What is said of a journal that SQLite cannot read."""
-    return JournalError(
-        "JRN012",
-        f"the journal is damaged: {path} cannot be read: {error}",
-        way_out="restore it from a copy, or save what is whole of it: `callsheet runs salvage`",
-    )
 
 
 def connect_reading(path: Path) -> sqlite3.Connection:

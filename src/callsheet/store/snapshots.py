@@ -170,11 +170,18 @@ class Book:
     """The last decision on each call that was in doubt; from a snapshot without the value."""
     posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
     """Of what a person is asked and has not answered: by the digest of the question."""
+    posed_before: dict[str, Posed] = field(default_factory=dict[str, Posed])
+    """Of what a person was asked before the run was changed: if it is asked still, it is said anew."""
     began: dict[str, float] = field(default_factory=dict[str, float])
     """The wall time at which each agent was first asked, by the key of its call."""
     plans: list[tuple[Plan, str, Mapping[str, Any]]] = field(
         default_factory=list[tuple[Plan, str, Mapping[str, Any]]]
     )
+
+    def unsay(self) -> None:
+        """What is asked has to be said anew: another policy holds, or variables were edited."""
+        self.posed_before |= self.posed
+        self.posed.clear()
 
     def left(self, key: str, moment: float) -> None:
         """A call has left at this wall time."""

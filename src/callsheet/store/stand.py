@@ -16,9 +16,10 @@ from callsheet.machine.machine import Observer
 from callsheet.machine.on_demand import program_on_demand
 from callsheet.store.chain import BadEvent
 from callsheet.store.events import Event, EventType
+from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.opened import Opener
-from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
+from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Unfit, read_plainly
 
 
@@ -49,7 +50,7 @@ def stand_of(
         return bad
     rows = journal.events(run_id)
     rows = rows if opener is None else opener.events(rows)
-    return fold(plan, rows, lambda name: journal.plan(name)[0], observer)
+    return fold(plan, rows, journal.plan_of, observer)
 
 
 def stand_from(
@@ -85,10 +86,10 @@ def stand_from(
         start,
         taken.body or {},
         lambda seqs: journal.bodies(run_id, seqs),
-        lambda name: journal.plan(name)[0],
+        journal.plan_of,
         observer,
         read,
         program,
     )
     folded.clock.tick(taken)
-    return fold_on(folded, events, lambda name: journal.plan(name)[0])
+    return fold_on(folded, events, journal.plan_of)

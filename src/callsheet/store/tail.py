@@ -1,10 +1,12 @@
 """The tail: entries that a process has put into a plain file and not yet into the database.
 
-The file has its whole length from the start and is mapped into memory: to append is to copy a few
-bytes, a hundredth of a transaction. What stands in such memory is the kernel's and outlives the
-process, though no loss of power: so entries wait there wherever no sync is asked for, and many go into
-the database together. A tail belongs to the process that made it, which holds an `flock` on it; one
-whose lock is free was left by a process that died, and whoever finds it may bring it in.
+The file has its whole length from the start. Where no sync is asked for, it is mapped into memory: to
+append is to copy a few bytes, a hundredth of a transaction, and what stands in such memory is the kernel's
+and outlives the process, though no loss of power. A synced tail is a file of zeros that is on the disk: to
+append is to write over some of them and to wait for the disk, which has no length and no page of a table to
+keep besides. So entries wait in a tail, and many go into the database together. A tail belongs to the process
+that made it, which holds an `flock` on it; one whose lock is free was left by a process that died, and
+whoever finds it may bring it in.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +25,7 @@ from typing import NamedTuple
 from callsheet.store.events import NO_BODY, decode_intents, identify, link
 from callsheet.store.lock import is_removed, let_go_in_child
 from callsheet.store.pending import Row
+from callsheet.store.syncing import sync_folder
 
 SUFFIX = ".tail"
 
@@ -34,6 +38,8 @@ _REST = _HEAD.size - _LENGTH.size + _HASH_BYTES
 """The length of what follows an entry's length, where its texts are empty."""
 TAIL_BYTES = 256 * 1024
 """The length of the file of a living process."""
+SYNCED_BYTES = 64 * 1024
+"""The length of a synced one: all of it is written when it is made."""
 _END = bytes(_LENGTH.size)
 """What stands behind the last entry: a length of nothing."""
 
@@ -46,12 +52,22 @@ class Kept(NamedTuple):
 
 
 class Tail:
-    """The tail of this process for one journal, from construction to `close`; raises OSError."""
+    """The tail of this process for one journal, from construction to `close`; raises OSError.
 
-    def __init__(self, folder: Path) -> None:
+    What is appended to one that `is_synced` survives a loss of power; of the other, the end of the process.
+    """
+
+    def __init__(self, folder: Path, *, is_synced: bool = False) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
-        self.path, self._fd, self._memory = _make(folder)
+        self.path, self._fd = _make(folder)
         self._size = 0
+        self._room = SYNCED_BYTES if is_synced else TAIL_BYTES
+        try:
+            self._memory = _zeroed(folder, self._fd) if is_synced else _mapped(self._fd)
+        except BaseException:
+            is_removed(self.path)
+            os.close(self._fd)
+            raise
         let_go_in_child(self)
 
     @property
@@ -68,16 +84,24 @@ class Tail:
         start = self._size
         end = start + len(data)
         behind = end + _LENGTH.size
-        if behind > TAIL_BYTES:
+        if behind > self._room:
             return False
-        self._memory[start:behind] = data + _END
+        if self._memory is not None:
+            self._memory[start:behind] = data + _END
+        else:
+            _write(self._fd, data + _END, start)
+            os.fdatasync(self._fd)
         self._size = end
         return True
 
     def clear(self) -> None:
-        """Forget all entries: they are in the database."""
-        self._memory[: len(_END)] = _END
+        """Forget all entries: they are in the database, so it does no harm if the disk does not take that."""
         self._size = 0
+        if self._memory is not None:
+            self._memory[: len(_END)] = _END
+            return
+        with suppress(OSError):
+            _write(self._fd, _END, 0)
 
     def close(self) -> None:
         """Close it; the file is removed if nothing waits in it, else left to whoever finds it."""
@@ -90,7 +114,8 @@ class Tail:
         """Let go of the file and of the memory alone."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            self._memory.close()
+            if self._memory is not None:
+                self._memory.close()
             os.close(fd)
 
 
@@ -138,7 +163,7 @@ def fits(run_id: str, prev: bytes, expected: int, row: Row) -> bool:
     return covers == 1 + (0 if intents is None else len(decode_intents(intents)))
 
 
-def _make(folder: Path) -> tuple[Path, int, mmap.mmap]:
+def _make(folder: Path) -> tuple[Path, int]:
     while True:
         path = folder / f"{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -146,24 +171,33 @@ def _make(folder: Path) -> tuple[Path, int, mmap.mmap]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             if os.fstat(fd).st_nlink:
-                return path, fd, _mapped(path, fd)
+                return path, fd
         except BaseException:
             os.close(fd)
             raise
         os.close(fd)  # another process took it for a dead one's between our open and our lock
 
 
-def _mapped(path: Path, fd: int) -> mmap.mmap:
-    """The memory of a new file, which has room on the disk: a disk that is full says so here, not later.
-
-    Raises OSError, and then leaves no file.
-    """
+def _mapped(fd: int) -> mmap.mmap:
+    """The memory of a new file, which has room on the disk: a disk that is full says so here, not later."""
+    os.posix_fallocate(fd, 0, TAIL_BYTES)
     try:
-        os.posix_fallocate(fd, 0, TAIL_BYTES)
         return mmap.mmap(fd, TAIL_BYTES)
-    except (OSError, ValueError) as error:
-        is_removed(path)
-        raise error if isinstance(error, OSError) else OSError(errno.ENOMEM, str(error)) from error
+    except ValueError as error:
+        raise OSError(errno.ENOMEM, str(error)) from error
+
+
+def _zeroed(folder: Path, fd: int) -> None:
+    """Have zeros in all of a new file, and them, its name and that of its folder on the disk."""
+    _write(fd, bytes(SYNCED_BYTES), 0)
+    os.fsync(fd)
+    for named in (folder, folder.parent):
+        sync_folder(named)
+
+
+def _write(fd: int, data: bytes, start: int) -> None:
+    if os.pwrite(fd, data, start) != len(data):
+        raise OSError(errno.EIO, "the disk took a part of what was written")
 
 
 def _taken(path: Path) -> Left | None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from callsheet.ir import JSON, Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
+from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
-from callsheet.store.replay import Folded, fold
+from callsheet.store.replay import fold
 
 _ENDS = {NoteKind.FINISHED: "ok", NoteKind.FAILED: "failed", NoteKind.SKIPPED: "skipped"}
 

@@ -18,11 +18,13 @@ from callsheet.machine import Program
 from callsheet.machine.snapshots import state_to_json
 from callsheet.store.events import Entry, EventType
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo, Told
+from callsheet.store.reader import Told
 from callsheet.store.records import PlanOf
+from callsheet.store.runs import RunInfo
 from callsheet.trace.aligned import Pair, RunDiff, diff_visits
 from callsheet.trace.lineage.lineage import Lineage
-from callsheet.trace.lineage.record import Recorder, recorder_of
+from callsheet.trace.lineage.record import recorder_of
+from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.windows import recorder_at
 from callsheet.trace.standing import standing_of
 
@@ -168,7 +170,7 @@ class _Comparison:
     def _plan_of(self, name: str) -> Plan:
         found = self._plans.get(name)
         if found is None:
-            found = self._plans[name] = self._journal.plan(name)[0]
+            found = self._plans[name] = self._journal.plan_of(name)
         return found
 
     def _from_start(self, info: RunInfo, seqs: list[int]) -> _Side:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple, cast
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent
-from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Ask
+from callsheet.machine.questions import asked_to_json
 from callsheet.store.events import Event, EventType
+from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
-from callsheet.store.replay import Folded, begin_with, fold_on
+from callsheet.store.replay import begin_with, fold_on
 
 Find = Callable[[str], "tuple[int, int] | None"]
 """Where in a text the first match is, from and to, or None."""

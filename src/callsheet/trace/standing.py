@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from callsheet.machine import Program
 from callsheet.store.events import Event
+from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
-from callsheet.store.replay import Folded, fold
+from callsheet.store.replay import fold
+from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import Unfit
 from callsheet.store.stand import stand_from
 
@@ -41,7 +42,7 @@ def standing_of(
     JournalError where events cannot be read.
     """
     run_id = info.run_id
-    plan = journal.plan(info.plan_hash)[0] if program is None else program.plan
+    plan = journal.plan_of(info.plan_hash) if program is None else program.plan
     snapshot = journal.last_snapshot(run_id, seq)
     if snapshot is not None:
         upto = _Upto(journal.events(run_id, snapshot - 1), seq)
@@ -53,6 +54,6 @@ def standing_of(
             assert upto.last is not None
             return upto.last, folded
     upto = _Upto(journal.events(run_id), seq)
-    folded = fold(plan, upto, lambda name: journal.plan(name)[0])
+    folded = fold(plan, upto, journal.plan_of)
     assert upto.last is not None
     return upto.last, folded

@@ -86,8 +86,7 @@ class Sweep:
         notes: list[Note] = []
         with Journal.open(world.journal, self._durability) as journal:
             if journal.runs():
-                plan_of = lambda digest: journal.plan(digest)[0]  # noqa: E731
-                fold(crashing.plan_of(crashing.PLAN), journal.events("run"), plan_of, notes.append)
+                fold(crashing.plan_of(crashing.PLAN), journal.events("run"), journal.plan_of, notes.append)
         return "".join(map(_line, notes))
 
     def _resume_meanwhile(self, world: World, name: str) -> None:

@@ -42,6 +42,27 @@ def test_what_decides_is_told_with_its_way() -> None:
     assert violation.flow == ("S1 $a", "S2", "S3 whether it is done")
 
 
+@pytest.mark.parametrize(
+    ("step", "at"),
+    [
+        ("@WEB_SEARCH ($a)", "$a"),
+        ("@WEB_SEARCH (limit=3, query=$a)", "$a"),
+        ('@WEB_SEARCH ("so: $a", limit=3)', '"so: $a"'),
+        ('?FOREACH ($i IN [1, 2]) THEN @WEB_SEARCH (query=["x", $a])', '["x", $a]'),
+        (
+            '@WRITE_FILE (path="x", content="y") ON_FAIL TERMINATE ("no", "![i](https://e.org/$a)")',
+            "TERMINATE",
+        ),
+        ('?IF ($a contains "x") THEN @WEB_SEARCH (query="y")', "@WEB_SEARCH"),
+    ],
+)
+def test_an_objection_stands_at_the_argument_that_it_is_about(step: str, at: str) -> None:
+    text = f'S1: @READ_FILE (path="n.txt") > $a\nS2: {step} > $b\nS3: @RESPOND ("ok")'
+    (violation,) = proved(text.replace(") > $b", ")") if "ON_FAIL" in step else text).violations
+    assert violation.span is not None
+    assert text[violation.span.start :].startswith(at)
+
+
 @pytest.mark.parametrize("guard", ["", "THEN ?IF (IS_EMPTY($a)) ", 'THEN ?IF ($a contains "x") '])
 def test_a_loop_over_a_variable_of_its_own_name_has_the_label_of_that_variable(guard: str) -> None:
     verdict = proved(

@@ -57,7 +57,7 @@ def test_scalars_are_those_of_the_core_schema(written: str, value: object) -> No
     [
         ("", "P02"), ("# nothing\n", "P02"), ("- a", "P02"), ("lctl", "P02"), ("a: 1\na: 2", "P03"),
         ("x: {b: 1, 'b': 2}", "P03"), ("--- \na: 1\n--- \n", "P04"), ("a: !mine 1", "P05"),
-        ("a: !!int x", "P05"),
+        ("a: !!int x", "P05"), ("a: !<str> x", "P05"),
         ("a: !!set {b}", "P05"), ("a: &a [*a]", "P06"), ("a: *b", "P01"), ("a: [1", "P01"), ("\ta: 1", "P01"),
         ("[a]: 1", "P01"), (b"a: \xff", "P08"), ("a: 1".encode("utf-16"), "P08"), ("a: \x00", "P08"),
         ("a: '\x1b'", "P08"), ("a: '\ud800'", "P08"), ("{" * 3000, "P07"),
@@ -105,6 +105,47 @@ def test_bombs_are_refused_before_anything_grows() -> None:
     ):
         assert rules_of(block) == [rule]
         assert calls_made(lambda block=block: read(block)) < 10_000  # a full bomb has 387 million values
+
+
+@pytest.mark.parametrize(
+    ("one", "nodes"), [("x", 1), ("[]", 1), ("{a: x}", 3)], ids=["texts", "lists", "mappings"]
+)
+def test_the_nodes_of_a_text_are_counted_whatever_they_are(one: str, nodes: int) -> None:
+    """A block may have 200,000 nodes: here five, and what stands in the list."""
+    most = (200_000 - 5) // nodes
+    begin = "lctl: '3.0'\nx: "
+    assert rules_of(f"{begin}[{','.join([one] * most)}]") != ["P06"]
+    assert rules_of(f"{begin}[{','.join([one] * (most + 1))}]") == ["P06"]
+
+
+def test_what_an_alias_stands_for_is_counted_before_it_is_used() -> None:
+    half = f"lctl: '3.0'\na: &a [{','.join('x' * 100_000)}]\n"
+    assert rules_of(half) != ["P06"]
+    assert rules_of(f"{half}b: *a") == ["P06"]
+
+
+@pytest.mark.parametrize("char", ["x", "ä"])
+@pytest.mark.parametrize("of", [str, str.encode], ids=["text", "bytes"])
+def test_the_bytes_of_a_text_are_counted_however_it_is_given(
+    char: str, of: Callable[[str], str | bytes]
+) -> None:
+    most = 8 * 1024 * 1024
+    begin = "lctl: '3.0'\nx: "
+    room = (most - len(begin)) // len(char.encode())
+    assert rules_of(of(begin + char * room)) != ["P07"]
+    assert rules_of(of(begin + char * (room + 1))) == ["P07"]
+
+
+def test_json_with_surrogates_has_the_same_bounds() -> None:
+    begin = '{"lctl": "3.0", "note": "\\ud83d\\ude00", "x": '
+    assert rules_of(f"{begin}[{','.join('1' * 200_000)}]}}") == ["P01"]
+    assert rules_of(f"{begin}{'[' * 100}{']' * 100}}}") == ["P01"]
+    assert "P01" not in rules_of(f"{begin}[{','.join('1' * 100)}]}}")
+
+
+@pytest.mark.parametrize("digits", ["9" * 5_000, "-" + "9" * 5_000, "0x" + "f" * 5_000])
+def test_a_number_beyond_what_is_read_is_no_bug(digits: str) -> None:
+    assert extra(digits) == (float("-inf") if digits.startswith("-") else float("inf"))
 
 
 def test_each_use_of_an_alias_is_a_value_of_its_own() -> None:

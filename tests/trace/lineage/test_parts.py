@@ -64,8 +64,8 @@ def run_of(journal: Journal, plan: Plan, world: int, other: int = 0, share: int 
 
 
 def whole(journal: Journal, info: RunInfo) -> Lineage:
-    plan = journal.plan(info.plan_hash)[0]
-    return lineage_of(plan, journal.entries(info.run_id), lambda name: journal.plan(name)[0])
+    plan = journal.plan_of(info.plan_hash)
+    return lineage_of(plan, journal.entries(info.run_id), journal.plan_of)
 
 
 def said(lineage: Lineage, graph: Graph) -> set[Any]:

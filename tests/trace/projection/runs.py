@@ -36,7 +36,7 @@ class Told(NamedTuple):
 
     def cut(self, length: int) -> Record:
         """The record of the first events alone."""
-        return record_of(self.plan, self.rows[:length], lambda name: self.journal.plan(name)[0])
+        return record_of(self.plan, self.rows[:length], self.journal.plan_of)
 
 
 def ports_of(
@@ -76,7 +76,7 @@ def tell(
     launch = Launch(facts=dict(facts or {}), inputs=dict(inputs or {}), limits=limits)
     ended = asyncio.run(start_run(made, ports, launch, journal, run_id)).result
     rows = list(journal.events(run_id))
-    return Told(made, rows, ended, record_of(made, rows, lambda name: journal.plan(name)[0]), journal)
+    return Told(made, rows, ended, record_of(made, rows, journal.plan_of), journal)
 
 
 def scripted(**tools: JSON | Exception | Callable[[dict[str, Any]], JSON]) -> Ports:

@@ -109,7 +109,7 @@ def test_the_documents_of_a_run_in_text_order_break_no_rule(journal: Journal, te
 @settings(max_examples=25, deadline=None, suppress_health_check=_QUIET)
 def test_documents_with_the_items_of_loops_break_no_rule(journal: Journal, text: str, world: int) -> None:
     told = told_of(journal, plan_of(text), world)
-    record = record_of(told.plan, told.rows, lambda name: journal.plan(name)[0], with_items=True)
+    record = record_of(told.plan, told.rows, journal.plan_of, with_items=True)
     assert errors_of(*hops_of(record)) == []
     assert errors_of(debug_document_of(record, "run")) == []
 

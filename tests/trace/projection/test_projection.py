@@ -147,7 +147,7 @@ def test_the_results_of_a_foreach_are_facts_one_by_one_where_that_is_asked_for(j
         scripted(read=one, llm_summarize="x"),
         facts=FACTS,
     )
-    record = record_of(told.plan, told.rows, lambda name: journal.plan(name)[0], with_items=True)
+    record = record_of(told.plan, told.rows, journal.plan_of, with_items=True)
     document = handoff_of(record, "run")
     assert errors_of(document) == []
     items = [document.facts[i] for i in ("F2-0", "F2-1", "F2-2")]

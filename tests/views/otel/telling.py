@@ -31,8 +31,8 @@ def tell(
 def tell_run(journal: Path, run_id: str, **how: bool) -> Telemetry:
     with Journal.open_to_read(journal) as opened:
         info = opened.find_run(run_id)
-        plan = opened.plan(info.plan_hash)[0]
-        return tell(plan, opened.entries(run_id), lambda name: opened.plan(name)[0], run_id, **how)
+        plan = opened.plan_of(info.plan_hash)
+        return tell(plan, opened.entries(run_id), opened.plan_of, run_id, **how)
 
 
 def steps(told: Telemetry) -> list[Span]:

@@ -253,7 +253,7 @@ def test_the_model_that_a_run_was_started_with_is_named_where_it_was_asked(world
         plan = opened.plan(opened.find_run("r").plan_hash)[0]
         first, *rest = opened.entries("r")
         body = first.body | {"launch": {"setup": {"model": "google:gemini-9"}}}
-        told = tell(plan, [first._replace(body=body), *rest], lambda name: opened.plan(name)[0])
+        told = tell(plan, [first._replace(body=body), *rest], opened.plan_of)
     agent = one(told, "S1")
     (chat,) = below(told, agent)
     assert chat.name == "chat gemini-9"

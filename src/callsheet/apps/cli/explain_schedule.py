@@ -53,7 +53,7 @@ def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[St
     from callsheet.api.reach import absent_tools, facts_of  # noqa: PLC0415 - not for --help
     from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
     from callsheet.machine.ahead.waits import schedule_of  # noqa: PLC0415 - as above
-    from callsheet.machine.asking import covers  # noqa: PLC0415 - as above
+    from callsheet.machine.approvals import covers  # noqa: PLC0415 - as above
 
     registry, _, _ = Shelf(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
     schedule = schedule_of(plan, facts_of(plan, registry), lambda tool: covers(rules, tool))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import limiting, options
+from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.engines.choice import Engine, engine
 from callsheet.apps.cli.given import parse_variables
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from callsheet.apps.session import Setup
     from callsheet.apps.veil import Veil
     from callsheet.machine.limits import Limits
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.sealing.shapes import Shapes
 
 
@@ -86,7 +87,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     options.no_secret_patterns,
     click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing."),
     assumptions,
-    options.recording,
+    journals.recording,
     limiting.limits,
     _start,
     engine,
@@ -103,7 +104,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of a run, as `carry_out` takes them."""
+    """Gives a command the options of a run, the fields of its `Wishes`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -121,94 +122,119 @@ def run(**given: Any) -> int:
     The answer is printed on standard output, progress on standard error. A run that was
     interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
     """
-    return carry_out(**given)
+    return carry_out(Wishes(**given))
 
 
-def carry_out(  # noqa: PLR0913 - an argument for each group of options
-    *,
-    plan: options.NamedPlan,
-    setup: Setup,
-    variables: tuple[str, ...],
-    secrets: tuple[str, ...],
-    shows_secrets: bool,
-    no_secret_patterns: bool,
-    is_dry: bool,
-    assumptions: Assumptions,
-    recording: options.Recording,
-    limits: Limits,
-    start: Start,
-    engine: Engine,
-    otlp: str,
-    on_in_doubt: str | None,
-    progress: str,
-    as_json: bool,
-) -> int:
-    """Check a plan and run it, or tell what it would do; gives the exit status."""
-    from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line says of a run: a field for each option, or group of options."""
 
-    if is_dry:
-        secret = tuple(each.partition("=")[0] for each in secrets)
-        given = (*variables, *(f"{name}={MASK}" for name in secret))
-        is_recorded = not recording.no_journal
-        rules = Rules(
-            start.approve,
-            start.policy,
-            start.approved,
-            secret,
-            is_recorded=is_recorded,
-            journal=recording.journal,
-        )
-        return tell_dry_run(plan, setup, given, assumptions, rules, as_json=as_json)
-    if assumptions.are_given:
+    plan: options.NamedPlan
+    setup: Setup
+    variables: tuple[str, ...]
+    secrets: tuple[str, ...]
+    shows_secrets: bool
+    no_secret_patterns: bool
+    is_dry: bool
+    assumptions: Assumptions
+    recording: journals.Recording
+    limits: Limits
+    start: Start
+    engine: Engine
+    otlp: str
+    on_in_doubt: str | None
+    progress: str
+    as_json: bool
+
+
+def carry_out(wishes: Wishes) -> int:
+    """Check a plan and run it, or tell what it would do; gives the exit status.
+
+    Raises click.UsageError for options that contradict each other, CallsheetError for what cannot be run.
+    """
+    if wishes.is_dry:
+        return _tell_dry(wishes)
+    elsewhere = _checked(wishes)
+    setup = beside.with_collector(wishes.setup, wishes.otlp)
+    target = setup.settings.otel.target()
+    job = _job_of(wishes, setup, elsewhere)
+    hint, otel = journals.journal_hint(wishes.recording.journal), setup.settings.otel
+    place = None if job.journal is None else job.journal.path
+    with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=wishes.as_json):
+        return carry_out_job(job, hint=hint, as_json=wishes.as_json)
+
+
+def _tell_dry(wishes: Wishes) -> int:
+    """Tell what the plan would do; secret inputs are not read, masks stand in their place."""
+    start, recording = wishes.start, wishes.recording
+    secret = tuple(each.partition("=")[0] for each in wishes.secrets)
+    given = (*wishes.variables, *(f"{name}={MASK}" for name in secret))
+    rules = Rules(
+        start.approve,
+        start.policy,
+        start.approved,
+        secret,
+        is_recorded=not recording.no_journal,
+        journal=recording.journal,
+    )
+    return tell_dry_run(wishes.plan, wishes.setup, given, wishes.assumptions, rules, as_json=wishes.as_json)
+
+
+def _checked(wishes: Wishes) -> TemporalSettings | None:
+    """Where the run is given to, if elsewhere; raises click.UsageError for options that contradict."""
+    recording, start = wishes.recording, wishes.start
+    if wishes.assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and start.waits:
         raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
-    if recording.no_journal and otlp:
+    if recording.no_journal and wishes.otlp:
         raise click.UsageError("--otlp reads the journal: leave --no-journal out")
-    there = engine.settings(setup.settings)
-    if there is not None and recording.no_journal:
+    elsewhere = wishes.engine.settings(wishes.setup.settings)
+    if elsewhere is not None and recording.no_journal:
         raise click.UsageError("--no-journal and --engine temporal contradict each other: leave one out")
-    setup = beside.with_collector(setup, otlp)
-    target = setup.settings.otel.target()
-    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
+    return elsewhere
+
+
+def _job_of(wishes: Wishes, setup: Setup, elsewhere: TemporalSettings | None) -> Job:
+    """The job that the command line asks for; of a run `elsewhere` secrets are told by their names."""
+    from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
+    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
-    inputs = parse_variables(variables)
-    named = _named(secrets) if there is not None else {}
-    held = read_secrets(() if named else secrets, inputs) | {name: told.text for name, told in named.items()}
+    start, settings = wishes.start, setup.settings
+    inputs = parse_variables(wishes.variables)
+    named = _named(wishes.secrets) if elsewhere is not None else {}
+    held = read_secrets(() if named else wishes.secrets, inputs)
+    held |= {name: told.text for name, told in named.items()}
     inputs |= held
-    shapes = None if no_secret_patterns else setup.settings.secrets.shapes
-    text = plan.read(inputs)
-    inputs = bound(text, inputs, variables)
-    job = Job(
+    shapes = None if wishes.no_secret_patterns else settings.secrets.shapes
+    text = wishes.plan.read(inputs)
+    inputs = bound(text, inputs, wishes.variables)
+    return Job(
         text=text,
         plan=require_plan(text, setup, inputs),
         inputs=inputs,
         setup=with_fetched(setup, say, text.require()),
-        limits=limits,
+        limits=wishes.limits,
         run_id=_run_id(start.run_id),
-        journal=recording.open(shapes),
-        progress=choose_progress(Stage(progress), text.require(), as_json=as_json),
-        quiet=as_json,
-        approve=canonical_names((*setup.settings.approve, *start.approve)),
-        approval_timeout={**setup.settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
+        journal=wishes.recording.open(shapes),
+        progress=choose_progress(Stage(wishes.progress), text.require(), as_json=wishes.as_json),
+        quiet=wishes.as_json,
+        approve=canonical_names((*settings.approve, *start.approve)),
+        approval_timeout={**settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
         waits=start.waits,
         accepts_changed_tools=start.accepts_changed_tools,
-        on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
+        on_in_doubt=wishes.on_in_doubt or settings.on_in_doubt,
         policy=options.policy_named(start.policy, setup, start.approved),
         approved=start.approved,
         secrets=held,
-        veil=_veil(shapes, held, shows_all=shows_secrets),
-        engine=there,
-        detaches=engine.detaches,
+        veil=_veil(shapes, held, shows_all=wishes.shows_secrets),
+        engine=elsewhere,
+        detaches=wishes.engine.detaches,
         named={told.text: told.variable for told in named.values()},
     )
-    hint, otel = options.journal_hint(recording.journal), setup.settings.otel
-    place = None if job.journal is None else job.journal.path
-    with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=as_json):
-        return carry_out_job(job, hint=hint, as_json=as_json)
 
 
 def _named(secrets: tuple[str, ...]) -> dict[str, Reference]:
@@ -229,7 +255,7 @@ def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Ve
 
 
 def _timeouts(given: tuple[str, ...]) -> dict[str, float]:
-    from callsheet.machine.asking import approval_timeouts  # noqa: PLC0415 - as above
+    from callsheet.machine.approvals import approval_timeouts  # noqa: PLC0415 - as above
 
     by_tool = {tool: time for tool, _, time in (each.rpartition("=") for each in given)}
     try:

@@ -10,7 +10,7 @@ from callsheet.store import Journal, retention
 from callsheet.store.leftovers import let_go
 from callsheet.store.owned import is_owned
 from callsheet.store.place import place_of
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 
 
 def delete_run(journal: Journal, run: RunInfo) -> None:

@@ -16,7 +16,7 @@ from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal, RunStatus
 from callsheet.store.owned import is_owned
 from callsheet.store.place import place_of
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 
 _log = logging.getLogger("callsheet.hosting")
 

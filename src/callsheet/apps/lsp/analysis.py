@@ -20,7 +20,7 @@ from callsheet.apps.session import Setup, undertaking
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.ahead.waits import StepSchedule, schedule_of
-from callsheet.machine.asking import covers
+from callsheet.machine.approvals import covers
 from callsheet.policy.model import Policy
 from callsheet.policy.reading import read_policy
 from callsheet.views.editor.document import PlanDocument

@@ -11,7 +11,7 @@ from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.apart import Apart
     from callsheet.trace.compared import Compared, Found
     from callsheet.trace.lineage.lineage import Lineage, Visit

@@ -8,8 +8,8 @@ from callsheet.apps.wording.moments import iso
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event
-    from callsheet.store.reader import RunInfo
-    from callsheet.store.replay import Folded
+    from callsheet.store.folded import Folded
+    from callsheet.store.runs import RunInfo
 
 
 def check_event(info: RunInfo, seq: int) -> None:

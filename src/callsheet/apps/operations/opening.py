@@ -5,7 +5,7 @@ from __future__ import annotations
 from callsheet.diagnostics import did_you_mean
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineage_of
@@ -16,8 +16,8 @@ from callsheet.views.lineage import place
 
 def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:
     """The lineage of a run, or of its events up to a number; raises JournalError where there is none."""
-    plan = journal.plan(info.plan_hash)[0]
-    return lineage_of(plan, journal.entries(info.run_id), lambda name: journal.plan(name)[0], upto)
+    plan = journal.plan_of(info.plan_hash)
+    return lineage_of(plan, journal.entries(info.run_id), journal.plan_of, upto)
 
 
 def sliced(

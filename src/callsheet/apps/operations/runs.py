@@ -10,7 +10,7 @@ from callsheet.apps.wording.moments import iso
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
 
 STATUSES = [
     "running",
@@ -52,7 +52,7 @@ def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, 
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
 
     try:
-        return doubtful_calls(fold_run(journal, info.run_id, journal.plan(info.plan_hash)[0]))
+        return doubtful_calls(fold_run(journal, info.run_id, journal.plan_of(info.plan_hash)))
     except JournalError:
         return ()  # `show` tells what is wrong with them
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.account import Account, LateAnswer, StepAccount
 
 _ENDINGS = ("failed", "refused", "cancelled")
@@ -56,8 +56,8 @@ def story_of(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> St
     from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
     from callsheet.trace.account import account_of  # noqa: PLC0415 - brings the store
 
-    plan = journal.plan(info.plan_hash)[0]
-    account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
+    plan = journal.plan_of(info.plan_hash)
+    account = account_of(plan, journal.events(info.run_id), journal.plan_of)
     asks = tuple(asks_of(journal, info.run_id))
     status, name = shown_status(journal, info), plan_name(journal, info)
     in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()

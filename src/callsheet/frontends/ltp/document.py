@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
+from callsheet.diagnostics import Edit, Fix, Span, did_you_mean
 from callsheet.frontends.ltp.recovery import recover
 from callsheet.frontends.ltp.steps import USUAL_HEAD, read_step
 from callsheet.frontends.ltp.strays import say_stray
+from callsheet.frontends.ltp.surroundings import Surroundings, missing_markers
 from callsheet.frontends.ltp.words import (
     BLOCK_WORD,
     BOLD_LABEL,
@@ -60,13 +61,14 @@ class Document:
     """Whether a step or a brace already stands on the line at hand."""
     lost: list[Span] = field(default_factory=list[Span], init=False)
     """The stretches of steps that could not be read."""
-    prose: list[Span] = field(default_factory=list[Span], init=False)
+    around: Surroundings = field(init=False)
     _group_start: int = field(default=0, init=False)
     _nested: int = field(default=0, init=False)
     _group_steps: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.reader = Reader(self.text, 1 if self.text.startswith("\ufeff") else 0)
+        self.around = Surroundings(self.reader)
 
     # ------------------------------------------------------------ the whole
 
@@ -192,25 +194,13 @@ class Document:
             ]
             reader.errors = sum(d.is_error for d in reader.diagnostics)
             for step in before:
-                self._warn_outside(step.span or Span(0, pos))
-            self._note_prose(Span(self.first, pos))
+                self.around.warn(step.span or Span(0, pos))
+            self.around.note(Span(self.first, pos))
             before.clear()
             self.lost.clear()
             self.first, self.group, self.groups, self._nested = None, None, 0, 0
-        for span in self.prose:
-            self._note_prose(span)
-        self.prose.clear()
-
-    def _warn_outside(self, span: Span) -> None:
-        self.reader.warning(
-            "LTP005",
-            "this looks like a step, but stands outside PLAN_START and PLAN_END: it is not read",
-            *span,
-            help="put it between the markers if it belongs to the plan",
-        )
-
-    def _note_prose(self, span: Span) -> None:
-        self.reader.loose("LTP103", "this is no part of the plan and is not read", *span, "")
+        for span in self.around.taken():
+            self.around.note(span)
 
     def _read_after_end(self) -> None:
         """Go over a line behind PLAN_END: prose, but nothing that looks like a plan in silence."""
@@ -218,7 +208,7 @@ class Document:
         pos = reader.pos
         end = reader.line_end(pos)
         marker = MARKER.match(text, pos)
-        if text.startswith("#", pos) and not self.prose:
+        if text.startswith("#", pos) and not self.around.spans:
             self._read_comment()
             return
         reader.pos = end
@@ -230,18 +220,11 @@ class Document:
         elif STEP_LINE.match(text, reader.line_start(pos)) or (
             self.same_line and STEP_START.match(text, pos)
         ):
-            self._warn_outside(Span(pos, end))
+            self.around.warn(Span(pos, end))
         elif fence := FENCE.fullmatch(text[pos:end].rstrip()):
             reader.loose("LTP104", "a plan stands without a code fence", pos, pos + fence.end(), "")
         else:
-            self._add_prose(Span(pos, end))
-
-    def _add_prose(self, span: Span) -> None:
-        """Note a line that is not part of the plan; neighbouring ones are one finding."""
-        if self.prose and not self.text[self.prose[-1].end : span.start].strip():
-            self.prose[-1] = self.prose[-1].to(span)
-        else:
-            self.prose.append(span)
+            self.around.add(Span(pos, end))
 
     def _read_other(self) -> None:
         """A line that is no step: an error inside the plan, perhaps prose around it."""
@@ -251,7 +234,7 @@ class Document:
         line = self.text[pos:end].rstrip()
         looks_meant = PLAN_LIKE.search(line) is not None
         if self.started is None and not looks_meant and not self.same_line:
-            self._add_prose(Span(pos, pos + len(line)))
+            self.around.add(Span(pos, pos + len(line)))
         elif LABELLED.match(line) and (looks_meant or self.started is not None):
             self._read_step()
             return
@@ -383,33 +366,20 @@ class Document:
         if self.ended is None:
             self._check_group_closed()
         if self.first is None:
-            for span in self.prose if self.reader.errors else ():
-                self._note_prose(span)
+            for span in self.around.spans if self.reader.errors else ():
+                self.around.note(span)
             return
-        for span in self.prose:
+        for span in self.around.spans:
             between = self.started is None and self.first < span.start < self.last
             if between and (self.ended is None or span.start < self.ended):
                 self._not_a_step(span, self.text[span.start : span.end])
             else:
-                self._note_prose(span)
-        self._note_missing_markers()
-
-    def _note_missing_markers(self) -> None:
-        edits: list[Edit] = []
-        missing: list[str] = []
-        first = self.reader.line_start(self.first or 0)
-        if self.started is None:
-            missing.append("PLAN_START")
-            edits.append(Edit(Span(first, first), "PLAN_START\n"))
-        if self.ended is None:
-            missing.append("PLAN_END")
-            end = max(self.last, first)
-            edits.append(Edit(Span(end, end), "\nPLAN_END"))
-        if edits:
-            words = " and ".join(missing)
-            fix = Fix(f"insert {words}", tuple(edits))
-            at = self.first or 0
-            message = f"{words} {'is' if len(missing) == 1 else 'are'} missing"
-            self.reader.diagnostics.append(
-                Diagnostic("LTP101", Severity.HINT, message, Span(at, at), None, fix)
-            )
+                self.around.note(span)
+        missing = missing_markers(
+            Span(self.first, self.last),
+            self.reader.line_start(self.first),
+            lacks_start=self.started is None,
+            lacks_end=self.ended is None,
+        )
+        if missing is not None:
+            self.reader.diagnostics.append(missing)

@@ -20,15 +20,17 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Cast
+from callsheet.machine.ahead.foretold import Patched, command_of, said_of, value_of
 from callsheet.machine.ahead.links import Links, Read, links_of
 from callsheet.machine.ahead.room import Room
 from callsheet.machine.ahead.standing import Early, Outcome, Patches, Standing
-from callsheet.machine.budget import SIZED, Budget, size_of
+from callsheet.machine.budget import Budget
 from callsheet.machine.commands import CallModel, CallTool, Command, Finish
 from callsheet.machine.events import Event, Failed, Succeeded
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
+from callsheet.machine.sizes import SIZED, size_of
 from callsheet.machine.usage import Spent
-from callsheet.machine.values import cast_value, items_of
+from callsheet.machine.values import items_of
 
 HORIZON = 256
 """How many steps past the one whose turn it is are looked at."""
@@ -93,8 +95,8 @@ class Ahead:
                 patches = early.patches
                 if early.items is not None:
                     patches = [*patches, (early.code.loop_slot, early.items[index])]
-                with_values = _Patched(slots, patches)
-                made.append(_command_of(key, early.code, with_values.slots))
+                with_values = Patched(slots, patches)
+                made.append(command_of(key, early.code, with_values.slots))
                 with_values.restore()
         return made
 
@@ -152,7 +154,7 @@ class Ahead:
                 self._weigh(early.outcomes[index], -1)
                 self.at.queue.append((0, early.outcomes[index]))
         for _, outcome in self.at.queue:
-            budget.measure(_said(outcome))
+            budget.measure(said_of(outcome))
             budget.spend(outcome.spent or _NOTHING)
         self.at.calls.clear()
         self.at.queue.clear()
@@ -160,7 +162,7 @@ class Ahead:
 
     def _weigh(self, outcome: Outcome, sign: int) -> None:
         """Count what is known of an outcome, or count it no more, until the machine does."""
-        room, spent, said = self._room, outcome.spent, _said(outcome)
+        room, spent, said = self._room, outcome.spent, said_of(outcome)
         if type(said) in SIZED:
             room.bytes += sign * size_of(said)
         if spent is not None:
@@ -234,7 +236,7 @@ class Ahead:
         if code.condition is not None and code.source is None:
             if self._waits(number, self._read(links.asks[number], turn.slots, patches)):
                 return
-            with_values = _Patched(turn.slots, patches)
+            with_values = Patched(turn.slots, patches)
             if not code.condition(with_values.slots):
                 with_values.restore()
                 self.at.skipped.add(number)
@@ -301,7 +303,7 @@ class Ahead:
         """Start a step as its turn would; where the limits leave no ample room it waits for that."""
         items: list[JSON] | None = None
         if code.source is not None:
-            with_values = _Patched(turn.slots, patches)
+            with_values = Patched(turn.slots, patches)
             items = items_of(code.source(with_values.slots))
             with_values.restore()
             if len(items) > _MOST_ITEMS:
@@ -344,7 +346,7 @@ class Ahead:
     def _fill(self, early: Early, turn: Turn, out: list[Command]) -> None:
         """Make the call of a step, or those of the items that the window has room for."""
         code, items = early.code, early.items
-        with_values = _Patched(turn.slots, early.patches)
+        with_values = Patched(turn.slots, early.patches)
         slots = with_values.slots
         if items is None:
             if not early.next:
@@ -365,7 +367,7 @@ class Ahead:
     def _call(self, early: Early, index: int, budget: Budget, slots: list[Any], out: list[Command]) -> None:
         """Make a call, unless a step in a circle has made it too often."""
         code, key = early.code, f"{early.prefix}{index}.1"
-        command = _command_of(key, code, slots)
+        command = command_of(key, code, slots)
         if code.recurs:
             made_of = command.args if isinstance(command, CallTool) else [command.inputs, command.args]
             if budget.repeats_too_often(code.tool, made_of):
@@ -386,46 +388,9 @@ class Ahead:
             return
         if early.items is None:
             outcome = early.outcomes[0]
-            early.value = _value(outcome, code.cast)
+            early.value = value_of(outcome, code.cast)
         else:
             cast = None if code.cast is Cast.LIST else code.cast
-            early.value = [_value(early.outcomes[index], cast) for index in early.ran]
+            early.value = [value_of(early.outcomes[index], cast) for index in early.ran]
         early.is_known = True
         self._settle(code.number)
-
-
-class _Patched:
-    """The variables with the values that they will have, until they are restored."""
-
-    __slots__ = ("_before", "slots")
-
-    def __init__(self, slots: list[Any], patches: Patches) -> None:
-        self.slots = slots
-        self._before = [(slot, slots[slot]) for slot, _ in patches]
-        for slot, value in patches:
-            slots[slot] = value
-
-    def restore(self) -> None:
-        """Put back what was there."""
-        for slot, value in reversed(self._before):
-            self.slots[slot] = value
-
-
-def _command_of(key: str, code: StepCode, slots: list[Any]) -> CallTool | CallModel:
-    """The call of a step, as the machine will ask for it."""
-    args = code.arguments(slots)
-    if code.kind is Kind.MODEL:
-        inputs = [make(slots) for make in code.inputs]
-        return CallModel(key, code.id, code.tool, inputs, args, code.heeds_failure(1))
-    return CallTool(key, code.id, code.tool, args, code.wants_data)
-
-
-def _said(outcome: Outcome) -> JSON:
-    return outcome.value if isinstance(outcome, Succeeded) else outcome.error
-
-
-def _value(outcome: Outcome, cast: Cast | None) -> JSON:
-    """What stands for an outcome in a variable: an error is never cast."""
-    if isinstance(outcome, Failed):
-        return outcome.error
-    return outcome.value if cast is None else cast_value(cast, outcome.value)[0]

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from callsheet.ir import Order, Plan
 from callsheet.machine.ahead.links import Links, links_of
-from callsheet.machine.program import NOWHERE, Program, ToolFacts, compile_plan
+from callsheet.machine.compiling import compile_plan
+from callsheet.machine.program import NOWHERE, Program, ToolFacts
 
 _MOST_SETTERS = 4
 """So many steps are named for one variable, or as writers; those before them are left out."""

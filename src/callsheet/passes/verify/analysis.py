@@ -6,9 +6,11 @@ In: a plan, a policy, the labels of what the run is given. Out: a verdict. About
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from callsheet.ir import Call, Order, Plan
+from callsheet.diagnostics import Span
+from callsheet.ir import Call, Order, Plan, Value
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
@@ -34,10 +36,48 @@ _WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
 
 
 class _Found(NamedTuple):
-    """What speaks against a step, before the way of the data is looked for."""
+    """What speaks against a step, before the way of the data is looked for.
+
+    `span` is what it is about in the text, None for the action as a whole.
+    """
 
     step: int
     objection: Objection
+    span: Span | None = None
+
+
+class _Judged(NamedTuple):
+    """What a step may do, what the rules say of it, its arguments as they stand, and where it stands."""
+
+    call: CallView
+    notes: Notes
+    values: Sequence[Value]
+    span: Span | None
+
+    def place(self, objection: Objection) -> Span | None:
+        """Where the argument stands that an objection is about, or all of it."""
+        told = zip(self.call.arguments, self.values, strict=False)
+        spans = (value.span for argument, value in told if argument.name == objection.argument)
+        return next(spans, None) or self.span
+
+
+@dataclass(slots=True)
+class _Said:
+    """All that the rules have said of the steps of a plan so far."""
+
+    can_ask: bool
+    found: list[_Found] = field(default_factory=list[_Found])
+    obligations: dict[Obligation, None] = field(default_factory=dict[Obligation, None])
+    """In their order, each once."""
+
+    def take(self, number: int, judged: _Judged) -> None:
+        """Note what is said of a call of this step; a yes that nobody can be asked for refuses it."""
+        notes = judged.notes
+        self.found += [_Found(number, objection, judged.place(objection)) for objection in notes.objections]
+        if notes.approvals:
+            _approvals(number, judged.call, notes, self)
+        for obligation in notes.obligations:
+            self.obligations[obligation] = None
 
 
 def verify(
@@ -75,17 +115,13 @@ def verify(
         if bits > MOST_BITS:
             labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
-        found: list[_Found] = []
-        obligations: dict[Obligation, None] = {}
+        said = _Said(can_ask)
         for number in _left(subject):
-            for call, notes in _judged(labels, number):
-                found += [_Found(number, objection) for objection in notes.objections]
-                _approvals(number, call, notes, found, obligations, can_ask=can_ask)
-                obligations.update(dict.fromkeys(notes.obligations))
-            obligations.update(dict.fromkeys(_withheld(labels, number)))
-        found += [_Found(n, said) for n in last_values(subject) for said in _implied(labels, n)]
+            _judge(labels, number, said)
+        found = said.found
+        found += [_Found(n, objection) for n in last_values(subject) for objection in _implied(labels, n)]
         violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
-    return Verdict(tuple(violations), tuple(obligations), explained(labels))
+    return Verdict(tuple(violations), tuple(said.obligations), explained(labels))
 
 
 def _of_bits(found: _Found, bits: int) -> _Found:
@@ -105,22 +141,24 @@ def _left(subject: Subject) -> Iterator[int]:
     return (n for n in every if subject.standing is AT_THE_START or subject.is_reached[n])
 
 
-def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Notes]]:
-    """All that a step may do and that the rules have something to say of, with its labels."""
+def _judge(labels: Labels, number: int, said: _Said) -> None:
+    """Note all that the rules say of what a step may do, with its labels."""
     subject = labels.subject
-    step = subject.plan.steps[number]
-    judge = subject.judge
+    step, judge = subject.plan.steps[number], subject.judge
     for call in labels.judged_calls(number):
         notes = judge.notes(call)
         if notes is not None:
-            yield call, notes
-    if step.on_fail is None:
-        return
-    around = subject.surroundings(_reader(labels, number))
-    message = failure_view(step, around, labels.failure_way(number))
-    notes = None if message is None else judge.notes(message)
-    if message is not None and notes is not None:
-        yield message, notes
+            said.take(number, _Judged(call, notes, step.values(), step.action.span))
+    if step.on_fail is not None:
+        around = subject.surroundings(_reader(labels, number))
+        message = failure_view(step, around, labels.failure_way(number))
+        notes = None if message is None else judge.notes(message)
+        if message is not None and notes is not None:
+            then = step.on_fail.then
+            where = None if then is None else then.span
+            said.take(number, _Judged(message, notes, tuple(step.failure_values()), where))
+    if step.on_fail is not None or subject.plan.order is Order.DAG:
+        said.obligations.update(dict.fromkeys(_withheld(labels, number)))
 
 
 def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
@@ -157,28 +195,22 @@ def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
     return lambda name: labels.label_of(number, name)
 
 
-def _approvals(
-    number: int,
-    call: CallView,
-    notes: Notes,
-    found: list[_Found],
-    obligations: dict[Obligation, None],
-    *,
-    can_ask: bool,
-) -> None:
+def _approvals(number: int, call: CallView, notes: Notes, said: _Said) -> None:
     for why in notes.approvals:
-        if can_ask:
-            obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
+        if said.can_ask:
+            said.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
         else:
             message = f"{why}, and nobody has approved it"
-            found.append(_Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step")))
+            said.found.append(
+                _Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step"))
+            )
 
 
 def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
     """The violations, each once, the first of them with the way of their data."""
     ways = Ways(labels)
     known: set[tuple[int, Objection]] = set()
-    for number, objection in found:
+    for number, objection, span in found:
         if (number, objection) in known:
             continue
         known.add((number, objection))
@@ -191,7 +223,7 @@ def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
             objection.argument,
             flow,
             _way_out(labels, objection, flow),
-            step.action.span or step.span,
+            span or step.action.span or step.span,
         )
 
 

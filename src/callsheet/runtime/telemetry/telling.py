@@ -38,12 +38,12 @@ class Follower:
             if first is None:
                 return Telemetry()
             info = self._journal.find_run(self._run_id)
-            plan = self._journal.plan(info.plan_hash)[0]
+            plan = self._journal.plan_of(info.plan_hash)
             tracer = self._tracer = Tracer(
                 info.run_id, plan, info.plan_hash, info.parent_run, first, content=self._content
             )
         for entry in rest:
-            tracer.take(entry, lambda name: self._journal.plan(name)[0])
+            tracer.take(entry, self._journal.plan_of)
         return tracer.drain()
 
     def rest(self) -> Telemetry:
@@ -91,7 +91,7 @@ def provenance_of(journal: Journal, run_id: str, *, content: bool = False) -> di
     Raises as `Follower` does.
     """
     info = journal.find_run(run_id)
-    plan = journal.plan(info.plan_hash)[0]
+    plan = journal.plan_of(info.plan_hash)
     times: dict[int, float] = {}
 
     def timed() -> Iterator[Entry]:
@@ -99,5 +99,5 @@ def provenance_of(journal: Journal, run_id: str, *, content: bool = False) -> di
             times[entry.seq] = entry.ts
             yield entry
 
-    lineage = lineage_of(plan, timed(), lambda name: journal.plan(name)[0])
+    lineage = lineage_of(plan, timed(), journal.plan_of)
     return prov_of(info.run_id, info.plan_hash, lineage, times, content=content)

@@ -16,12 +16,13 @@ from callsheet.machine import Program
 from callsheet.machine.on_demand import program_on_demand
 from callsheet.store.events import Entry, EventType, decode_body
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import restored, start_from
+from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import Unfit
 from callsheet.trace.lineage.lineage import NONE, Lineage
-from callsheet.trace.lineage.record import Recorder, lineage_of, recorder_of
+from callsheet.trace.lineage.record import lineage_of, recorder_of
+from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.uses import LastUses, last_uses
 
 _ITEMS = 3
@@ -45,7 +46,7 @@ def lineages_in(
     asked about forward they begin before that: there are none where no step sets it. With `ends_early` each
     of these is told in stages, as one lineage that goes on when the next is asked for.
     """
-    plan = journal.plan(info.plan_hash)[0]
+    plan = journal.plan_of(info.plan_hash)
     writers = _writers(plan, name)
     last = _last_write(journal, info, plan, writers) if name else None
     bounds = (last, (last or info.events) - _FURTHER)
@@ -53,9 +54,6 @@ def lineages_in(
         bounds = () if name and not writers else (last,)
         last = None
     uses = last_uses(plan) if ends_early and not journal.has_any(info.run_id, *_NOT_IN_ORDER) else None
-
-    def plan_of(name: str) -> Plan:
-        return journal.plan(name)[0]
 
     program: Program | None = None
     with collector_rests(True):
@@ -74,17 +72,17 @@ def lineages_in(
             begun = recorder.seq
             entries = journal.entries(info.run_id, recorder.seq - 1)
             if uses is not None:
-                yield from _in_stages(recorder, entries, plan_of, uses, bound or 1)
+                yield from _in_stages(recorder, entries, journal.plan_of, uses, bound or 1)
                 continue
-            lineage = _from(recorder, entries, plan_of, last)
+            lineage = _from(recorder, entries, journal.plan_of, last)
             if last is None or _is_last(lineage, name, last):
                 yield lineage
         entries = journal.entries(info.run_id)
         if uses is not None:
             recorder = recorder_of(plan, entries, program, in_part=True)
-            yield from _in_stages(recorder, entries, plan_of, uses)
+            yield from _in_stages(recorder, entries, journal.plan_of, uses)
             return
-    yield lineage_of(plan, entries, plan_of, program=program)
+    yield lineage_of(plan, entries, journal.plan_of, program=program)
 
 
 def _from(recorder: Recorder, entries: Iterable[Entry], plan_of: PlanOf, upto: int | None) -> Lineage:
@@ -158,7 +156,7 @@ def recorder_at(
             start,
             body,
             lambda seqs: journal.bodies(run_id, seqs),
-            lambda name: journal.plan(name)[0],
+            journal.plan_of,
             None,
             program=program,
         )

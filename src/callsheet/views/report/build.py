@@ -15,7 +15,7 @@ from callsheet.machine import Result
 from callsheet.sealing.opening import shown
 from callsheet.store.chain import BadEvent
 from callsheet.store.events import Entry, Event, EventType
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.blame import blame_of
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.lctl.write import write

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callsheet.ir import Plan
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.aligned import Pair, diff_runs
 from callsheet.trace.apart import slower
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit

@@ -14,7 +14,7 @@ from typing import Any
 
 from callsheet.ir import Plan
 from callsheet.store.events import Entry
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.views.otel.model import Telemetry
 from callsheet.views.otel.otlp import documents

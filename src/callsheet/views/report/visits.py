@@ -16,7 +16,7 @@ from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Prob
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import parse_key
 from callsheet.store.events import Event, EventType
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.projection.record import Record, Visit

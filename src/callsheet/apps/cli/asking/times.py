@@ -7,7 +7,7 @@ from collections import Counter
 from callsheet.apps.cli.output import print_text
 from callsheet.apps.wording.values import seconds
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.account import account_of
 from callsheet.trace.apart import Slower, slower
 
@@ -20,8 +20,8 @@ def times_apart(journal: Journal, old: RunInfo, new: RunInfo, noise: float) -> l
 
 
 def _times(journal: Journal, info: RunInfo) -> dict[tuple[str, int], float]:
-    plan = journal.plan(info.plan_hash)[0]
-    account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
+    plan = journal.plan_of(info.plan_hash)
+    account = account_of(plan, journal.events(info.run_id), journal.plan_of)
     visits: Counter[str] = Counter()
     found: dict[tuple[str, int], float] = {}
     for visit in account.steps:

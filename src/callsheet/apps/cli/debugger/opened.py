@@ -10,12 +10,11 @@ from callsheet.apps.operations.differences import diff_lines
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.wording.values import preview, seconds
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Plan
 from callsheet.sealing.opening import shown
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 from callsheet.trace.blame import blame_of
 from callsheet.trace.compared import compare_runs
 from callsheet.trace.finding import finder
@@ -49,9 +48,9 @@ class OpenedRun:
 
     def __init__(self, journal: Journal, info: RunInfo) -> None:
         self._journal, self._info = journal, info
-        self._plan = journal.plan(info.plan_hash)[0]
+        self._plan = journal.plan_of(info.plan_hash)
         events = list(journal.events(info.run_id))
-        self._lineage = lineage_of(self._plan, journal.entries(info.run_id), self._plan_of)
+        self._lineage = lineage_of(self._plan, journal.entries(info.run_id), journal.plan_of)
         times = times_of(events, info)
         rows = rows_of(self._lineage, self._worth(), times)
         lines = tuple(_event_line(event, len(events), times) for event in events)
@@ -67,13 +66,10 @@ class OpenedRun:
         """How the run stands."""
         return shown_status(self._journal, self._info)
 
-    def _plan_of(self, name: str) -> Plan:
-        return self._journal.plan(name)[0]
-
     def _worth(self) -> dict[int, Worth]:
         if self._info.events > _MOST_TOLD:
             return {}
-        record = record_of(self._plan, self._journal.events(self.run_id), self._plan_of)
+        record = record_of(self._plan, self._journal.events(self.run_id), self._journal.plan_of)
         facts = facts_of(self._lineage, record, {})
         return {fact.write: Worth(fact.id, fact.value, fact.basis) for fact in facts if fact.write != NONE}
 
@@ -124,7 +120,7 @@ class OpenedRun:
         """The events that have a text, or a pattern, each with the place; raises JournalError (JRN085)."""
         find = finder(text, ignore_case=text.islower())
         events = self._journal.events(self.run_id)
-        matches = islice(search(self._plan, events, self._plan_of, find), _MOST_PLACES)
+        matches = islice(search(self._plan, events, self._journal.plan_of, find), _MOST_PLACES)
         return [
             (m.seq, f"{m.what} {m.place}".rstrip() + f": {preview(f'{m.before}{m.text}{m.after}', 120)}")
             for m in matches

@@ -11,12 +11,12 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.plan.library import kept_plan, the_id
 from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.cli.resume import carry_on, resume_options
-from callsheet.apps.cli.run import carry_out, run_options
+from callsheet.apps.cli.run import Wishes, carry_out, run_options
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
 
 
 @click.command()
@@ -28,7 +28,7 @@ def run(plan_id: str, plans_folder: Path | None, **given: Any) -> int:
 
     All is as `callsheet run` does it with a file.
     """
-    return carry_out(plan=kept_plan(plan_id, plans_folder), **given)
+    return carry_out(Wishes(plan=kept_plan(plan_id, plans_folder), **given))
 
 
 @click.command()

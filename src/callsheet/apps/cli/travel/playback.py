@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, say
 from callsheet.apps.cli.progress.moments import Lines, Picture
@@ -17,7 +17,7 @@ from callsheet.apps.cli.progress.moments import Lines, Picture
 if TYPE_CHECKING:
     from callsheet.ir import Plan
     from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.playing import Moment
 
 _LONGEST = 3.0
@@ -40,7 +40,7 @@ _KEYS = "any key: next event, q: quit"
     help="So many times as fast as it went; default: 1 on a terminal, else without any wait.",
 )
 @click.option("--step", "by_key", is_flag=True, help="Go on from event to event at a key.")
-@options.journal_path
+@journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line for each thing told.")
 def playback(
     run: str,
@@ -63,9 +63,9 @@ def playback(
         raise click.UsageError("--step needs a terminal")
     if by_key:
         say(_KEYS)
-    with options.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, may_stay_unread():
         info = opened.find_run(run)
-        plan = opened.plan(info.plan_hash)[0]
+        plan = opened.plan_of(info.plan_hash)
         pace = _Pace(by_key=by_key, speed=1.0 if speed is None and is_live else speed)
         shown: Picture | Lines = Picture(plan, info.run_id) if is_live else Lines(plan, as_json=as_json)
         _play(opened, info, plan, _Player(shown, pace, start, end or info.events))
@@ -82,7 +82,7 @@ def _play(journal: Journal, info: RunInfo, plan: Plan, player: _Player) -> None:
                 "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
             )
     try:
-        play(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0], player.take)
+        play(plan, journal.events(info.run_id), journal.plan_of, player.take)
     finally:
         player.shown.end()
 

@@ -25,7 +25,7 @@ from callsheet.runtime.answers import Answer as Said
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import inbox
-from callsheet.store.reader import RunInfo
+from callsheet.store.runs import RunInfo
 
 _TAG = "runs"
 _ACCEPTED = Answer(202, "The run is in the journal, and goes on as soon as there is a place.", shapes.STARTED)
@@ -119,7 +119,7 @@ def changes_of(limits: bodies.LimitsBody) -> Mapping[str, Any]:
 
 
 def _by_tool(seconds: Mapping[str, float]) -> dict[str, float]:
-    from callsheet.machine.asking import approval_timeouts  # noqa: PLC0415 - only where times are given
+    from callsheet.machine.approvals import approval_timeouts  # noqa: PLC0415 - only where times are given
 
     try:
         return approval_timeouts(dict(seconds)) if seconds else {}

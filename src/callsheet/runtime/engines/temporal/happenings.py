@@ -23,7 +23,7 @@ from callsheet.machine import (
     RunAgent,
     Sleep,
 )
-from callsheet.machine.asking import asked_to_json
+from callsheet.machine.questions import asked_to_json
 from callsheet.store.events import EventType
 from callsheet.store.records import event_of, event_record, result_body
 

@@ -1,0 +1,200 @@
+"""The runs that a host carries: room for so many, a place in the queue, and what follows when one stops.
+
+In: ids of runs that are in the journal. Out: which are queued or under way, what kept others from going on.
+All of it on the thread of the host's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+
+from callsheet.apps.hosting.attempts import MOST, PARDON, Attempts, given_up
+from callsheet.apps.hosting.carried import Carried, Stage
+from callsheet.apps.hosting.carrying import carry_on
+from callsheet.apps.hosting.frost import Frost, Hold
+from callsheet.apps.hosting.orders import Resumption
+from callsheet.apps.hosting.preparing import House
+from callsheet.apps.hosting.reviving import Left
+from callsheet.apps.hosting.waking import Waking
+from callsheet.apps.veil import Veil
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.launch import Watch
+from callsheet.store import Journal
+from callsheet.store.owned import is_owned
+from callsheet.store.place import place_of
+
+_log = logging.getLogger("callsheet.hosting")
+_MOST_PROBLEMS = 1_000
+
+
+class Roster:
+    """Carries runs, `most_running` of them at once, while at most `most_queued` wait for a place.
+
+    `asks` tells what a run has asked by now.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        house: House,
+        veil: Veil,
+        asks: Callable[[str], Awaitable[list[PendingAsk]]],
+        *,
+        most_running: int,
+        most_queued: int,
+    ) -> None:
+        self._journal = journal
+        self._house = house
+        self._veil = veil
+        self._most = most_running + most_queued
+        self._places = asyncio.Semaphore(most_running)
+        self._carried: dict[str, Carried] = {}
+        self._problems: dict[str, CallsheetError] = {}
+        self._waking = Waking(asks, self.go_on)
+        self._attempts = Attempts(place_of(journal.path))
+        self._pardon: asyncio.TimerHandle | None = None
+        self._frost = Frost()
+        self._beginning = 0
+        """How many runs are being written into the journal now."""
+        self._is_closing = False
+
+    async def close(self, patience: float) -> None:
+        """Take no more runs; wait so many seconds for what is under way, then interrupt it."""
+        self._is_closing = True
+        self._waking.stop()
+        if self._pardon is not None:
+            self._pardon.cancel()
+        under_way = [run.task for run in self._carried.values() if run.stage is Stage.RUNNING]
+        for run in tuple(self._carried.values()):
+            if run.stage is Stage.QUEUED:
+                await run.interrupt()
+        if patience > 0 and under_way:
+            await asyncio.wait(under_way, timeout=patience)
+        await asyncio.gather(*(run.interrupt() for run in tuple(self._carried.values())))
+        await self._waking.close()
+
+    # ------------------------------------------------------------ who is on it
+
+    def get(self, run_id: str) -> Carried | None:
+        """The run, where it is queued or under way here."""
+        return self._carried.get(run_id)
+
+    def all(self) -> list[Carried]:
+        """The runs that are queued or under way here."""
+        return [*self._carried.values()]
+
+    def problem(self, run_id: str) -> CallsheetError | None:
+        """Why the run could not be carried on here, the last time that it was tried."""
+        return self._problems.get(run_id)
+
+    # ------------------------------------------------------------ room
+
+    def check_open(self) -> None:
+        """Raise CallsheetError where no run is taken: API016 at the end, API011 where there is no room."""
+        if self._is_closing:
+            raise CallsheetError.single(
+                "API016",
+                "callsheet is being stopped and takes no more runs",
+                help="ask again when it is back",
+            )
+        count = len(self._carried) + self._beginning
+        if count >= self._most:
+            raise CallsheetError.single(
+                "API011",
+                f"{count} runs are under way or queued, and there is room for no more",
+                help="ask again when some have ended",
+            )
+
+    @contextmanager
+    def reserved(self) -> Generator[None]:
+        """Keep room for a run while it is written into the journal; raises as `check_open`."""
+        self.check_open()
+        self._beginning += 1
+        try:
+            yield
+        finally:
+            self._beginning -= 1
+
+    def hold(self, steps: int | None = None) -> Hold:
+        """A hold on the collector for a run of so many steps; without them it is taken for a large one."""
+        return Hold(self._frost, steps)
+
+    # ------------------------------------------------------------ carrying
+
+    def carry(
+        self, run_id: str, terms: Resumption, hold: Hold | None = None, *, is_revived: bool = False
+    ) -> None:
+        """Queue a run that is in the journal; where the host has been closed meanwhile it stays there."""
+        hold = hold or self.hold()
+        if self._is_closing:
+            hold.release()
+            return
+        self._waking.leave(run_id)
+        self._problems.pop(run_id, None)
+        if not is_revived:
+            self._attempts.forget(run_id)
+
+        async def work(watch: Watch) -> RunOutcome:
+            if is_revived:
+                self._attempts.begin(run_id)
+            return await carry_on(self._journal, run_id, terms, self._veil, watch, self._house, hold)
+
+        carried = Carried(run_id, self._places, work)
+        self._carried[run_id] = carried
+        carried.task.add_done_callback(lambda _: self._has_stopped(carried))
+        carried.task.add_done_callback(lambda _: hold.release())
+
+    def go_on(self, run_id: str, *, is_revived: bool = False) -> None:
+        """Carry a run on that stands still and that nobody else carries."""
+        if self._is_closing or run_id in self._carried:
+            return
+        if is_owned(place_of(self._journal.path), run_id):
+            return
+        self.carry(run_id, Resumption(), is_revived=is_revived)
+
+    def revive(self, left: Left) -> Left:
+        """Carry on what an earlier host has left, as far as there is room; gives what was done.
+
+        A run with which its server has died again and again is left as it is.
+        """
+        counts = {run_id: self._attempts.count(run_id) for run_id in left.interrupted}
+        fatal = [run_id for run_id, count in counts.items() if count >= MOST]
+        for run_id in fatal:
+            self._problems[run_id] = given_up(run_id, counts[run_id])
+        room = max(0, self._most - len(self._carried))
+        others = [run_id for run_id in left.interrupted if counts[run_id] < MOST][:room]
+        for run_id in others:
+            self.go_on(run_id, is_revived=True)
+        for run_id, asks in left.waiting.items():
+            self._waking.see_to(run_id, asks)
+        self._pardon = asyncio.get_running_loop().call_later(PARDON, self._attempts.pardon)
+        return left._replace(interrupted=others, given_up=fatal)
+
+    def _has_stopped(self, carried: Carried) -> None:
+        """Let go of a run that goes on no more, and see to what follows."""
+        del self._carried[carried.run_id]
+        self._attempts.close(carried.run_id)
+        task = carried.task
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            if task.result().result is None:
+                self._waking.see_to(carried.run_id, task.result().waiting)
+            return
+        if not isinstance(error, CallsheetError):
+            _log.error("run %s has met a bug", carried.run_id, exc_info=error)
+            error = CallsheetError.single(
+                "API013", f"a bug of callsheet has stopped the run: {type(error).__name__}: {error}"
+            )
+        else:
+            said = "; ".join(f"{d.code}: {d.message}" for d in self._veil.error(error).diagnostics)
+            _log.warning("run %s cannot be carried on: %s", carried.run_id, said)
+        while len(self._problems) >= _MOST_PROBLEMS:
+            del self._problems[next(iter(self._problems))]
+        self._problems[carried.run_id] = error

@@ -1,0 +1,54 @@
+"""A step as it will be when its turn comes: its call, with the values that variables will have by then.
+
+In: a step, the variables, and the values that are known before they are committed. Out: the command that the
+machine will ask for, and what an outcome makes of the step's variable. The variables are left as they were.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callsheet.ir import JSON, Cast
+from callsheet.machine.ahead.standing import Outcome, Patches
+from callsheet.machine.commands import CallModel, CallTool
+from callsheet.machine.events import Failed, Succeeded
+from callsheet.machine.program import Kind, StepCode
+from callsheet.machine.values import cast_value
+
+
+class Patched:
+    """The variables with the values that they will have, until they are restored."""
+
+    __slots__ = ("_before", "slots")
+
+    def __init__(self, slots: list[Any], patches: Patches) -> None:
+        self.slots = slots
+        self._before = [(slot, slots[slot]) for slot, _ in patches]
+        for slot, value in patches:
+            slots[slot] = value
+
+    def restore(self) -> None:
+        """Put back what was there."""
+        for slot, value in reversed(self._before):
+            self.slots[slot] = value
+
+
+def command_of(key: str, code: StepCode, slots: list[Any]) -> CallTool | CallModel:
+    """The call of a step, as the machine will ask for it."""
+    args = code.arguments(slots)
+    if code.kind is Kind.MODEL:
+        inputs = [make(slots) for make in code.inputs]
+        return CallModel(key, code.id, code.tool, inputs, args, code.heeds_failure(1))
+    return CallTool(key, code.id, code.tool, args, code.wants_data)
+
+
+def said_of(outcome: Outcome) -> JSON:
+    """The value of an outcome, or the error that it is."""
+    return outcome.value if isinstance(outcome, Succeeded) else outcome.error
+
+
+def value_of(outcome: Outcome, cast: Cast | None) -> JSON:
+    """What stands for an outcome in a variable: an error is never cast."""
+    if isinstance(outcome, Failed):
+        return outcome.error
+    return outcome.value if cast is None else cast_value(cast, outcome.value)[0]

@@ -1,0 +1,69 @@
+"""Which calls need a yes before they are made, and how long there is time for it: rules by names of tools.
+
+In: the names and times that an operator gives. Out: whether a tool is one of them, and the seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from callsheet.ir import canonical_tool_name, executor_name
+from callsheet.machine.durations import read_duration
+from callsheet.machine.questions import MAX_TIMEOUT
+
+ApprovalTimeout: TypeAlias = "float | str | Mapping[str, float | str]"
+"""How long a call waits for a yes: seconds, or a text such as `3d`; or such by tool, "" for all others."""
+
+
+def covers(rules: Iterable[str], tool: str) -> bool:
+    """Whether one of the named tools is this one, under whichever of its names.
+
+    A name without its server stands for the tool on every server, and a tool that is called
+    without its server may be that of any.
+
+    >>> covers(["SEND"], "MAIL__SEND"), covers(["MAIL__SEND"], "SEND"), covers(["MAIL__SEND"], "X__SEND")
+    (True, True, False)
+    >>> covers(["EXEC_CODE"], "SHELL_EXEC")
+    True
+    """
+    return any(_is_same(rule, tool) for rule in rules)
+
+
+def timeout_of(timeouts: Mapping[str, float], tool: str) -> float | None:
+    """The seconds that there are for a yes to a call of this tool, the shortest that fits; None: for ever.
+
+    >>> timeout_of({"": 60.0, "SEND": 5.0}, "MAIL__SEND"), timeout_of({"": 60.0}, "PAY")
+    (5.0, 60.0)
+    """
+    named = [seconds for rule, seconds in timeouts.items() if rule and _is_same(rule, tool)]
+    return min(named) if named else timeouts.get("")
+
+
+def _is_same(rule: str, tool: str) -> bool:
+    if executor_name(rule) == executor_name(tool):
+        return True
+    if ("__" in rule) == ("__" in tool):
+        return False
+    return rule.endswith(f"__{tool}") or tool.endswith(f"__{rule}")
+
+
+def approval_timeouts(given: ApprovalTimeout | None) -> dict[str, float]:
+    """The seconds that there are for a yes, by tool ("" for all others).
+
+    Raises ValueError for what is no time, is nothing, or is longer than a year.
+
+    >>> approval_timeouts("3d"), approval_timeouts({"send mail": 60, "": "1h"})
+    ({'': 259200.0}, {'SEND_MAIL': 60.0, '': 3600.0})
+    """
+    if given is None:
+        return {}
+    by_tool: Mapping[str, float | str] = given if isinstance(given, Mapping) else {"": given}
+    found: dict[str, float] = {}
+    for tool, told in by_tool.items():
+        seconds = read_duration(told)
+        if seconds is None or not 0 < seconds <= MAX_TIMEOUT:
+            wanted = 'seconds or a text such as "45m", "12h" or "3d", at most a year'
+            raise ValueError(f"the time for an approval must be {wanted}, and not {told!r}")
+        found[canonical_tool_name(tool) if tool else ""] = seconds
+    return found

@@ -1,0 +1,247 @@
+"""From a plan to its program: names are turned into numbers and functions once, before anything runs.
+
+In: a plan, and what is known of the tools that it calls. Out: a `Program`, or a CallsheetError for a graph
+that cannot be run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, count
+from typing import NamedTuple
+
+from callsheet.ir import (
+    Call,
+    CallKind,
+    Cast,
+    Effect,
+    Goto,
+    Order,
+    Plan,
+    Replan,
+    Respond,
+    Step,
+    Terminate,
+    Value,
+    call_kind,
+)
+from callsheet.ir.arguments import filled_parameters
+from callsheet.ir.collecting import collector_rests
+from callsheet.ir.expr import refs_of
+from callsheet.machine.agents.allowance import names_its_tools, tools_named
+from callsheet.machine.closures import (
+    Eval,
+    SlotOf,
+    compile_arguments,
+    compile_condition,
+    compile_value,
+)
+from callsheet.machine.graph import compile_graph
+from callsheet.machine.program import NOWHERE, Kind, Loop, LoopCode, Program, StepCode, ToolFacts
+
+_UNKNOWN = ToolFacts()
+_ASKING = ToolFacts(Effect.READ, ("prompt", "options", "schema", "timeout", "default"))
+_LARGE = 1_000
+"""From this many steps on the cyclic collector rests."""
+
+
+def compile_plan(
+    plan: Plan,
+    facts: Mapping[str, ToolFacts] | None = None,
+    ranks: Mapping[str, int] | None = None,
+) -> Program:
+    """The program of a plan.
+
+    `facts` tell effects and parameter names by canonical tool name; a tool that is not there
+    may do anything. `ranks` settle which of the steps of a graph that may start goes first, by id,
+    and nothing else. Of two steps with one id a
+    jump finds the first. Raises CallsheetError
+    (RUN001) for a graph of dependencies that cannot be run: a circle, an unknown or doubled index.
+    """
+    with collector_rests(len(plan.steps) >= _LARGE):
+        return _compile(plan, facts or {}, ranks)
+
+
+def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int] | None) -> Program:
+    slots: dict[str, int] = {}
+
+    def slot_of(name: str) -> int:
+        return slots.setdefault(name, len(slots))
+
+    for name, _ in plan.variables:
+        slot_of(name)
+    number_of: dict[str, int] = {}
+    for number, step in enumerate(plan.steps):
+        number_of.setdefault(step.id, number)
+    graph = compile_graph(plan, ranks) if plan.order is Order.DAG else None
+    names = Names(slot_of, number_of, known, graph is not None, count(NOWHERE - 1, -1))
+    codes = tuple(compile_step(n, step, names) for n, step in enumerate(plan.steps))
+    for code in reversed(codes):
+        follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
+        if code.group != NOWHERE and follower is not None and follower.group == code.group:
+            code.group_end = follower.group_end
+    _mark_circles(codes, number_of)
+    return Program(plan, codes, number_of, slots, tuple(slots), {}, graph)
+
+
+class Names(NamedTuple):
+    """What the names in a plan stand for, and by which rule its values are made."""
+
+    slot_of: SlotOf
+    number_of: dict[str, int]
+    facts: Mapping[str, ToolFacts]
+    exact: bool
+    inner: Iterator[int]
+    """Numbers for what operations may call, which no step has."""
+
+    def all_of(self, values: tuple[Value, ...]) -> tuple[Eval, ...]:
+        """Functions that give these values."""
+        return tuple(compile_value(value, self.slot_of, exact=self.exact) for value in values)
+
+
+def _mark_circles(codes: tuple[StepCode, ...], number_of: dict[str, int]) -> None:
+    """Mark the steps that a jump back can lead to once more."""
+    jumps: list[tuple[int, int]] = []
+    for code in codes:
+        if code.kind is Kind.GOTO:
+            jumps.append((code.target, code.group_end))
+        if code.fail_target is not None:
+            jumps.append((number_of.get(code.fail_target, NOWHERE), code.group_end))
+    for code, recurs in zip(codes, circled(jumps, len(codes)), strict=False):
+        code.recurs = recurs
+        code.is_plain, code.leaves = code.is_plain and not recurs, code.leaves and not recurs
+
+
+def circled(jumps: Sequence[tuple[int, int]], count: int) -> Sequence[bool]:
+    """Of so many steps, which a jump back can lead to once more: those between it and its target.
+
+    `jumps` are targets, each with the end of the group that is left; nothing is given where none leads back.
+    """
+    edges = [0] * (count + 1)
+    for target, end in jumps:
+        if NOWHERE < target < end:
+            edges[target] += 1
+            edges[end] -= 1
+    return [around > 0 for around in accumulate(edges[:-1])] if any(edges) else ()
+
+
+def compile_step(number: int, step: Step, names: Names) -> StepCode:
+    """A step of a plan, ready to run; it is yet to be told where its group ends, and whether it recurs."""
+    slot_of = names.slot_of
+    code = StepCode(number, step)
+    code.identity = names.number_of[step.id]
+    if step.foreach is not None:
+        code.source = compile_value(step.foreach.source, slot_of)
+        code.loop_slot = slot_of(step.foreach.var)
+    if step.condition is not None:
+        code.condition = compile_condition(step.condition, slot_of)
+    if step.output is not None and isinstance(step.action, Call):
+        code.out_slot = slot_of(step.output.var)
+        code.cast = step.output.cast
+        code.wants_data = code.cast is Cast.LIST or code.cast is Cast.JSON
+    if names.exact:
+        read = dict.fromkeys(ref.name for value in step.values() for ref in refs_of(value))
+        code.reads = tuple((slot_of(name), name) for name in read)
+    _compile_action(code, step, names)
+    _compile_failure(code, step, names)
+    code.is_plain = code.kind is Kind.TOOL
+    code.leaves = code.is_plain and code.source is None
+    return code
+
+
+def _compile_action(code: StepCode, step: Step, names: Names) -> None:
+    match step.action:
+        case Call() as call:
+            _compile_call(code, call, names)
+        case Respond(values=values):
+            code.kind, code.inputs = Kind.RESPOND, names.all_of(values)
+        case Terminate(values=values):
+            code.kind, code.inputs = Kind.TERMINATE, names.all_of(values)
+        case Replan(values=values):
+            code.kind, code.inputs = Kind.REPLAN, names.all_of(values)
+        case Goto(target=target):
+            code.kind, code.goto_name = Kind.GOTO, target
+            code.target = names.number_of.get(target, NOWHERE)
+
+
+def _compile_call(code: StepCode, call: Call, names: Names) -> None:
+    code.tool = call.tool
+    fact = fact_of(call, names.facts)
+    code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
+    kind = call.kind
+    code.effect = fact.effect
+    if kind is CallKind.MODEL or kind is CallKind.AGENT:
+        code.kind = Kind.MODEL if kind is CallKind.MODEL else Kind.AGENT
+        code.effect = Effect.LLM if kind is CallKind.MODEL else Effect.UNSAFE
+        code.inputs = names.all_of(call.positional)
+        code.arguments = compile_arguments(call.named, names.slot_of, exact=names.exact)
+        code.concurrent = code.kind is Kind.MODEL
+        if fact.loop is not None:
+            code.loop = _compile_loop(code, call, fact.loop, names)
+        return
+    code.written = named_arguments(call, fact)
+    code.arguments = compile_arguments(code.written, names.slot_of, exact=names.exact)
+    if kind is CallKind.HUMAN:
+        code.kind, code.concurrent = Kind.ASK, True
+        return
+    code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
+
+
+def _compile_loop(code: StepCode, call: Call, loop: Loop, names: Names) -> LoopCode:
+    """The tools of an operation: those that its step names, as far as it may name them, or else the usual."""
+    if code.kind is Kind.MODEL:
+        return LoopCode({})
+    tools = loop.tools
+    if names_its_tools(call):
+        named = tools_named(call)
+        if named is None:
+            return LoopCode({}, "tools must be a list of names that stand in the plan")
+        tools = tuple(name for name in named if name in tools) if loop.is_most else named
+    known = {name: names.facts[name] for name in tools if name in names.facts}
+    return LoopCode({name: _code_of_tool(code.id, name, fact, names) for name, fact in known.items()})
+
+
+def _code_of_tool(step: str, name: str, fact: ToolFacts, names: Names) -> StepCode:
+    """A tool that the operation of a step may call."""
+    tool = StepCode(next(names.inner), Step(step, Call(name)))
+    tool.tool, tool.effect = name, fact.effect
+    tool.probes, tool.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
+    is_asking = call_kind(name) is CallKind.HUMAN
+    tool.kind = Kind.ASK if is_asking else Kind.TOOL
+    tool.concurrent = is_asking or fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
+    return tool
+
+
+def fact_of(call: Call, facts: Mapping[str, ToolFacts]) -> ToolFacts:
+    """What is known of what a call calls."""
+    return _ASKING if call.kind is CallKind.HUMAN else facts.get(call.tool, _UNKNOWN)
+
+
+def named_arguments(call: Call, fact: ToolFacts) -> tuple[tuple[str, Value], ...]:
+    """All arguments of a call of a tool by name, the positional ones first."""
+    if not call.positional:
+        return call.named
+    return (*zip(_positional_names(call, fact), call.positional, strict=True), *call.named)
+
+
+def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
+    """The parameters that positional arguments fill: those in order that no name is given for."""
+    given = {name for name, _ in call.named}
+    names = filled_parameters(fact.parameters, given, len(call.positional))
+    return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
+
+
+def _compile_failure(code: StepCode, step: Step, names: Names) -> None:
+    if step.on_fail is None:
+        return
+    if step.on_fail.retry is not None:
+        code.retries = step.on_fail.retry.count
+        code.delay = step.on_fail.retry.delay
+        code.backoff = step.on_fail.retry.backoff
+    match step.on_fail.then:
+        case Goto(target=target):
+            code.fail_target = target
+        case Terminate(values=values):
+            code.fail_message = names.all_of(values)
+        case None:
+            pass

@@ -1,0 +1,170 @@
+"""What people are asked: the question of a step, and a call that needs a yes first.
+
+In: the arguments of `@ASK_HUMAN`, or JSON data from a journal. Out: the question, in words and as JSON data.
+When something is asked, and which answer counts, is the matter of `asking`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from callsheet.ir import JSON
+from callsheet.machine.durations import in_words, read_duration
+
+ASK = "ASK_HUMAN"
+"""The operation by which a step asks."""
+MAX_TIMEOUT = 366 * 86_400.0
+"""Seconds that a question may stay open at most, where it says for how long."""
+
+_KNOWN = ("prompt", "options", "schema", "timeout", "default")
+
+
+class Question(NamedTuple):
+    """What a step asks.
+
+    `options` are the only answers, where there are any; `schema` is the JSON schema of an answer.
+    After `timeout` seconds (None: never) the answer is `default`, if `has_default`, or the step
+    has failed.
+    """
+
+    prompt: str
+    options: tuple[JSON, ...] = ()
+    schema: Mapping[str, JSON] | None = None
+    timeout: float | None = None
+    default: JSON = None
+    has_default: bool = False
+    digest: str = ""
+
+
+class Approval(NamedTuple):
+    """A call that is made only after a yes: exactly this one.
+
+    `inputs` are those of a model or agent operation, `plan` is the hash of the plan that makes
+    the call, `labels` what is known of where its arguments come from: of each that is not plain its label
+    and the steps it was made by. `why` are the reasons for which the policy asks. After `timeout` seconds
+    (None: never) it is denied. Where `answer` has one, the call was made, and the yes is to what it gave.
+    """
+
+    tool: str
+    args: Mapping[str, JSON]
+    inputs: tuple[JSON, ...]
+    plan: str
+    labels: Mapping[str, JSON]
+    digest: str = ""
+    timeout: float | None = None
+    why: tuple[str, ...] = ()
+    answer: tuple[JSON, ...] = ()
+
+
+Asked: TypeAlias = "Question | Approval"
+
+
+def read_question(args: Mapping[str, Any]) -> Question | str:
+    """The question that the arguments of `@ASK_HUMAN` make, or what is wrong with them.
+
+    >>> read_question({"prompt": "Go on?", "timeout": "1d 12h"}).timeout
+    129600.0
+    >>> read_question({"prompt": "Go on?", "timeout": "soon"})
+    'the timeout must be seconds or a text such as 45m, 12h or 3d'
+    """
+    unknown = next((name for name in args if name not in _KNOWN), None)
+    if unknown is not None:
+        return f"@{ASK} has no argument {unknown}; it takes {', '.join(_KNOWN)}"
+    if args.get("prompt") is None:
+        return "the prompt is missing"
+    for name in ("options", "schema", "timeout"):
+        wrong = None if args.get(name) is None else wrong_argument(name, args[name])
+        if wrong is not None:
+            return wrong
+    options, schema = args.get("options"), args.get("schema")
+    if options is not None and schema is not None:
+        return "options and schema are given; an answer can follow only one of them"
+    prompt = args["prompt"]
+    return Question(
+        prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False),
+        () if options is None else tuple(options),
+        schema,
+        None if args.get("timeout") is None else read_duration(args["timeout"]),
+        args.get("default"),
+        "default" in args,
+    )
+
+
+def wrong_argument(name: str, value: Any) -> str | None:
+    """What is wrong with an argument of `@ASK_HUMAN`, None if nothing is."""
+    if name == "options" and (not isinstance(value, list) or not value):
+        return "the options must be a list of answers with at least one in it"
+    if name == "schema" and not isinstance(value, dict):
+        return "the schema must be a JSON schema, an object"
+    if name == "timeout":
+        seconds = read_duration(value)
+        if seconds is None:
+            return "the timeout must be seconds or a text such as 45m, 12h or 3d"
+        if not 0 < seconds <= MAX_TIMEOUT:
+            return "the timeout must be longer than nothing and at most a year"
+    return None
+
+
+def headline(asked: Asked) -> str:
+    """What is asked, in one text."""
+    if isinstance(asked, Question):
+        return asked.prompt
+    if asked.answer:
+        return f"may the answer of @{asked.tool} be used? {'; '.join(asked.why)}"
+    return f"may @{asked.tool} be called?"
+
+
+def said_by(what: str, by: str, note: str) -> str:
+    """An answer in words.
+
+    >>> said_by("denied", "Ada", "not on Friday"), said_by("denied", "", "")
+    ('denied by Ada: not on Friday', 'denied')
+    """
+    return what + (f" by {by}" if by else "") + (f": {note}" if note else "")
+
+
+def unanswered(asked: Asked) -> str:
+    """The failure of a question whose time is over, or of a call that nobody has approved."""
+    within = "in time" if asked.timeout is None else f"within {in_words(asked.timeout)}"
+    if isinstance(asked, Approval):
+        what = "answer" if asked.answer else "call"
+        return f"denied: nobody approved the {what} of @{asked.tool} {within}"
+    return f"nobody answered {within}"
+
+
+def asked_to_json(asked: Asked) -> dict[str, JSON]:
+    """What is asked, as JSON data for a journal and for programs."""
+    match asked:
+        case Question():
+            data: dict[str, Any] = {"kind": "question", "prompt": asked.prompt, "digest": asked.digest}
+            data |= {"options": list(asked.options)} if asked.options else {}
+            data |= {} if asked.schema is None else {"schema": dict(asked.schema)}
+            data |= {} if asked.timeout is None else {"timeout": asked.timeout}
+            return data | ({"default": asked.default} if asked.has_default else {})
+        case Approval():
+            data = {"kind": "approval", "tool": asked.tool, "args": dict(asked.args), "digest": asked.digest}
+            data |= {"inputs": list(asked.inputs)} if asked.inputs else {}
+            data |= {} if asked.timeout is None else {"timeout": asked.timeout}
+            data |= {"why": list(asked.why)} if asked.why else {}
+            data |= {"answer": asked.answer[0]} if asked.answer else {}
+            return data | {"plan": asked.plan, "labels": dict(asked.labels)}
+
+
+def asked_from_json(data: Mapping[str, Any]) -> Asked:
+    """What JSON data says was asked; raises KeyError or TypeError for other data."""
+    if data["kind"] == "approval":
+        inputs = tuple(cast("list[JSON]", data.get("inputs", [])))
+        bound = data["plan"], data["labels"], data["digest"], data.get("timeout"), tuple(data.get("why", ()))
+        answer = (data["answer"],) if "answer" in data else ()
+        return Approval(data["tool"], data["args"], inputs, *bound, answer)
+    return Question(
+        data["prompt"],
+        tuple(cast("list[JSON]", data.get("options", []))),
+        data.get("schema"),
+        data.get("timeout"),
+        data.get("default"),
+        "default" in data,
+        data["digest"],
+    )

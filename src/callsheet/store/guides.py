@@ -1,0 +1,68 @@
+"""The guides of the runs of a journal, each made when the first sealed value of its run is met.
+
+In: events and entries as they are read. Out: the same, from the first sealed one on with the guide that
+leads whoever folds them. The guides, and the machine they need, are loaded only where something is sealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from callsheet.sealing.sealer import SEALED
+from callsheet.store.events import Entry, Event
+from callsheet.store.opened import Opener
+from callsheet.store.reader import Reader
+
+if TYPE_CHECKING:
+    from callsheet.store.guide import Guide
+
+_MOST = 8
+"""Runs with secrets of which it is kept which way they went."""
+
+
+class Guides:
+    """The guides of the runs that a reader reads; `opener` opens the secrets of a run, by its id."""
+
+    def __init__(self, reader: Reader, opener: Callable[[str], Opener], warn: Callable[[str], None]) -> None:
+        self._reader = reader
+        self._opener = opener
+        self._warn = warn
+        self._kept: dict[str, Guide] = {}
+
+    def events(self, run_id: str, events: Iterable[Event]) -> Iterator[Event]:
+        """The events of a run, guided."""
+        guide = self._kept.get(run_id)
+        for event in events:
+            if guide is None and event.body is not None and SEALED in event.body:
+                guide = self._guide(run_id)
+            yield event if guide is None else replace(event, guide=guide)
+
+    def entries(self, run_id: str, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """The entries of a run, guided."""
+        guide = self._kept.get(run_id)
+        for entry in entries:
+            if guide is None and entry.body is not None and SEALED in entry.body:
+                guide = self._guide(run_id)
+            yield entry if guide is None else entry._replace(guide=guide)
+
+    def _guide(self, run_id: str) -> Guide:
+        guide = self._kept.get(run_id)
+        if guide is None:
+            from callsheet.store.guide import Guide  # noqa: PLC0415 - brings the machine
+
+            reader = self._reader
+            guide = Guide(
+                run_id,
+                lambda: reader.plan_of(reader.runs.find(run_id).plan_hash),
+                partial(reader.events, run_id),
+                self._opener(run_id),
+                reader.plan_of,
+                self._warn,
+            )
+            if len(self._kept) >= _MOST:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[run_id] = guide
+        return guide

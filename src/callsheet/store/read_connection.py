@@ -1,0 +1,73 @@
+"""The connection of a process that reads: rows of queries, for one who asks at a time.
+
+In: queries. Out: rows, or a JournalError that says whether the disk or the file is at fault. No read
+transaction outlives a call, so that readers never hold a checkpoint back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from callsheet.store.errors import damaged
+from callsheet.store.place import Place
+from callsheet.store.schema import connect_reading, is_of_the_disk, unusable
+
+
+class ReadConnection:
+    """Cannot write; for any thread.
+
+    `settle` is called before each read: it brings into the database what is committed and not there yet.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        connection: sqlite3.Connection | None = None,
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._place = place
+        self._settle = settle
+        self._mutex = threading.Lock()
+        self._connection = connection or connect_reading(place.database)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._mutex:
+            self._connection.close()
+
+    def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query; raises JournalError (JRN010, JRN012)."""
+        with self.reading() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def select_many(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        """As `select`, faster by the row: texts that are damaged are looked at only where there are such."""
+        with self.reading() as connection:
+            lenient = connection.text_factory
+            connection.text_factory = str
+            try:
+                return connection.execute(query, values).fetchall()
+            except sqlite3.OperationalError:
+                pass
+            finally:
+                connection.text_factory = lenient
+            return connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def reading(self, *, settles: bool = True) -> Generator[sqlite3.Connection]:
+        """The connection, for one who reads alone meanwhile; raises JournalError (JRN010, JRN012)."""
+        if settles:
+            self._settle()
+        with self._mutex:
+            try:
+                yield self._connection
+            except sqlite3.ProgrammingError:
+                raise
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a table's or column's name
+                if is_of_the_disk(error):
+                    raise unusable(self._place.database, error) from error
+                raise damaged(f"{self._place.database} cannot be read: {error}") from error

@@ -1,0 +1,131 @@
+"""The runs of a journal: what is known of each as a whole, and which one somebody means.
+
+In: a connection that reads; an id, the beginning of one, or `last`. Out: runs, without their events.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.store.errors import JournalError
+from callsheet.store.ids import may_begin_run_id
+from callsheet.store.read_connection import ReadConnection
+from callsheet.store.schema import SEQ_BITS
+from callsheet.store.writer import RunStatus
+
+_RUNS = f"""
+SELECT run_id, status, runs.plan_hash, plans.id, plans.title, parent_run, owner, runs.epoch, wake_at,
+       runs.created, updated, COALESCE(last.id + last.covers - 1 - (number << {SEQ_BITS}), 0), last.hash,
+       last.ts, core_version, forked_at
+FROM runs JOIN plans USING (plan_hash)
+LEFT JOIN events AS last ON last.id = (
+    SELECT max(id) FROM events WHERE id > number << {SEQ_BITS} AND id < (number + 1) << {SEQ_BITS}
+)
+"""
+
+
+class RunInfo(NamedTuple):
+    """A run as a list shows it.
+
+    `events` is how many events it has, `head_hash` the last one's hash; `created`, `updated`
+    and `wake_at` are seconds since 1970; `plan_id` and `title` are its plan's.
+    """
+
+    run_id: str
+    status: RunStatus
+    plan_hash: str
+    plan_id: str | None
+    title: str | None
+    parent_run: str | None
+    owner: str | None
+    epoch: int
+    wake_at: float | None
+    created: float
+    updated: float
+    events: int
+    head_hash: bytes | None
+    core_version: str
+    forked_at: int | None = None
+    """Of a run that was forked: the event of its parent up to which it has that run's events."""
+
+
+class Runs:
+    """The runs that a connection reads."""
+
+    def __init__(self, connection: ReadConnection) -> None:
+        self._connection = connection
+
+    def newest(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
+        """The runs, the newest first, at most `limit`, of one `status` if given."""
+        return self._infos(
+            "WHERE ? IS NULL OR status = ? ORDER BY runs.created DESC, number DESC LIMIT ?",
+            (status, status, -1 if limit is None else limit),
+        )
+
+    def get(self, run_id: str) -> RunInfo | None:
+        """The run of exactly this id, or None."""
+        return next(iter(self._infos("WHERE run_id = ?", (run_id,))), None)
+
+    def has(self, run_id: str) -> bool:
+        """Whether there is a run of this id; what waits in tails is of runs that are in the database."""
+        with self._connection.reading(settles=False) as connection:
+            found = connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        return found is not None
+
+    def children_of(self, run_id: str) -> list[RunInfo]:
+        """The runs that were forked from a run, the oldest first."""
+        return self._infos(
+            "WHERE parent_run = ? AND forked_at IS NOT NULL ORDER BY runs.created, number", (run_id,)
+        )
+
+    def find(self, text: str) -> RunInfo:
+        """The run of this id, of the only id that starts so, or for `last` the newest.
+
+        Raises JournalError (JRN002) if there is none or more than one.
+        """
+        if not may_begin_run_id(text):
+            raise self.unknown(text)
+        found = self.get(text)
+        if found is None and text == "last":
+            found = next(iter(self.newest(limit=1)), None)
+        if found is not None:
+            return found
+        near = self._infos("WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT 4", (text, text + "\x7f"))
+        if len(near) == 1:
+            return near[0]
+        if not near:
+            raise self.unknown(text)
+        shown = ", ".join(info.run_id for info in near[:3]) + (", …" if len(near) > 3 else "")
+        raise JournalError("JRN002", f"more than one run starts with {text}: {shown}", "give more of the id")
+
+    def unknown(self, text: str) -> JournalError:
+        """That there is no such run, with the nearest ids."""
+        near = did_you_mean(text, (info.run_id for info in self.newest(limit=500)))
+        way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet runs` lists them"
+        return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
+
+    def base_of(self, run_id: str) -> int:
+        """What the ids of a run's events lie above; raises JournalError (JRN002) for an unknown run."""
+        if may_begin_run_id(run_id):
+            rows = self._connection.select("SELECT number FROM runs WHERE run_id = ?", (run_id,))
+            if rows:
+                return rows[0][0] << SEQ_BITS
+        raise self.unknown(run_id)
+
+    def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
+        return [_info(row) for row in self._connection.select(f"{_RUNS} {rest}", values)]
+
+
+def _info(row: tuple[Any, ...]) -> RunInfo:
+    run_id, status, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, *last = row
+    events, head_hash, last_ts, core_version, forked_at = last
+    try:
+        known = RunStatus(status)
+    except ValueError:
+        known = RunStatus.CORRUPT
+    updated = max(updated, last_ts or updated)
+    return RunInfo(
+        run_id, known, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, events,
+        head_hash, core_version, forked_at,
+    )  # fmt: skip

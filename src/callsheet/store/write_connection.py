@@ -1,0 +1,110 @@
+"""The one connection of a process that writes, and the turns that processes take with it.
+
+In: work to be done in a transaction. Out: all of it is in the database or none, while no other process
+writes. Threads are kept apart by whoever owns the connection.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from typing import TypeVar
+
+from callsheet.store.errors import WrongProcess
+from callsheet.store.lock import WriteLock
+from callsheet.store.place import Place
+from callsheet.store.schema import Durability, connect_writing
+
+_T = TypeVar("_T")
+
+FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)
+"""What a disk or a damaged file can bring; the last is the name of a table that is no text."""
+
+
+class WriteConnection:
+    """Connects with the first transaction, and belongs to the process that made it.
+
+    `cursor` and `lock` are None until then.
+    """
+
+    def __init__(self, place: Place, durability: Durability) -> None:
+        self._place = place
+        self._durability = durability
+        self._pid = os.getpid()
+        self.cursor: sqlite3.Cursor | None = None
+        self.lock: WriteLock | None = None
+        self.is_closed = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process made it, and is not a child that was forked from that one."""
+        return os.getpid() == self._pid
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether work is being done in it now."""
+        return self.cursor is not None and self.cursor.connection.in_transaction
+
+    def check_process(self) -> None:
+        """Raise WrongProcess in a forked child: its copy of the connection must not be touched."""
+        if not self.is_ours:
+            raise WrongProcess(self._pid)
+
+    def transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
+        """Do the work in a transaction of its own, and give what it gives.
+
+        Raises what the work raises, WrongProcess, or one of FAILURES; then nothing was done.
+        """
+        with self._turn():
+            cursor = self.cursor or self._connect()
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+                result = work(cursor)
+                cursor.execute("COMMIT")
+            except BaseException:
+                if cursor.connection.in_transaction:
+                    cursor.execute("ROLLBACK")
+                raise
+        return result
+
+    def connected(self) -> sqlite3.Cursor:
+        """The cursor, of a connection that is made now if need be; raises as `transact` does."""
+        if self.cursor is not None:
+            return self.cursor
+        with self._turn():
+            return self._connect()
+
+    def compact(self) -> None:
+        """Write the file anew without its free pages; raises as `transact` does."""
+        cursor = self.connected()
+        with self._turn():
+            cursor.execute("VACUUM")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        """Close the connection; SQLite checkpoints with it if it is the database's last."""
+        self.is_closed = True
+        cursor, lock = self.cursor, self.lock
+        self.cursor = self.lock = None
+        if cursor is not None and lock is not None:
+            try:
+                with lock:
+                    cursor.connection.close()
+            except TimeoutError:
+                cursor.connection.close()  # another process writes: not the last, no checkpoint
+        if lock is not None:
+            lock.close()
+
+    def _turn(self) -> WriteLock:
+        """What keeps other writers out; raises WrongProcess, or sqlite3.ProgrammingError once closed."""
+        self.check_process()
+        if self.is_closed:
+            raise sqlite3.ProgrammingError("the journal is closed")
+        if self.lock is None:
+            self.lock = WriteLock(self._place.write_lock)
+        return self.lock
+
+    def _connect(self) -> sqlite3.Cursor:
+        cursor = self.cursor = connect_writing(self._place.database, self._durability).cursor()
+        return cursor
