@@ -273,3 +273,44 @@ async def test_a_saved_plan_runs_with_a_manager_that_tells_no_catalogue(place: P
         "plan_execute", {"plan_id": "diamond"}, PlanningContext(manager, plans_dir=place)
     )
     assert (json.loads(reply)["success"], len(manager.calls)) == (True, 4)
+
+
+class Display:
+    """What shows tool calls, as a host has it: what it was told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+
+    async def start_tool_execution(self, tool: str, arguments: dict[str, Any]) -> None:
+        self.told.append(("start", tool, arguments))
+
+    def finish_tool_execution(self, result: str, success: bool = True) -> None:
+        self.told.append(("finish", result, success))
+
+
+async def test_a_display_is_told_of_each_step_of_a_plan_tool(place: Path) -> None:
+    rows = [step("1", "fetch", var="data"), step("2", "send", "1")]
+    context = PlanningContext(
+        Manager("send"), plans_dir=place, tools=["fetch", "send"], planner=lambda request: {"steps": rows}
+    )
+    display = Display()
+    reply = await handle_plan_tool(
+        "plan_create_and_execute", {"goal": "send it"}, context, ui_manager=display
+    )
+    assert json.loads(reply)["success"] is False
+    assert display.told == [
+        ("start", "fetch", {"step": "1", "title": "Step 1"}),
+        ("finish", '{"rows": [1, 2]}', True),
+        ("start", "send", {"step": "2", "title": "Step 2"}),
+        ("finish", "send is down", False),
+    ]
+
+
+async def test_a_display_that_fails_stops_no_plan(place: Path) -> None:
+    context = PlanningContext(
+        Manager(), plans_dir=place, tools=["fetch"], planner=lambda request: {"steps": [step("1", "fetch")]}
+    )
+    reply = await handle_plan_tool(
+        "plan_create_and_execute", {"goal": "get it"}, context, ui_manager=object()
+    )
+    assert json.loads(reply)["success"] is True

@@ -67,6 +67,15 @@ def test_an_error_of_mcp_is_a_failure_with_its_texts():
         read_answer({"isError": True, "content": []})
 
 
+@pytest.mark.parametrize("said", [{}, {"isError": False}])
+def test_a_result_of_mcp_is_what_it_holds(said):
+    texts = [{"type": "text", "text": "one"}, {"type": "image"}, {"type": "text", "text": "two"}]
+    assert read_answer({"content": texts, **said}) == "one\ntwo"
+    assert read_answer({"content": [], **said}) == ""
+    assert read_answer({"content": texts, "structuredContent": {"n": 2}, **said}) == {"n": 2}
+    assert read_answer({"content": texts, "structuredContent": None, **said}) == "one\ntwo"
+
+
 @pytest.mark.parametrize(
     "answer",
     [None, "text", 3, [], {}, {"result": 1}, {"success": "yes", "output": 1}, {"success": 1}, object()],
@@ -74,6 +83,12 @@ def test_an_error_of_mcp_is_a_failure_with_its_texts():
 def test_an_answer_in_no_known_shape_is_a_failure(answer):
     with pytest.raises(ToolFailed, match="no known shape"):
         read_answer(answer)
+
+
+@pytest.mark.parametrize("content", ["text", ["text"], [{}], None])
+def test_content_that_is_not_of_mcp_is_no_known_shape(content):
+    with pytest.raises(ToolFailed, match="no known shape"):
+        read_answer({"content": content})
 
 
 def test_python_values_become_json():

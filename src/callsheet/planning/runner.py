@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from callsheet.api.events import StepFailed, StepFinished, StepStarted
 from callsheet.api.handle import RunHandle
-from callsheet.api.models import called
 from callsheet.api.plan import Plan
 from callsheet.api.result import RunResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag
-from callsheet.ir import Order, executor_name
+from callsheet.ir import Order
 from callsheet.machine import Limits, Usage
 from callsheet.planning.context import PlanningContext
-from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
+from callsheet.planning.results import PlanExecutionResult
+from callsheet.planning.telling import OnComplete, OnStart, told_of
 from callsheet.ports.calls import ToolFailed
 from callsheet.store import Journal
-
-_log = logging.getLogger("callsheet")
 
 
 class PlanRunner:
@@ -39,8 +35,8 @@ class PlanRunner:
     def __init__(
         self,
         context: PlanningContext,
-        on_step_start: Callable[[str, str, str], object] | None = None,
-        on_step_complete: Callable[[StepExecutionResult], object] | None = None,
+        on_step_start: OnStart | None = None,
+        on_step_complete: OnComplete | None = None,
         *,
         enable_guards: bool = True,
         max_concurrency: int = 4,
@@ -125,33 +121,12 @@ class PlanRunner:
         """Tell the callbacks of what happens, count what is used, and give the result."""
         used: Usage | None = None
         try:
-            result = await self._listened(handle)
+            result = await told_of(handle, self._on_start, self._on_complete)
             used = result.usage if is_new else None  # what was used before a resume was counted then
         finally:
             if self._guards:
                 self._context.budget.add(used or handle.calls_begun())
         return result
-
-    async def _listened(self, handle: RunHandle) -> RunResult:
-        async with handle:
-            async for event in handle:
-                if event.replayed or (self._on_start is None and self._on_complete is None):
-                    continue
-                if isinstance(event, StepStarted) and self._on_start is not None:
-                    tool = executor_name(event.action.removeprefix("@"))
-                    await _tell(self._on_start, event.step, handle.title(event.step), tool)
-                elif isinstance(event, StepFinished | StepFailed) and self._on_complete is not None:
-                    step = handle.step(event.step)
-                    if step is not None:
-                        await _tell(self._on_complete, StepExecutionResult.of(step))
-        return await handle.result()
-
-
-async def _tell(function: Callable[..., object], *told: object) -> None:
-    try:
-        await called(function, *told)
-    except Exception:
-        _log.warning("a callback of a plan's run failed", exc_info=True)
 
 
 def _read(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[str, Any]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from callsheet.api.plan_tools import PlanTools, openai_tools
-from callsheet.api.plan_tools.handlers import Confirm
+from callsheet.api.plan_tools.handlers import Confirm, Follow
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag.printer import plan_data
 from callsheet.ir import Order
 from callsheet.planning.context import PlanningContext
+from callsheet.planning.results import StepExecutionResult
+from callsheet.planning.telling import told_of
 
 
 def get_plan_tools_as_dicts() -> list[dict[str, Any]]:
@@ -19,16 +22,44 @@ def get_plan_tools_as_dicts() -> list[dict[str, Any]]:
 
 
 async def handle_plan_tool(
-    name: str, arguments: Mapping[str, Any], context: PlanningContext, *, confirm: Confirm | None = None
+    name: str,
+    arguments: Mapping[str, Any],
+    context: PlanningContext,
+    *,
+    confirm: Confirm | None = None,
+    ui_manager: Any = None,
 ) -> str:
     """Carry out a call of a plan tool and give the reply as JSON text of at most 20,000 characters.
 
-    `confirm` is asked before a plan is run. Whatever goes wrong is told in the reply.
+    `confirm` is asked before a plan is run. `ui_manager` is told of each step of a run: its
+    `start_tool_execution(tool, {"step": …, "title": …})`, then `finish_tool_execution(result=…, success=…)`;
+    either may be async. Whatever goes wrong is told in the reply.
     """
     data = _saved(context, arguments) if name == "plan_execute" else None
     runtime = await context.runtime(data, checkpoint=False, limits=context.budget.limits)
-    tools = PlanTools(runtime, context.library, confirm=confirm, budget=context.budget)
+    tools = PlanTools(
+        runtime, context.library, confirm=confirm, budget=context.budget, follow=_shown(ui_manager)
+    )
     return await tools.handle(name, arguments)
+
+
+def _shown(ui_manager: Any) -> Follow | None:
+    """Follows a run so that its steps are shown; None where nothing shows them."""
+    if ui_manager is None:
+        return None
+
+    def start(index: str, title: str, tool: str) -> object:
+        return ui_manager.start_tool_execution(tool, {"step": index, "title": title})
+
+    def complete(step: StepExecutionResult) -> object:
+        shown = step.result if step.success else step.error
+        return ui_manager.finish_tool_execution(result=_text(shown), success=step.success)
+
+    return lambda handle: told_of(handle, start, complete)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _saved(context: PlanningContext, arguments: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -26,7 +26,8 @@ def read_answer(answer: object) -> object:
     - `success` true: the value is `output`, null if there is none.
     - `success` false: a failure with the text of `error`, else of `output`.
     - no `success`: `output` is the value, unless there is an `error` text.
-    - `isError` true, as MCP says it: a failure with the texts of `content`.
+    - MCP's result of a call, with a list `content`: the value is `structuredContent`, else the texts
+      of `content`, each on its own line; with `isError` true they are the reason of a failure.
     - anything else is an answer in no known shape, which is a failure.
 
     A text that speaks of errors is a value like any other.
@@ -43,7 +44,10 @@ def read_answer(answer: object) -> object:
     fields = cast("Mapping[Any, Any]", answer)
     if fields.get("isError") is True:
         raise ToolFailed(_content_text(fields.get("content")) or failure_text(fields))
-    if "success" not in fields and "output" not in fields and "error" not in fields:
+    if not fields.keys() & {"success", "output", "error"}:
+        if _is_mcp_result(fields):
+            structured = fields.get("structuredContent")
+            return _content_text(fields["content"]) if structured is None else structured
         raise ToolFailed("the tool answered in no known shape: a dict without success and output")
     success = fields.get("success")
     if success is None:
@@ -55,6 +59,15 @@ def read_answer(answer: object) -> object:
     if not success:
         raise ToolFailed(failure_text(fields))
     return fields.get("output")
+
+
+def _is_mcp_result(fields: Mapping[Any, Any]) -> bool:
+    """Whether an answer is MCP's result of a call that succeeded: it may leave `isError` out."""
+    content = fields.get("content")
+    if fields.get("isError", False) is not False or not isinstance(content, list):
+        return False
+    parts = cast("list[object]", content)
+    return all(isinstance(part, Mapping) and "type" in part for part in parts)
 
 
 def _content_text(content: object) -> str:

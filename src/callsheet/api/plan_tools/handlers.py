@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 from callsheet.api.budget import SharedBudget
+from callsheet.api.handle import RunHandle
 from callsheet.api.models import called
 from callsheet.api.plan import Plan
 from callsheet.api.plan_tools.definitions import NAMES, description_of, mcp_tools, openai_tools, schema_of
@@ -41,6 +42,8 @@ class PlanProposal:
 
 Confirm: TypeAlias = "Callable[[PlanProposal], bool | Awaitable[bool]]"
 """Says whether a plan may be run; may be async, and take its time."""
+Follow: TypeAlias = "Callable[[RunHandle], Awaitable[RunResult]]"
+"""Waits for the result of a run, and may look at its events meanwhile."""
 
 
 class PlanTools:
@@ -50,7 +53,7 @@ class PlanTools:
     unasked, within the limits of the runtime and with its approvals. `budget` is what the plans use up
     together with the conversation, by default the runtime's limits for all plans of these tools together;
     runs that use it come one after another, and none runs within another. A reply has at most
-    `max_characters` characters.
+    `max_characters` characters. `follow` is given each run that starts, and gives its result.
     """
 
     def __init__(
@@ -61,12 +64,14 @@ class PlanTools:
         confirm: Confirm | None = None,
         budget: SharedBudget | None = None,
         max_characters: int = MAX_CHARACTERS,
+        follow: Follow | None = None,
     ) -> None:
         self._runtime = runtime
         self.library = library or PlanLibrary()
         self._confirm = confirm
         self.budget = budget or SharedBudget(runtime.limits)
         self._most = max_characters
+        self._follow: Follow = follow or RunHandle.result
 
     # ------------------------------------------------------------ definitions
 
@@ -178,7 +183,7 @@ class PlanTools:
                 return error_reply(spent, **about)
             handle = self._runtime.start(plan, variables, limits=self.budget.left())
             try:
-                result = await handle.result()
+                result = await self._follow(handle)
             except asyncio.CancelledError:
                 await handle.interrupt()
                 self.budget.add(handle.calls_begun())

@@ -1,0 +1,43 @@
+"""Tells callbacks of the steps of a run as it goes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from callsheet.api.events import StepFailed, StepFinished, StepStarted
+from callsheet.api.handle import RunHandle
+from callsheet.api.models import called
+from callsheet.api.result import RunResult
+from callsheet.ir import executor_name
+from callsheet.planning.results import StepExecutionResult
+
+OnStart = Callable[[str, str, str], object]
+"""Told of a step that begins: its index, its title, its tool; may be async."""
+OnComplete = Callable[[StepExecutionResult], object]
+"""Told of a step that is done or failed; may be async."""
+
+_log = logging.getLogger("callsheet")
+
+
+async def told_of(handle: RunHandle, on_start: OnStart | None, on_complete: OnComplete | None) -> RunResult:
+    """The result of a run, whose steps the callbacks are told of; an exception of theirs is logged."""
+    async with handle:
+        async for event in handle:
+            if event.replayed or (on_start is None and on_complete is None):
+                continue
+            if isinstance(event, StepStarted) and on_start is not None:
+                tool = executor_name(event.action.removeprefix("@"))
+                await _tell(on_start, event.step, handle.title(event.step), tool)
+            elif isinstance(event, StepFinished | StepFailed) and on_complete is not None:
+                step = handle.step(event.step)
+                if step is not None:
+                    await _tell(on_complete, StepExecutionResult.of(step))
+    return await handle.result()
+
+
+async def _tell(function: Callable[..., object], *told: object) -> None:
+    try:
+        await called(function, *told)
+    except Exception:
+        _log.warning("a callback of a plan's run failed", exc_info=True)
