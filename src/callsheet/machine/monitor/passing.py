@@ -16,11 +16,11 @@ from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.origins import Extended
 from callsheet.machine.monitor.reading import named_of
-from callsheet.machine.monitor.reads import Written
+from callsheet.machine.monitor.reads import Written, slots_in
 from callsheet.machine.monitor.standing import Standing
 from callsheet.machine.program import Kind, Program, StepCode
 from callsheet.policy.calls import bare
-from callsheet.policy.judge import Judge
+from callsheet.policy.judge import Judge, Seen
 
 _Shape: TypeAlias = "tuple[str | int, ...]"
 Known: TypeAlias = "dict[tuple[Label, ...], tuple[Label, Label]]"
@@ -92,6 +92,8 @@ class Passing:
         if sight is None:
             return None
         slots, known = sight
+        if not known:
+            return None
         deciding, standing = self._deciding, self._standing
         way = deciding.about(code.number) if deciding.noted else deciding.base
         if len(slots) == 1:
@@ -131,6 +133,16 @@ class Passing:
         by_step[number] = sight = self._seen(code, rules)
         return sight
 
+    def _alone(self, code: StepCode, seen: Seen) -> Sight | None:
+        """What to look at of a step with an argument whose text counts: it looks like no other.
+
+        None where that text is not the plan's own.
+        """
+        written = self._written(code)
+        if any(type(value) is not Literal and name.casefold() in seen for name, value in written):
+            return None
+        return Sight(slots_in([value for _, value in written], self._slot_of), {})
+
     def _written(self, code: StepCode) -> Written:
         """The arguments of a call by name, as they stand in the plan; those of a model are not named."""
         if code.kind is _TOOL:
@@ -144,15 +156,13 @@ class Passing:
         seen = None if code.id in self._named else rules.seen(code.tool, again=repeats or code.retries > 0)
         if seen is None:
             return None
+        if seen:
+            return self._alone(code, seen)
         places: dict[int, int] = {}
         slot_of, shape = self._slot_of, [code.tool, code.retries, int(repeats)]
         for name, value in self._written(code):
             shape.append(name)
-            if seen and name.casefold() in seen:
-                if type(value) is not Literal:
-                    return None
-                shape.append(repr(value.value))
-            elif type(value) is Ref:  # nearly all are one of these three
+            if type(value) is Ref:  # nearly all are one of these three
                 shape.append(places.setdefault(slot_of(value.name), len(places)))
             elif type(value) is Template:
                 for part in value.parts:
