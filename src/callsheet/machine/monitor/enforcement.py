@@ -32,7 +32,7 @@ class Enforcement:
     def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
         """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
         rules = judge_of(policy)
-        return cls(policy, rules.judge, inputs or {}, policy.inputs, rules)
+        return cls(policy, rules.decide, inputs or {}, policy.inputs, rules)
 
     def of_new_plans(self) -> Enforcement:
         """What holds for plans that the run makes itself: their steps are not those that the policy names."""

@@ -2,19 +2,21 @@
 
 In: a call that was judged in full. Out: the labels of other calls of its tool, with arguments of the same
 names and labels, behind the same way. Only where everybody may read all of them and no rule looks at what
-they say: every other call is judged anew, with its values.
+they say, unless the plan itself says it: every other call is judged anew, with its values.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir import Literal, Ref, Template
+from callsheet.ir import Call, Literal, Ref, Template
 from callsheet.ir.expr import refs_of
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.origins import Extended
+from callsheet.machine.monitor.reading import named_of
+from callsheet.machine.monitor.reads import Written
 from callsheet.machine.monitor.standing import Standing
 from callsheet.machine.program import Kind, Program, StepCode
 from callsheet.policy.calls import bare
@@ -26,7 +28,7 @@ Known: TypeAlias = "dict[tuple[Label, ...], tuple[Label, Label]]"
 
 _MOST = 4_096
 """So many shapes, and labels of each, are kept; a run has a handful."""
-_TOOL = Kind.TOOL
+_TOOL, _MODEL = Kind.TOOL, Kind.MODEL
 _WRITTEN = -1
 """In a shape: the plan's own text stands in this argument."""
 
@@ -56,6 +58,7 @@ class Passing:
         "_extended",
         "_marks",
         "_named",
+        "_program",
         "_rules",
         "_sights",
         "_slot_of",
@@ -78,6 +81,7 @@ class Passing:
         self._deciding = deciding
         self._standing = standing
         self._extended = extended
+        self._program = program
         self._slot_of = program.slot_of.__getitem__
         # what the rules say of a shape follows from them alone: it holds in every run of the program
         self._sights = _Sights() if rules is None else program.keep((_Sights, rules), _Sights)
@@ -104,10 +108,11 @@ class Passing:
 
     def note(self, code: StepCode, admitted: Admitted) -> None:
         """A call of a step was judged in full: so is what looks like it, if everybody may read all of it."""
-        if admitted.reasons or not admitted.result.is_public or not admitted.sent.is_public:
+        result = admitted.result
+        if admitted.reasons or not admitted.sent.is_public or result.is_secret:
             return
         sight = self._sight(code)
-        if sight is None:
+        if sight is None or self._rules is None or not (result.is_public or self._rules.adds(code.tool)):
             return
         if len(sight.known) >= _MOST:
             sight.known.clear()
@@ -118,7 +123,7 @@ class Passing:
     def _sight(self, code: StepCode) -> Sight | None:
         """What to look at of a step, None where its calls are all judged in full."""
         rules = self._rules
-        if rules is None or code.kind is not _TOOL:
+        if rules is None or not (code.kind is _TOOL or (code.kind is _MODEL and code.loop is None)):
             return None
         number, by_step = code.number, self._sights.by_step
         if number in by_step:
@@ -126,15 +131,28 @@ class Passing:
         by_step[number] = sight = self._seen(code, rules)
         return sight
 
+    def _written(self, code: StepCode) -> Written:
+        """The arguments of a call by name, as they stand in the plan; those of a model are not named."""
+        if code.kind is _TOOL:
+            return code.written
+        call = self._program.plan.steps[code.number].action
+        assert isinstance(call, Call)
+        return named_of(code, call)
+
     def _seen(self, code: StepCode, rules: Judge) -> Sight | None:
         repeats = code.recurs and self._deciding.repeats(code)
-        if code.id in self._named or not rules.is_of_labels(code.tool, again=repeats or code.retries > 0):
+        seen = None if code.id in self._named else rules.seen(code.tool, again=repeats or code.retries > 0)
+        if seen is None:
             return None
         places: dict[int, int] = {}
         slot_of, shape = self._slot_of, [code.tool, code.retries, int(repeats)]
-        for name, value in code.written:
+        for name, value in self._written(code):
             shape.append(name)
-            if type(value) is Ref:  # nearly all are one of these three
+            if seen and name.casefold() in seen:
+                if type(value) is not Literal:
+                    return None
+                shape.append(repr(value.value))
+            elif type(value) is Ref:  # nearly all are one of these three
                 shape.append(places.setdefault(slot_of(value.name), len(places)))
             elif type(value) is Template:
                 for part in value.parts:
