@@ -128,3 +128,14 @@ def test_no_body_is_a_bug(api: Api, page: Page, data: st.DataObject):
     assert 400 <= said.status < 500
     assert said.headers["content-type"] == "application/problem+json"
     assert said.json["diagnostics"]
+
+
+@pytest.mark.parametrize("levels", [150, 500])
+def test_a_body_is_no_deeper_than_anything_that_reads_it(api: Api, levels: int):
+    deep = "[" * levels + "]" * levels
+    said = api(
+        "POST", "/v1/runs", raw=f'{{"plan": "S1: @ADD (a=1) > $x", "inputs": {{"x": {deep}}}}}'.encode()
+    )
+    assert said.status == 422
+    assert "nested deeper than 100 levels" in said.json["diagnostics"][0]["message"]
+    assert api.get("/v1/runs")["runs"] == []

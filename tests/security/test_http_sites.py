@@ -191,3 +191,12 @@ def test_a_server_without_a_token_still_answers_no_other_site(folder: Path):
         body = b'{"plan": "x"}'
         assert api("POST", "/v1/runs", raw=body, content_type="text/plain", **open_to_all).status == 415
         assert api("GET", "/v1/runs", **open_to_all).json["runs"] == []
+
+
+def test_a_report_that_is_asked_for_is_kept_as_a_file_and_is_no_page_of_this_server(api: Api):
+    """It holds what tools have said: opened in this server's name it could do what its user may do."""
+    api.start("S1: @ADD (a=1) > $x", run_id="r")
+    said = api("GET", "/v1/runs/r/report")
+    assert said.status == 200
+    assert said.headers["content-disposition"].startswith("attachment;")
+    assert said.headers["content-security-policy"] == "sandbox"

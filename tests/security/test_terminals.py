@@ -21,6 +21,8 @@ OBEYED = "\x1b\x07\x08\x9b\x9d\x85\x90\x7f\u202e\u2066\u200f"
 """Characters that begin a command, go back, end a line or turn the order of what is read."""
 HOSTILE = f"evil \x1b]0;owned\x07\x1b[2J\x1b[1A\x9b31m\x9dx\x90{OBEYED}\r\n\x1b]8;;http://evil.example\x1b\\x"
 RAW = HOSTILE.replace("\r\n", "").replace("\\", "")
+UNSEEN = "evil \x9b31m\u202e\u2066\u200f\x9dx"
+"""What may stand in a file of TOML as it is."""
 WORD = "evil"
 TOOLS = f'''
 from callsheet.ports.python_tools import tool
@@ -81,7 +83,7 @@ def written(user: Any) -> None:
         "graph.json": json.dumps(GRAPH),
         "ask.ltp": ASKING,
         "odd.ltp": f'# {RAW}\nS1: @LOOK (thing="{RAW}") > $a\nS2: @RESPOND ("{RAW} $a")\n',
-        "policy2.toml": f'# {RAW}\nschema = 1\nname = "x"\n'.replace("\x1b", "").replace("\x7f", ""),
+        "policy2.toml": f'# {UNSEEN}\nschema = 1\nname = "x"\n',
         "broken.ltp": f'S1: @LOOK (thing="{HOSTILE}\nS2: {HOSTILE}: @{HOSTILE}\n',
         "broken.json": json.dumps(GRAPH | {"id": HOSTILE, HOSTILE: HOSTILE}),
         "policy.toml": f'schema = 1\n[tools."@LOOK"]\n{json.dumps(HOSTILE)} = 1\n',
@@ -168,7 +170,7 @@ SHOWING: list[list[str]] = [
     ["run", "odd.ltp", *ALL, *JOURNAL, "--progress", "plain"],
     ["run", "odd.ltp", *ALL, *JOURNAL, "--progress", "live"],
     ["fmt", "odd.ltp", "--diff"],
-    ["fmt", "odd.ltp", "--to", "dag"],
+    ["fmt", "odd.ltp", "--to", "ltp"],
     ["plan", "show", "graph"],
     ["plan", "show", "graph", "--text"],
 ]

@@ -95,6 +95,14 @@ NAMES = st.text(max_size=30) | st.sampled_from(
 )
 
 
+def test_whatever_the_name_of_a_fact_holds_it_stays_in_the_label_of_its_arrow() -> None:
+    block = hop(1)
+    block["facts"] = {'x"|<b>': block["facts"]["F1"]}
+    block["handoff"] = {"critical_facts": ['x"|<b>'], "context_facts": []}
+    block["trace"][0]["facts_added"] = ['x"|<b>']
+    assert mermaid(block).splitlines()[-1] == '    n1 -->|"x\'|#lt;b> 0.96"| n2'
+
+
 @settings(max_examples=60, deadline=None)
 @given(NAMES, NAMES, st.integers(20, 120))
 def test_whatever_names_hold_lines_fit_and_diagrams_stay_whole(agent: str, said: str, columns: int) -> None:

@@ -79,7 +79,7 @@ def parse_url(text: str) -> Target:
         raise AddressRefused(f"the address is longer than {_MAX_URL} characters")
     if "@" in authority:
         raise AddressRefused("an address with a user name in it is refused")
-    if _UNSAFE_CHARACTER.search(authority) or re.search(r"[\x00-\x1f\x7f]", text):
+    if _UNSAFE_CHARACTER.search(authority) or re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", text):
         raise AddressRefused("the address holds a control character, a blank or a backslash")
     try:
         parts = urlsplit(text)
