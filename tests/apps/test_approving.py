@@ -183,6 +183,12 @@ def test_a_call_that_nobody_approves_in_time_is_denied(machine):
     (asked,) = machine.json("inbox")
     assert asked["until"] is not None
     time.sleep(1.1)
+    late = machine("approve", "r1")
+    assert late.exit_code == 2
+    assert "help: the run goes on without an answer: callsheet resume r1" in late.stderr
+    assert (
+        "its time is over; it goes on without an answer with: callsheet resume r1" in machine("inbox").stdout
+    )
     assert "nobody approved the call of @NOTE within 1s" in machine("resume", "r1").stdout
     assert notes(machine) == ""
 

@@ -7,6 +7,7 @@ once for a policy and prepares each tool the first time it is called.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
@@ -195,6 +196,38 @@ class Judge:
         if label.is_secret and self.setting.is_approved(call):
             return Label(label.untrusted, frozenset({USER, LINKS}))
         return label
+
+
+class _ThisVery:
+    """A policy that is known again by itself, not by what it says: to compare that takes long."""
+
+    __slots__ = ("policy",)
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ThisVery) and other.policy is self.policy
+
+    def __hash__(self) -> int:
+        return id(self.policy)
+
+
+@lru_cache(maxsize=32)
+def _judge_of(this: _ThisVery) -> Judge:
+    return Judge(this.policy)
+
+
+def judge_of(policy: Policy) -> Judge:
+    """The rules under a policy: for one policy, which nobody changes, the same each time.
+
+    Raises ValueError as Judge does.
+
+    >>> policy = Policy()
+    >>> judge_of(policy) is judge_of(policy), judge_of(policy) is judge_of(Policy())
+    (True, False)
+    """
+    return _judge_of(_ThisVery(policy))
 
 
 def is_choice(call: CallView) -> bool:

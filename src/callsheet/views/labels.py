@@ -6,24 +6,27 @@ In: a plan and what the proof knows of its steps. Out: text, or a Mermaid flowch
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
 
 from callsheet.ir import Call, Plan, Step
-from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify import StepLabels
 from callsheet.views.columns import cut, printable
 from callsheet.views.describe import describe_action, describe_guard, describe_output
-from callsheet.views.mermaid import mermaid
+from callsheet.views.mermaid import escape_label, mermaid, node_names
 
 _WIDEST = 100
+_NODE_WIDTH = 110
 _CLASSES = {
     "plain": "fill:#eef6ee,stroke:#3b7a3b,color:#111",
     "untrusted": "fill:#fff4d6,stroke:#a06a00,color:#111",
     "private": "fill:#e3ecfb,stroke:#2b5aa0,color:#111",
     "both": "fill:#ece3fb,stroke:#6a3ba0,color:#111",
     "refused": "fill:#fbe0e0,stroke:#b00020,stroke-width:3px,color:#111",
+    "legend": "fill:none,stroke:none",
 }
-_NODE = re.compile(r"\s+(\w+)(?:\(\[|\[)\"")
+_NODE = re.compile(r'(?P<start>\s+(?P<name>\w+)\(?\[")(?P<label>.*)(?P<end>"\]\)?)')
 
 LEGEND = """\
 T trusted, U from outside; pub everybody may read it, priv the user, the model and whom the policy trusts,
@@ -44,8 +47,7 @@ def labels_text(
     for step, known in zip(plan.steps, steps, strict=True):
         lines.append(cut(f"{step.id}: {_head(step)}", _WIDEST))
         lines.extend(f"    {line}" for line in _lines(step, known))
-        lines.extend(f"    asks   for a yes: {printable(why)}" for why in asked.get(step.id, ()))
-        lines.extend(f"    ✗ {printable(why)}" for why in refused.get(step.id, ()))
+        lines.extend(f"    {line}" for line in _verdicts(step, refused, asked))
     return "\n".join([*lines, "", LEGEND])
 
 
@@ -65,14 +67,53 @@ def _lines(step: Step, known: StepLabels) -> Iterator[str]:
         yield f"gives  {known.result}{because}"
 
 
-def labels_mermaid(plan: Plan, steps: Sequence[StepLabels], refused: Mapping[str, Sequence[str]]) -> str:
-    """The plan as a flowchart: steps are coloured by the labels of what they give, refused ones are red."""
-    drawn = mermaid(plan)
-    names = [match[1] for match in map(_NODE.match, drawn.splitlines()) if match is not None]
-    lines = [f"    classDef {name} {style}" for name, style in _CLASSES.items()]
-    for name, step, known in zip(names, plan.steps, steps, strict=False):
-        lines.append(f"    class {name} {'refused' if step.id in refused else _class(known.result)}")
-    return "\n".join([drawn, *lines])
+def labels_mermaid(
+    plan: Plan,
+    steps: Sequence[StepLabels],
+    refused: Mapping[str, Sequence[str]],
+    asked: Mapping[str, Sequence[str]],
+) -> str:
+    """The same as a flowchart: in each step what `labels_text` says of it, coloured by what it gives.
+
+    Steps that are refused are red.
+    """
+    told = {
+        name: (step, known) for name, step, known in zip(node_names(plan), plan.steps, steps, strict=True)
+    }
+    lines: list[str] = []
+    for line in mermaid(plan).splitlines():
+        node = _NODE.fullmatch(line)
+        if node is not None and node["name"] in told:
+            step, known = told[node["name"]]
+            said = [*_lines(step, known), *_verdicts(step, refused, asked)]
+            label = "<br/>".join([node["label"], *_escaped(said)])
+            line = f"{node['start']}{label}{node['end']}"  # noqa: PLW2901 - the same line, longer
+        lines.append(line)
+    lines.append(f'    legend["{"<br/>".join(_escaped(LEGEND.splitlines()))}"]')
+    lines += [f"    classDef {name} {style}" for name, style in _CLASSES.items()]
+    lines += [
+        f"    class {name} {'refused' if step.id in refused else _class(_shown(step, known))}"
+        for name, (step, known) in told.items()
+    ]
+    return "\n".join([*lines, "    class legend legend"])
+
+
+def _verdicts(
+    step: Step, refused: Mapping[str, Sequence[str]], asked: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """Why a person has to say yes to a step, and what speaks against it."""
+    yield from (f"asks   for a yes: {printable(why)}" for why in asked.get(step.id, ()))
+    yield from (f"✗ {printable(why)}" for why in refused.get(step.id, ()))
+
+
+def _escaped(said: Iterable[str]) -> list[str]:
+    """Lines as they may stand in the label of a node: none so long that it would be cut."""
+    return [escape_label(line) for one in said for line in wrap(" ".join(one.split()), _NODE_WIDTH)]
+
+
+def _shown(step: Step, known: StepLabels) -> Label:
+    """The label of what a step gives; of an answer, that of what it shows."""
+    return known.result if isinstance(step.action, Call) else join(label for _, label in known.reads)
 
 
 def _class(label: Label) -> str:

@@ -43,13 +43,31 @@ def mermaid(plan: Plan) -> str:
     if not plan.steps:
         return 'graph TD\n    empty["Empty plan"]'
     if plan.order is Order.DAG:
-        by_level = [plan.steps[number] for level in Precedence.of(plan).levels() for number in level]
-        plan = replace(plan, steps=tuple(by_level))
+        plan = replace(plan, steps=tuple([plan.steps[number] for number in _by_level(plan)]))
     ids = [step.id for step in plan.steps]
     nodes = _Nodes(ids, _node_names(ids))
     lines = ["graph TD", *nodes.lines(plan.steps)]
     lines.extend(_dependencies(plan, nodes) if plan.order is Order.DAG else _Edges(plan, nodes).lines())
     return "\n".join(lines)
+
+
+def node_names(plan: Plan) -> list[str]:
+    """The name of each step's node in the chart of `mermaid`, in the order of the plan.
+
+    >>> from callsheet.ir import Literal, Respond
+    >>> node_names(Plan((Step("first", Respond((Literal("hi"),))),)))
+    ['step_1']
+    """
+    if plan.order is not Order.DAG:
+        return _node_names([step.id for step in plan.steps])
+    drawn = _by_level(plan)
+    names = dict(zip(drawn, _node_names([plan.steps[number].id for number in drawn]), strict=True))
+    return [names[number] for number in range(len(plan.steps))]
+
+
+def _by_level(plan: Plan) -> list[int]:
+    """The steps of a plan of dependencies in the order in which they are drawn."""
+    return [number for level in Precedence.of(plan).levels() for number in level]
 
 
 def escape_label(text: str) -> str:

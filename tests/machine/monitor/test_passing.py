@@ -107,8 +107,13 @@ def each(policy: Policy) -> Enforcement:
 
 
 def goes_the_same_way(text: str, policy: Policy, world: int = 0, schedule: int = 0) -> Machine:
-    """The machine at the end of a run that goes as it does where each call is judged in full."""
-    quick, full = machine_of(text, Enforcement.under(policy)), machine_of(text, each(policy))
+    """The machine at the end of a run that goes as it does where each call is judged in full.
+
+    Another run of the same program, to which something else happens, has been there before.
+    """
+    program, rules = compile_plan(plan_of(text), FACTS), Enforcement.under(policy)
+    driven(Machine(program, LIMITS, enforcement=rules), world + 1, schedule).run(INPUTS)
+    quick, full = Machine(program, LIMITS, enforcement=rules), machine_of(text, each(policy))
     one, other = driven(quick, world, schedule), driven(full, world, schedule)
     assert one.run(INPUTS) == other.run(INPUTS)
     assert keys_of(one) == keys_of(other)
@@ -207,6 +212,18 @@ def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:
     text = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @KEEP ($i, $b)"
     policy = replace(policy_of(), forbidden=("3",))
     assert refused(goes_the_same_way(text, policy)) == "forbidden-pattern"
+
+
+def test_what_one_policy_says_of_a_plan_holds_under_no_other() -> None:
+    program = compile_plan(plan_of(TWICE), FACTS)
+    lenient, strict = policy_of(), policy_of(control=("x",))
+    ends = [
+        Machine(program, LIMITS, enforcement=Enforcement.under(policy))
+        for policy in (lenient, strict, lenient)
+    ]
+    for machine in ends:
+        driven(machine, 0, 0).run(INPUTS)
+    assert [refused(machine) for machine in ends] == [None, "control-argument", None]
 
 
 def refused(machine: Machine) -> str | None:

@@ -136,7 +136,7 @@ def _json(proved: list[Proved]) -> dict[str, Any]:
     type=click.Choice(["text", "mermaid"]),
     default="text",
     show_default=True,
-    help="Lines for a terminal, or a Mermaid flow chart with a colour for each label.",
+    help="Lines for a terminal, or a Mermaid flow chart that says the same, with a colour for each label.",
 )
 @options.as_json
 def explain_policy(
@@ -166,12 +166,11 @@ def explain_policy(
             refused.setdefault(diagnostic.step, []).append(f"{diagnostic.code}: {diagnostic.message}")
     if as_json:
         print_json({**proof.to_json(), "plan": text.source.name, "steps": labels_json(proof.steps)})
-    elif shape == "mermaid":
-        click.echo(labels_mermaid(proof.plan, proof.steps, refused))
     else:
         asked: dict[str, list[str]] = {}
         for duty in proof.obligations:
             if duty.kind is Duty.APPROVE:
                 asked.setdefault(duty.step, []).append(duty.detail)
-        click.echo(labels_text(proof.plan, proof.steps, refused, asked))
+        shown = labels_mermaid if shape == "mermaid" else labels_text
+        click.echo(shown(proof.plan, proof.steps, refused, asked))
     return Exit(status_of(found))

@@ -12,12 +12,11 @@ from typing import NamedTuple, TypeAlias
 from callsheet.ir import Literal, Ref, Template
 from callsheet.ir.expr import refs_of
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.machine.closures import SlotOf
 from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.origins import Extended
 from callsheet.machine.monitor.standing import Standing
-from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.machine.program import Kind, Program, StepCode
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge
 
@@ -39,24 +38,37 @@ class Sight(NamedTuple):
     known: Known
 
 
+class _Sights:
+    """What is to be looked at of the steps of a program under one set of rules, for all its runs."""
+
+    __slots__ = ("by_step", "shapes")
+
+    def __init__(self) -> None:
+        self.by_step: dict[int, Sight | None] = {}
+        self.shapes: dict[_Shape, Known] = {}
+
+
 class Passing:
     """What is known of the calls of one program under one set of rules; without rules nothing ever is."""
 
     __slots__ = (
         "_deciding",
         "_extended",
-        "_last",
-        "_looped",
         "_marks",
         "_named",
         "_rules",
-        "_shapes",
+        "_sights",
         "_slot_of",
         "_standing",
     )
 
     def __init__(
-        self, rules: Judge | None, deciding: Deciding, standing: Standing, extended: Extended, slot_of: SlotOf
+        self,
+        rules: Judge | None,
+        deciding: Deciding,
+        standing: Standing,
+        extended: Extended,
+        program: Program,
     ) -> None:
         self._rules = rules
         # of these steps the policy says something, which holds of no other
@@ -66,10 +78,9 @@ class Passing:
         self._deciding = deciding
         self._standing = standing
         self._extended = extended
-        self._slot_of = slot_of
-        self._shapes: dict[_Shape, Known] = {}
-        self._looped: dict[int, Sight | None] = {}
-        self._last: tuple[int, Sight | None] = NOWHERE, None
+        self._slot_of = program.slot_of.__getitem__
+        # what the rules say of a shape follows from them alone: it holds in every run of the program
+        self._sights = _Sights() if rules is None else program.keep((_Sights, rules), _Sights)
 
     def admitted(self, code: StepCode) -> Admitted | None:
         """What is known of the call that a step is about to make; None where it has to be judged in full."""
@@ -109,14 +120,11 @@ class Passing:
         rules = self._rules
         if rules is None or code.kind is not _TOOL:
             return None
-        number = code.number
-        if code.source is None and not code.recurs:
-            if self._last[0] != number:  # it is asked for again at once where the call does not pass
-                self._last = number, self._seen(code, rules)
-            return self._last[1]
-        if number not in self._looped:
-            self._looped[number] = self._seen(code, rules)
-        return self._looped[number]
+        number, by_step = code.number, self._sights.by_step
+        if number in by_step:
+            return by_step[number]
+        by_step[number] = sight = self._seen(code, rules)
+        return sight
 
     def _seen(self, code: StepCode, rules: Judge) -> Sight | None:
         repeats = code.recurs and self._deciding.repeats(code)
@@ -138,9 +146,10 @@ class Passing:
                 if self._marks:
                     shape.append(repr(value))
                 shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
-        known = self._shapes.get(key := tuple(shape))
+        shapes = self._sights.shapes
+        known = shapes.get(key := tuple(shape))
         if known is None:
-            if len(self._shapes) >= _MOST:
-                self._shapes.clear()
-            known = self._shapes[key] = {}
+            if len(shapes) >= _MOST:
+                shapes.clear()
+            known = shapes[key] = {}
         return Sight(tuple(places), known)

@@ -1,4 +1,4 @@
-"""What the steps of a program read, each made ready when it is first asked for."""
+"""What the steps of a program read, each made ready once for all runs of a program."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ class Reading:
         self._literal = literal
         self._reads: list[Reads | None] = [None] * len(program.steps)
         self._guards: dict[int, Guards] = {}
+
+    @classmethod
+    def of(cls, program: Program, literal: Label) -> Reading:
+        """That of a program; one for all runs that its own values have this label in."""
+        return program.keep((cls, literal), lambda: cls(program, literal))
 
     def reads(self, code: StepCode) -> Reads:
         """What a step reads to do what it does."""
