@@ -124,56 +124,49 @@ def flow_of(plan: Plan) -> Flow:
     >>> flow.successors
     [[1], [2], [], [0]]
     """
-    ways = ways_of(plan)
-    predecessors: list[list[int]] = [[] for _ in ways.successors]
-    for node, followers in enumerate(ways.successors):
+    ids: list[str] = []
+    groups: list[int | None] = []
+    turning: list[int] = []
+    for number, step in enumerate(plan.steps):  # once for all three: a large plan lies in no cache
+        ids.append(step.id)
+        groups.append(step.group)
+        if type(step.action) is not Call or (step.on_fail is not None and step.on_fail.then is not None):
+            turning.append(number)
+    turns = turns_of(plan, ids, groups, turning)
+    successors: list[list[int]] = [[number] for number in range(1, len(ids) + 1)]
+    successors += ([], [0])
+    for number, leads in turns.successors.items():
+        successors[number] = leads
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for node, followers in enumerate(successors):
         for following in followers:
             predecessors[following].append(node)
-    flow = Flow(
-        plan,
-        ways.successors,
-        predecessors,
-        ways.number_of,
-        ways.group_end,
-        ways.if_empty,
-        ways.goes_back,
-    )
+    flow = Flow(plan, successors, predecessors, *turns[1:])
     _note_definitions(flow)
     return flow
 
 
-class Ways(NamedTuple):
-    """Where each step of a plan leads: the fields of a `Flow` of the same names."""
+class Turns(NamedTuple):
+    """The ways through a plan but for those that only go on to the next step: fields of a `Flow`."""
 
-    successors: list[list[int]]
+    successors: dict[int, list[int]]
+    """By the last step of a group."""
     number_of: dict[str, int]
     group_end: list[int]
     if_empty: frozenset[int]
     goes_back: bool
 
 
-def ways_of(plan: Plan) -> Ways:
-    """The ways through a plan alone, for who asks for no more of its flow.
+def turns_of(plan: Plan, ids: list[str], groups: list[int | None], turning: list[int]) -> Turns:
+    """Where a plan leads but to the next step, for who has gone through its steps already.
 
-    >>> from callsheet.ir import Goto, Plan, Respond, Step
-    >>> ways_of(Plan((Step("S1", Goto("S2")), Step("S2", Respond(()))))).successors
-    [[1], [2], [], [0]]
+    `ids` and `groups` are those of its steps, `turning` the numbers of those from which more may lead than
+    the way to the next one, in their order.
     """
     steps = plan.steps
-    count = len(steps)
-    ids: list[str] = []
-    groups: list[int | None] = []
-    turning: list[int] = []
-    """The steps from which more leads on than the way to the next one."""
-    for number, step in enumerate(steps):  # once for all three: a large plan lies in no cache
-        ids.append(step.id)
-        groups.append(step.group)
-        if type(step.action) is not Call or (step.on_fail is not None and step.on_fail.then is not None):
-            turning.append(number)
     number_of = _numbers(ids)
     group_end = _group_ends(groups)
-    successors: list[list[int]] = [[number] for number in range(1, count + 1)]
-    successors += ([], [0])
+    successors: dict[int, list[int]] = {}
     entered = _jump_targets(steps, turning, number_of)
     if_empty: set[int] = set()
     goes_back = False
@@ -190,7 +183,7 @@ def ways_of(plan: Plan) -> Ways:
                 if_empty.add(last)
         successors[last] = list(dict.fromkeys(targets))
         goes_back = goes_back or any(target <= last for target in targets)
-    return Ways(successors, number_of, group_end, frozenset(if_empty), goes_back)
+    return Turns(successors, number_of, group_end, frozenset(if_empty), goes_back)
 
 
 def _numbers(ids: list[str]) -> dict[str, int]:

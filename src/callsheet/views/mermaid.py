@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Terminate
-from callsheet.ir.flow import is_guarded, ways_of
+from callsheet.ir.flow import is_guarded, turns_of
 from callsheet.ir.precedence import Precedence
 from callsheet.views.columns import cut, fitted
 from callsheet.views.describe import (
@@ -44,7 +44,8 @@ def mermaid(plan: Plan) -> str:
         return 'graph TD\n    empty["Empty plan"]'
     if plan.order is Order.DAG:
         plan = replace(plan, steps=tuple([plan.steps[number] for number in _by_level(plan)]))
-    nodes = _Nodes(_node_names(plan.steps))
+    ids = [step.id for step in plan.steps]
+    nodes = _Nodes(ids, _node_names(ids))
     lines = ["graph TD", *nodes.lines(plan.steps)]
     lines.extend(_dependencies(plan, nodes) if plan.order is Order.DAG else _Edges(plan, nodes).lines())
     return "\n".join(lines)
@@ -58,9 +59,9 @@ def node_names(plan: Plan) -> list[str]:
     ['step_1']
     """
     if plan.order is not Order.DAG:
-        return _node_names(plan.steps)
+        return _node_names([step.id for step in plan.steps])
     drawn = _by_level(plan)
-    names = dict(zip(drawn, _node_names(tuple([plan.steps[number] for number in drawn])), strict=True))
+    names = dict(zip(drawn, _node_names([plan.steps[number].id for number in drawn]), strict=True))
     return [names[number] for number in range(len(plan.steps))]
 
 
@@ -94,16 +95,16 @@ def _escaped(match: re.Match[str]) -> str:
 # ---------------------------------------------------------------- nodes
 
 
-def _node_names(steps: tuple[Step, ...]) -> list[str]:
+def _node_names(ids: list[str]) -> list[str]:
     """A node's name for each step: its id where that is harmless and unique, else `step_NUMBER`."""
     harmless = _SAFE_ID.fullmatch
-    names = [step.id if harmless(step.id) else f"step_{number}" for number, step in enumerate(steps, 1)]
+    names = [one if harmless(one) else f"step_{number}" for number, one in enumerate(ids, 1)]
     if len(set(names)) < len(names):
         taken: set[str] = set()
-        for number, step in enumerate(steps):
-            if step.id in taken:
+        for number, one in enumerate(ids):
+            if one in taken:
                 names[number] = f"step_{number + 1}"
-            taken.add(step.id)
+            taken.add(one)
     return names
 
 
@@ -115,7 +116,10 @@ class _Nodes:
     it costs.
     """
 
+    ids: list[str]
     names: list[str]
+    groups: list[int | None] = field(default_factory=list[int | None])
+    """The group of each step."""
     entries: dict[int, str] = field(default_factory=dict[int, str])
     """By step the condition on the way into it."""
     controls: dict[int, bool] = field(default_factory=dict[int, bool])
@@ -128,7 +132,9 @@ class _Nodes:
         blocks = 0
         open_group: int | None = None
         indent = "    "
+        groups = self.groups
         for number, step, label in self._labelled(steps):
+            groups.append(step.group)
             if step.group != open_group:
                 if open_group is not None:
                     yield "    end"
@@ -140,7 +146,7 @@ class _Nodes:
             if step.condition is not None:
                 self.entries[number] = _entry_label(step)
             if isinstance(step.action, Call):
-                if step.on_fail is not None:
+                if step.on_fail is not None and step.on_fail.then is not None:
                     self.leaving.append(number)
                 yield f'{indent}{self.names[number]}["{label}"]'
                 continue
@@ -233,7 +239,7 @@ class _Edges:
         self._steps = plan.steps
         self._nodes = nodes
         self._names = nodes.names
-        self._ways = ways_of(plan)
+        self._ways = turns_of(plan, nodes.ids, nodes.groups, nodes.leaving)
         self._missing: dict[str, str] = {}
 
     def lines(self) -> Iterator[str]:
@@ -254,12 +260,12 @@ class _Edges:
 
     def _onwards(self) -> Iterator[str]:
         """From each step or group to the next, in text order."""
-        ends, successors = self._ways.group_end, self._ways.successors
+        ends, leads = self._ways.group_end, self._ways.successors
         names, controls, entries = self._names, self._nodes.controls, self._nodes.entries
         first, following = 0, ends[0] + 1
         while following < len(ends):
             end = ends[following]
-            if following in successors[following - 1]:
+            if following - 1 not in leads or following in leads[following - 1]:
                 if first + 1 < following or following < end:
                     yield from self._between(range(first, following), range(following, end + 1))
                 elif first in controls or following in entries:
