@@ -141,7 +141,10 @@ def fitting(
             "look at it again: `callsheet inbox`",
         )
     if ask.until is not None and time.time() >= ask.until:
-        raise _not_asked(f"the time to answer {ask.key} of run {run_id} is over")
+        raise _not_asked(
+            f"the time to answer {ask.key} of run {run_id} is over",
+            f"the run goes on with: callsheet resume {run_id}",
+        )
     if ask.is_answered:
         raise _not_asked(
             f"{ask.key} of run {run_id} has been answered already",

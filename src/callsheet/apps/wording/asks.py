@@ -5,6 +5,7 @@ Nothing that a person says yes to is shortened, and nothing in it can move a ter
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import cast
 
@@ -68,6 +69,8 @@ _MEANINGS = {
 def _command(ask: PendingAsk, hint: str) -> str:
     if ask.is_answered:
         return f"answered; it goes on with: callsheet resume {ask.run_id}{hint}"
+    if ask.until is not None and time.time() >= ask.until:
+        return f"its time is over; the run goes on with: callsheet resume {ask.run_id}{hint}"
     needs_more = bool(ask.options) or ask.schema is not None
     answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
     return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny"
