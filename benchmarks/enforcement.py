@@ -9,6 +9,9 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, Effect, Plan
@@ -30,14 +33,35 @@ STEPS = 1_000
 ROUNDS = 15
 MOST = 5.0
 """Microseconds that a policy may add to a call, its step made ready and judged."""
-FACTS = {"READ": ToolFacts(Effect.READ, ("x",)), "SEND": ToolFacts(Effect.UNSAFE, ("x",))}
+FACTS = {
+    "READ": ToolFacts(Effect.READ, ("x",)),
+    "NOTE": ToolFacts(Effect.UNSAFE, ("x",)),
+    "SEND": ToolFacts(Effect.UNSAFE, ("x",)),
+}
 POLICY = Policy(
     tools={
         "READ": ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/pub")),
         "SEND": ToolRule(egress=True, destructive=False, idempotent=True, returns=read_label("U/pub")),
     }
 )
+PRIVATE = replace(
+    POLICY,
+    tools={
+        "READ": replace(POLICY.tools["READ"], returns=read_label("U/priv")),
+        "NOTE": ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("U/priv")),
+    },
+)
 LOOP = 'S1: @READ ("a") > $a\nS2: ?FOREACH ($i IN $xs) THEN @SEND ({}) > $b'
+OTHERS = {
+    "a guard before each": '?IF ($a != "{n}") THEN @SEND (x="https://example.org/$a", body=$a) > $v{n}',
+    "a model operation": '@LLM_SUMMARIZE ($a, focus="part {n}") > $v{n}',
+    "a file read": '@READ_FILE (path="docs/{n}.md") > $v{n}',
+    "a file written": '@WRITE_FILE (path="out/{n}.md", content="$a") > $v{n}',
+    "a page": '@FETCH_PAGE (url="https://example.org/{n}") > $v{n}',
+    "a page of data": '@FETCH_PAGE (url="https://example.org/{n}?q=$a") > $v{n}',
+    "private data": '@NOTE (text="Number {n}: $a") > $v{n}',
+}
+"""Steps whose calls are judged in full: what they say counts, or not everybody may read it."""
 SHAPES = {
     "one argument, of a variable": "x=$i",
     "two arguments": 'x="https://example.org/$i", body=$a',
@@ -62,6 +86,12 @@ def fan_out() -> Plan:
     ).require()
 
 
+def different(step: str, begin: int = 2) -> Plan:
+    """Every step once, each of what a first one gave: `{n}` stands for the number of the step."""
+    steps = [f"S{n}: " + step.replace("{n}", str(n)) for n in range(begin, begin + STEPS - 1)]
+    return parse("\n".join(["PLAN_START", 'S1: @READ ("a") > $a', *steps, "PLAN_END"])).require()
+
+
 def loop(arguments: str) -> Plan:
     """One step, again and again."""
     return parse(f"PLAN_START\n{LOOP.format(arguments)}\nPLAN_END").require()
@@ -82,19 +112,40 @@ def seconds(program: Program, enforcement: Enforcement | None) -> float:
     return spent / count
 
 
+def row(name: str, make: Callable[[int], Plan], policy: Policy) -> None:
+    """Print what a policy adds to a call: in the first run of a plan, and in a later one of the same plan.
+
+    `make` gives a plan like the others that no round had before, whose texts nothing remembers.
+    """
+    program = compile_plan(make(2), FACTS)
+    enforcement = Enforcement.under(policy)
+    gc.collect()
+    gc.freeze()
+    rounds: list[tuple[float, float, float]] = []
+    for number in range(1, ROUNDS + 1):  # side by side
+        new = compile_plan(make(number * STEPS + 2), FACTS), Enforcement.under(replace(policy))
+        rounds.append((seconds(program, None), seconds(*new), seconds(program, enforcement)))
+    free, first, later = (1e6 * min(of) for of in zip(*rounds, strict=True))
+    print(f"{name:44}{free:9.2f}{first:9.2f}{first - free:9.2f}{later:9.2f}{later - free:9.2f}")
+
+
+def _same(plan: Plan) -> Callable[[int], Plan]:
+    return lambda begin: plan
+
+
 def main() -> None:
     """Print microseconds a call, without a policy and under one."""
-    print(f"{'':44}{'without':>9}{'under':>9}{'more':>9}   microseconds of CPU a call")
-    plans = {f"a loop, {name}": loop(arguments) for name, arguments in SHAPES.items()}
-    singles = {"a chain of different steps": chain(), "a fan-out of different steps": fan_out()}
-    for name, plan in {**plans, **singles}.items():
-        program = compile_plan(plan, FACTS)
-        gc.collect()
-        gc.freeze()
-        rules: tuple[Enforcement | None, ...] = (None, Enforcement.under(POLICY))
-        rounds = [[seconds(program, each) for each in rules] for _ in range(ROUNDS)]  # side by side
-        free, bound = (1e6 * min(of) for of in zip(*rounds, strict=True))
-        print(f"{name:44}{free:9.2f}{bound:9.2f}{bound - free:9.2f}")
+    print(f"{'':44}{'without':>9}{'first':>9}{'more':>9}{'later':>9}{'more':>9}   microseconds of CPU a call")
+    for name, arguments in SHAPES.items():
+        row(f"a loop, {name}", _same(loop(arguments)), POLICY)
+    row("a chain of different steps", _same(chain()), POLICY)
+    row("a fan-out of different steps", _same(fan_out()), POLICY)
+    for name, step in OTHERS.items():
+        row(
+            f"different steps, {name}",
+            partial(different, step),
+            PRIVATE if name == "private data" else POLICY,
+        )
     print(f"a policy may add {MOST} microseconds to a call, all in all")
 
 

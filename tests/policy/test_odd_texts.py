@@ -6,10 +6,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from callsheet.ir.labels import read_label
+from callsheet.ir.labels import LITERAL, read_label
+from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.calls import Argument, CallView, Hole, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Audience, Policy, SourceRule, ToolRule
+from callsheet.policy.urls import authority_of
 
 PRIVATE = read_label("U/priv")
 POLICY = Policy(
@@ -89,3 +91,31 @@ def test_a_malformed_address_is_refused_by_the_rule_of_addresses(text: str) -> N
 def test_a_malformed_recipient_is_a_stranger(text: str) -> None:
     if "corp.example" not in text:
         assert Rule.FLOW in judged(JUDGE, "SEND", "to", "", f"nobody {text}", "")
+
+
+@settings(max_examples=400)
+@example(("WRITE_FILE", "path"), "run", ".sh")
+@given(st.sampled_from(CALLS), TEXTS, TEXTS)
+def test_a_run_decides_as_the_proof_does_and_leaves_out_what_was_seen_to(
+    where: tuple[str, str], before: str, text: str
+) -> None:
+    tool, name = where
+    for judge, label in ((JUDGE, PRIVATE), (ONLY, PRIVATE), (JUDGE, LITERAL), (ONLY, read_label("U/pub"))):
+        argument = Argument(name, (before, Hole("x", label, text)), label)
+        call = CallView("S1", tool, (argument, Argument("content", ("x",))))
+        assert judge.decide(call) == judge.judge(call)._replace(obligations=())
+
+
+@settings(max_examples=400)
+@example("https://docs.example/" + "a" * 9_000)
+@example("https://docs.example/\x7f")
+@example("https://docs.example:x/")
+@example(" https://docs.example?")
+@given(TEXTS | st.tuples(TEXTS, TEXTS).map(lambda t: f"https://docs.example{t[0]}/{t[1]}"))
+def test_the_authority_is_known_of_just_what_is_an_address(text: str) -> None:
+    authority = authority_of(Argument("url", (text,)))
+    try:
+        host, error = parse_url(text).host, None
+    except AddressRefused as refused:
+        host, error = None, str(refused)
+    assert (authority.host, authority.error) == (host, error)

@@ -50,6 +50,46 @@ def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> No
     assert not holds("args.of.exists(one, one > 2)", of=[1, 2])
 
 
+@pytest.mark.parametrize(
+    ("when", "way_out"),
+    [
+        ("sizes(args.x) > 2", "did you mean size?"),
+        ("args.to.endWith('x')", "did you mean endsWith?"),
+        ("frobnicate(args.x)", "what CEL has: size, "),
+        ("args.amount > limit", "the arguments of the call are in args: args.limit"),
+        ("args.of.exists(one, two > 2)", "the arguments of the call are in args: args.two"),
+    ],
+)
+def test_a_predicate_with_a_name_that_is_nothing_refuses_the_policy(when: str, way_out: str) -> None:
+    with pytest.raises(CallsheetError, match="POL003: the rule for @SEND_MONEY would always hold") as caught:
+        holds(when)
+    (found,) = caught.value.diagnostics
+    assert (found.help or "").startswith(way_out)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "size(args.s) == 3 && args.s.contains('b') && args.s.startsWith('a') && args.s.endsWith('c')",
+        "args.s.matches('a.c') && type(args.s) == string && dyn(args.n) == 2 && has(args.s)",
+        "int('2') == args.n && uint(2) == 2u && double(2) == 2.0 && string(args.n) == '2'",
+        "bytes('a') == b'a' && timestamp(args.t).getFullYear() == 2026 && timestamp(args.t).getDate() == 23",
+        "timestamp(args.t).getMonth() == 10 && timestamp(args.t).getDayOfMonth() == 22",
+        "timestamp(args.t).getDayOfYear() == 326 && timestamp(args.t).getDayOfWeek() == 1",
+        "duration('3661s').getHours() == 1 && duration('60s').getMinutes() == 1",
+        "duration('1s').getSeconds() == 1 && timestamp(args.t).getMilliseconds() == 0",
+        "args.of.all(one, one > 0) && args.of.exists_one(one, one == 2) && !args.of.exists( two , two > 2)",
+        "args.of.map(one, one + 1).filter(two, two > 2) == [3]",
+        "optional.of(args.n).hasValue() && optional.none().orValue(1) == 1",
+    ],
+)
+def test_what_cel_can_do_is_carried_out(when: str) -> None:
+    """True where it is decided, and its opposite is false: what cannot be decided holds both ways."""
+    args: dict[str, object] = {"s": "abc", "n": 2, "t": "2026-11-23T00:00:00Z", "of": [1, 2]}
+    assert holds(when, **args)
+    assert not holds(f"!({when})", **args)
+
+
 def test_without_the_extra_the_policy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel", None)
     with pytest.raises(CallsheetError, match="POL009"):

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from callsheet.apps.hosting.attempts import Attempts
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan
 from callsheet.ports.mcp import folder_sink
+from callsheet.ports.mcp.oauth.file import LoginFile
+from callsheet.ports.mcp.oauth.records import Client, Login, Tokens
+from callsheet.ports.mcp.trust.file import PinFile
+from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
+from callsheet.ports.mcp.trust.records import PinnedServer
 from callsheet.store import Journal, JournalError
+from callsheet.store.blobs import write_blob_file
 from callsheet.store.library import PlanLibrary
+from callsheet.store.library.files import read_file
+from callsheet.store.place import place_of, require_room
+from callsheet.store.vault import Vault
 
 NAMES = [
     "../x", "..", "a/b", "a\\b", "/etc/passwd", "%2e%2e%2fx", "%2e%2e", "x\0", "CON", "NUL", "x" * 300,
     "\uff0e\uff0e/x", "a\u2044b", "\u202ex", "~root", "$HOME", "a\nb", " a", "a ", "C:x", "x:stream", ".", "",
 ]  # fmt: skip
+SERVER = PinnedServer(ServerIdentity("hall", "server", "f"), Reported(), {})
+LOGIN = Login(
+    server="hall", url="https://hall.example/mcp", resource="https://hall.example/mcp",
+    issuer="https://hall.example", token_endpoint="https://hall.example/token",
+    client=Client(id="c"), tokens=Tokens(access="t"),
+)  # fmt: skip
+BLOB = hashlib.sha256(b"").hexdigest()
 GRAPH = {"steps": [{"index": "1", "title": "A", "tool": "t", "args": {}, "depends_on": []}]}
 
 
@@ -62,6 +82,63 @@ def test_a_link_among_the_plans_is_neither_read_nor_written_through(tmp_path):
     assert secret.read_text() == before
 
 
+def save_a_plan(folder: Path) -> None:
+    PlanLibrary(folder).save(parse_dag(json.dumps(GRAPH)).require(), "p")
+
+
+def pin_a_server(folder: Path) -> None:
+    PinFile(folder / "pins").change(lambda pins: pins.having(SERVER))
+
+
+async def keep_a_login(folder: Path) -> None:
+    file = LoginFile(folder / "logins", Vault(folder / "seal.key", {"CALLSHEET_SEAL_KEY": "5e" * 32}))
+    async with file.held():
+        file.put(LOGIN)
+
+
+WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a plan": (".p.json.{}.new", save_a_plan),
+    "pins": (".pins.{}.new", pin_a_server),
+    "the lock of pins": ("pins.lock", pin_a_server),
+    "logins": (".logins.{}.new", lambda folder: asyncio.run(keep_a_login(folder))),
+    "the lock of logins": ("logins.lock", lambda folder: asyncio.run(keep_a_login(folder))),
+    "keys": (".seal.key.{}.new", lambda folder: Vault(folder / "seal.key", {}).sealing()),
+    "a large value": (f"{BLOB[:2]}/{BLOB[2:]}.{{}}.tmp", lambda f: write_blob_file(f, BLOB, b"", sync=True)),
+    "room on the disk": ("journal.db.{}.room", lambda folder: require_room(place_of(folder / "journal.db"))),
+    "attempts": ("journal.db.runs/r.attempts", lambda f: Attempts(place_of(f / "journal.db")).begin("r")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRITERS)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_in_the_way_of_what_is_written_is_not_written_through(
+    tmp_path: Path, what: str, *, is_there: bool
+):
+    name, write = WRITERS[what]
+    victim, folder = tmp_path / "victim", tmp_path / "folder"
+    if is_there:
+        victim.write_text("keep me")
+    link = folder / name.format(os.getpid())
+    link.parent.mkdir(parents=True)
+    link.symlink_to(victim)
+    with suppress(CallsheetError, OSError):  # it may be refused, or a file be made in the link's place
+        write(folder)
+    assert (victim.read_text() if is_there else victim.exists()) == ("keep me" if is_there else False)
+
+
+def test_only_a_plain_file_of_a_bounded_size_is_read_as_a_plan(tmp_path):
+    """Whatever a listing has said of it before: it may have been put in the place of a plan since."""
+    (tmp_path / "plan").write_text("S1: @NOTE ()")
+    assert read_file(tmp_path / "plan") == b"S1: @NOTE ()"
+    (tmp_path / "link").symlink_to(tmp_path / "plan")
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(100_000_001)
+    for name, why in (("link", "symbolic link"), ("pipe", "not a plain file"), ("large", "larger than")):
+        with pytest.raises(OSError, match=why):
+            read_file(tmp_path / name)
+
+
 def test_a_link_among_the_files_that_servers_send_is_replaced_and_not_followed(tmp_path):
     data, victim = b"\x89PNG", tmp_path / "victim"
     victim.write_bytes(b"keep me")
@@ -86,3 +163,26 @@ def test_a_link_in_the_place_of_a_lock_stops_the_run(tmp_path):
         with pytest.raises((JournalError, OSError)):
             journal.create_run("r", Plan(()), "", {})
     assert victim.read_text() == "keep me"
+
+
+@pytest.mark.parametrize("what", ["pins", "logins", "a plan"])
+def test_what_is_put_in_its_place_in_one_step_lasts(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+):
+    """The file is synced before it has its name, and then the folder: neither is lost with the power."""
+    done: list[str] = []
+
+    def synced(fd: int, sync: Callable[[int], None] = os.fsync) -> None:
+        sync(fd)
+        done.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name)
+
+    def named(source: Path, target: Path, replace: Callable[..., None] = os.replace) -> None:
+        replace(source, target)
+        done.append("named")
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", named)
+    temporary, write = WRITERS[what]
+    write(tmp_path / "folder")
+    first = done.index(temporary.format(os.getpid()))
+    assert done[first + 1 : first + 3] == ["named", "folder"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,3 +81,23 @@ def test_a_key_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     with pytest.raises(JournalError) as refused:
         Vault(tmp_path / "file" / "seal.key", {}).sealing()
     assert refused.value.diagnostics[0].code == "SEC003"
+
+
+def test_a_key_lasts_before_anything_is_sealed_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is synced before it has its name, and then the folders that name it and one another."""
+    done: list[str] = []
+
+    def synced(fd: int, sync: Callable[[int], None] = os.fsync) -> None:
+        sync(fd)
+        done.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name)
+
+    def linked(source: Path, target: Path, link: Callable[..., None] = os.link) -> None:
+        link(source, target)
+        done.append("named")
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "link", linked)
+    Vault(tmp_path / "config" / "callsheet" / "seal.key", {}).sealing()
+    assert done == ["config", tmp_path.name, f".seal.key.{os.getpid()}.new", "named", "callsheet"]

@@ -131,7 +131,10 @@ class Kit:
 def builtin_settings(
     given: bool | BuiltinSettings, workspace: str | os.PathLike[str] | None, data: Path | None
 ) -> BuiltinSettings | None:
-    """The settings of the built-in tools; None where there are to be none."""
+    """The settings of the built-in tools; None where there are to be none.
+
+    Raises ValueError for a workspace without them.
+    """
     if isinstance(given, BuiltinSettings):
         return given if workspace is None else replace(given, workspace=Path(workspace))
     if not given:

@@ -83,7 +83,11 @@ class PlanMaking:
         return await self._kit.planner.revise(command, offered(self._tools.registry), context, check)
 
     async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
-        """A checked plan of dependencies for a goal; what it cost is told to `call`."""
+        """A checked plan of dependencies for a goal; what it cost is told to `call`.
+
+        Raises CallsheetError: PLN011 without a planner, what a model fails with, all that is wrong with the
+        plan.
+        """
         if self._kit.planner is None:
             raise no_planner()
         await self._tools.reach(None)

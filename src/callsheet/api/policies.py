@@ -91,7 +91,11 @@ def _shipped(name: str) -> Source:
 
 
 def policies_beside(folder: Path) -> Find:
-    """Finds what a policy in this folder extends: a shipped one, or a file beside it."""
+    """Finds what a policy in this folder extends: a shipped one, or a file beside it.
+
+    What it gives is None for what is not there, and raises CallsheetError (POL006) for a file that cannot be
+    read.
+    """
 
     def find(name: str) -> Source | None:
         if name in SHIPPED or is_shared(name):

@@ -50,8 +50,8 @@ class Terms(NamedTuple):
         in_doubt: InDoubt | None,
         accepts_changed_tools: bool,
         limits: Limits | None,
-        policy: PolicyLike | None,
-        accepts_changed_policy: bool,
+        policy: PolicyLike | None = None,
+        accepts_changed_policy: bool = False,
     ) -> Terms:
         """The terms that a program gives; raises as `verdict_of` and `policy_of` do."""
         verdict = None if in_doubt is None else verdict_of(in_doubt)

@@ -322,7 +322,10 @@ class Session:
         return await asyncio.to_thread(decide_calls, self.journal, run_id, calls, verdict, every=every)
 
     async def cancel(self, run_id: str, reason: str, patience: float) -> RunOutcome | None:
-        """End a run for good; None where its process was asked to and has not ended it yet."""
+        """End a run for good; None where its process was asked to and has not ended it in `patience` seconds.
+
+        Raises JournalError as `cancel_run` does.
+        """
         assert self.journal is not None
         self.learn(run_id)
         return await cancel_run(self.journal, run_id, reason, patience)

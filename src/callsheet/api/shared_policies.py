@@ -29,7 +29,7 @@ def is_shared(name: str) -> bool:
 
 
 def shared_policy(name: str) -> Source:
-    """The text of the policy `store:NAME`."""
+    """The text of the policy `store:NAME`; raises CallsheetError (POL006) where the store has none."""
     with _files() as files:
         try:
             return Source(name, files.read(_checked(name)).decode("utf-8"))

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from callsheet.api.ears import Ears
 from callsheet.api.events import RunEvent
-from callsheet.api.given import InDoubt, id_of_run, values_of, verdict_of
+from callsheet.api.given import InDoubt, id_of_run, values_of
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.session import Session
@@ -106,7 +106,7 @@ class Traveling(Watching):
         raises.
         """
         self._require_journal()
-        terms = _terms(in_doubt, accept_changed_tools, limits)
+        terms = Terms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
             assert session.journal is not None
             return await _carry_on(session, rerun(session.journal, run_id, step, by), effects, new_id, terms)
@@ -135,7 +135,7 @@ class Traveling(Watching):
         """
         self._require_journal()
         edits = Edits(values_of(variables), dict(arguments or {}), dict(steps or {}), by)
-        terms = _terms(in_doubt, accept_changed_tools, limits)
+        terms = Terms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
             journal = session.journal
             assert journal is not None
@@ -158,10 +158,6 @@ class Traveling(Watching):
     def fork_sync(self, run_id: str, at: int, **given: Any) -> RunResult:
         """As `fork`, for programs without an event loop; takes what that takes."""
         return self._run_sync(self.fork(run_id, at, **given), "fork")
-
-
-def _terms(in_doubt: InDoubt | None, accepts_changed_tools: bool, limits: Limits | None) -> Terms:
-    return Terms(None if in_doubt is None else verdict_of(in_doubt), accepts_changed_tools, limits)
 
 
 async def _carry_on(

@@ -75,7 +75,7 @@ class PlanPolicy:
         )
 
     def patterns(self) -> Patterns:
-        """The forbidden patterns, ready to be looked for."""
+        """The forbidden patterns, ready to be looked for; raises ValueError for one that is no pattern."""
         try:
             return Patterns(tuple(self.forbidden_arg_patterns))
         except ValueError as error:

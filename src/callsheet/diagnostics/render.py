@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -9,6 +10,7 @@ from callsheet.diagnostics.diagnostic import Diagnostic
 from callsheet.diagnostics.source import Source
 
 _MAX_SHOWN = 160
+_PLAIN = re.compile(r"[ -~\n]*")
 
 
 def _width(text: str) -> int:
@@ -66,7 +68,8 @@ def render(diagnostic: Diagnostic, source: Source | None = None) -> str:
     if diagnostic.help:
         told = diagnostic.help.replace("\n", "\n    ")
         lines.append(f"  help: {told}")
-    return "\n".join([head, *lines])
+    text = "\n".join([head, *lines])
+    return text if text.isascii() and _PLAIN.fullmatch(text) else "\n".join(map(_printable, text.split("\n")))
 
 
 def render_all(diagnostics: Iterable[Diagnostic], source: Source | None = None) -> str:

@@ -26,6 +26,13 @@ def span_of(event: Any) -> Span:
     return Span(event.start_mark.index, event.end_mark.index)
 
 
+def place_near(text: str, at: int) -> Span:
+    """The place of an error; at the end of the text, the last character before it."""
+    if at >= len(text):
+        at = max(len(text.rstrip()) - 1, 0)
+    return Span(at, at + 1)
+
+
 class YamlWalk(ABC):
     """Builds the tree of one text; a subclass says what scalars, keys, anchors and aliases are."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from callsheet.ir.dominators import dominator_tree
 from callsheet.ir.expr import DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
 from callsheet.ir.plan import Plan
 from callsheet.ir.step import Call, Goto, Replan, Respond, Step, Terminate
@@ -49,6 +50,9 @@ class Definition(NamedTuple):
     sure: bool
 
 
+_Tree: TypeAlias = "tuple[list[int], list[int]]"
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
     """The graph of a plan. Its nodes are the steps by number, then `end`, then `entry`.
@@ -68,6 +72,8 @@ class Flow:
     goes_back: bool
     """Whether a step leads to itself or to one above it."""
     definitions: dict[str, list[Definition]] = field(default_factory=dict[str, list[Definition]])
+    _tree: list[_Tree] = field(default_factory=list["_Tree"], init=False, repr=False, compare=False)
+    """The tree of dominators, once somebody has asked for it."""
 
     @property
     def end(self) -> int:
@@ -79,17 +85,30 @@ class Flow:
         """The node before the first step."""
         return len(self.plan.steps) + 1
 
+    def dominators(self) -> _Tree:
+        """The nodes that the entry leads to, each behind its dominators, and the immediate one of each.
+
+        They are worked out once for all who ask; nobody may change them.
+        """
+        if not self._tree:
+            self._tree.append(dominator_tree(self.successors, self.entry))
+        return self._tree[0]
+
     def reachable(self, *, answers_are_empty: bool = True) -> bytearray:
         """Which nodes the entry leads to, a byte a node.
 
         Without `answers_are_empty`, a RESPOND without a guard always ends the plan.
         """
         seen = bytearray(len(self.successors))
+        if answers_are_empty or not self.if_empty:
+            for node in self.dominators()[0]:
+                seen[node] = 1
+            return seen
         seen[self.entry] = 1
         stack = [self.entry]
         while stack:
             node = stack.pop()
-            skipped = node + 1 if not answers_are_empty and node in self.if_empty else -1
+            skipped = node + 1 if node in self.if_empty else -1
             for following in self.successors[node]:
                 if not seen[following] and following != skipped:
                     seen[following] = 1

@@ -157,7 +157,11 @@ class Step:
         action = self.action
         if isinstance(action, Call):
             named = action.named
-            return action.positional + tuple([value for _, value in named]) if named else action.positional
+            if not named:
+                return action.positional
+            if len(named) == 1 and not action.positional:
+                return (named[0][1],)
+            return action.positional + tuple([value for _, value in named])
         return () if isinstance(action, Goto) else action.values
 
     def failure_values(self) -> Iterator[Value]:

@@ -88,7 +88,7 @@ class Asking:
         self._open.pop(key, None)
 
     def excuse(self, key: str, admitted: Admitted) -> Asked | None:
-        """What is asked under this key, without reasons of a policy that holds no more; None where it had none.
+        """What is asked under this key, without the reasons of an earlier policy; None where it had none.
 
         It keeps its digest: the call is the same, so an answer to it counts.
         """

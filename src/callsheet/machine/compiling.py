@@ -81,7 +81,7 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int
         if code.group != NOWHERE and follower is not None and follower.group == code.group:
             code.group_end = follower.group_end
     _mark_circles(codes, number_of)
-    return Program(plan, codes, number_of, slots, tuple(slots), graph)
+    return Program(plan, codes, number_of, slots, tuple(slots), {}, graph)
 
 
 class Names(NamedTuple):

@@ -67,6 +67,15 @@ def step_of(key: str) -> str:
     return place_of_key(key)[0]
 
 
+def visit_of(key: str) -> str:
+    """What the keys of all calls of one visit of a step begin with.
+
+    >>> visit_of("r2/S3@4.7.2")
+    'r2/S3@4'
+    """
+    return key.rsplit(".", 2)[0]
+
+
 def place_of_key(key: str) -> tuple[str, int, int]:
     """The step, item and attempt of a key.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from callsheet.ir import (
     Cast,
@@ -26,6 +26,9 @@ from callsheet.machine.closures import (
 from callsheet.machine.graph import Graph
 from callsheet.machine.keys import name_in_key
 
+_T = TypeVar("_T")
+_MOST_KEPT = 32
+"""A program is run under a handful of policies; past this many results all are worked out anew."""
 NOWHERE = -1
 """The number of a step or slot that does not exist."""
 FIRST = "0.1"
@@ -186,5 +189,19 @@ class Program(NamedTuple):
     slot_of: dict[str, int]
     names: tuple[str, ...]
     """The variables' names in the order of their slots."""
+    kept: dict[object, Any]
+    """What has been worked out of it, for all its runs; see `keep`."""
     graph: Graph | None = None
     """What waits for what, in a plan of dependencies."""
+
+    def keep(self, key: object, make: Callable[[], _T]) -> _T:
+        """What `make` gives, made once for all runs of the program.
+
+        It has to follow from the program and `key` alone, and may be read by several runs at once.
+        """
+        found = self.kept.get(key)
+        if found is None:
+            if len(self.kept) >= _MOST_KEPT:
+                self.kept.clear()
+            found = self.kept[key] = make()
+        return found

@@ -55,9 +55,9 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
 
 
 def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
-    """Ask for the yes that the new policy wants; one that it does not want gives no more reasons of the old.
+    """Ask for the yes that the new policy wants; one that it does not want gives no reason of the old.
 
-    A question that is open stays open, since somebody may have said no to it. A call that may have taken place
+    A question that is open stays open, since somebody may have said no to it. A call that may have happened
     stays in doubt: it is asked about where it is made again.
     """
     admitted = monitor.underway.calls.get(attempt.key)

@@ -13,6 +13,7 @@ from callsheet.machine.commands import Command, Compile
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.events import Failed, PlanCompiled
 from callsheet.machine.frames import End
+from callsheet.machine.keys import visit_of
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import NOWHERE, Program
 from callsheet.machine.progress import Planning, progress_of
@@ -74,9 +75,9 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     run.load(program)
     run.scope.take_over(carried)
     run.scope.set_initial()
-    run.tell(NoteKind.REPLANNED, _word(planning.key), f"{len(program.steps)} new steps")
+    run.tell(NoteKind.REPLANNED, visit_of(planning.key), f"{len(program.steps)} new steps")
     run.budget.count_repairs(planning.key, event.spent)
-    run.note_beside(_word(planning.key), event)
+    run.note_beside(visit_of(planning.key), event)
     return True
 
 
@@ -98,9 +99,9 @@ def _ask(run: Run, end: End, refused: str, out: list[Command]) -> bool:
 def _again(
     run: Run, planning: Planning, event: Failed | PlanCompiled, error: str, out: list[Command]
 ) -> None:
-    run.tell(NoteKind.FAILED, _word(planning.key), error)
+    run.tell(NoteKind.FAILED, visit_of(planning.key), error)
     run.budget.count_repairs(planning.key, event.spent)
-    run.note_beside(_word(planning.key), event)
+    run.note_beside(visit_of(planning.key), event)
     if _ask(run, planning.end, error, out):
         return
     end = planning.end
@@ -133,7 +134,3 @@ def _free_word(program: Program) -> str:
     while word in program.number_of:
         word += "+"
     return word
-
-
-def _word(key: str) -> str:
-    return key.rsplit(".", 2)[0]

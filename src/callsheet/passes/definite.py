@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from callsheet.ir.dominators import NONE, dominator_tree, spans_below
+from callsheet.ir.dominators import NONE, spans_below
 from callsheet.ir.flow import Definition, Flow, Use
 
 _STEPS_PER_NODE = 10
@@ -26,7 +26,7 @@ class Known(Enum):
 
 def settle(flow: Flow, uses: Sequence[Use]) -> list[Known]:
     """What is known of the variable of each use. Uses in steps that are never reached are NEVER."""
-    order, dominator = dominator_tree(flow.successors, flow.entry)
+    order, dominator = flow.dominators()
     verdicts = _Above(flow, spans_below(order, dominator)).judge(uses)
     search = _Search(flow, dominator)
     return [

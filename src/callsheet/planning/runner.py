@@ -92,7 +92,8 @@ class PlanRunner:
 
         `plan_id` is that of a plan that was run, or the beginning of one. A call that was under way when the
         process died may have taken place: `in_doubt` says what becomes of it, without it the run waits. The
-        run keeps the limits that it was started with; its further calls count in the budget.
+        run keeps the limits that it was started with; its further calls count in the budget. Where there is
+        no such run, or more than one plan begins so, the result says it (PLN002); nothing is raised.
         """
         began = time.monotonic()
         try:

@@ -93,6 +93,15 @@ def parse_url(text: str) -> Target:
     return Target(low, host, _PORTS[low] if port is None else port, path + query)
 
 
+def is_plain(text: str) -> bool:
+    """Whether nothing behind the authority can make a text no address: it is short, and printed ASCII.
+
+    >>> is_plain("https://example.com/a?q=1"), is_plain("https://example.com/\\x00")
+    (True, False)
+    """
+    return len(text) <= _MAX_URL and text.isascii() and text.isprintable()
+
+
 def _host(authority: str) -> str:
     if authority.startswith("["):
         inner, _, after = authority[1:].partition("]")

@@ -72,6 +72,11 @@ class CallView(NamedTuple):
         """The argument of that name."""
         return next((argument for argument in self.arguments if argument.name == name), None)
 
+    def behind(self, pc: Label, *, repeats: bool) -> CallView:
+        """The same call behind this way."""
+        step, tool, arguments, _, retries, in_agent, approved, _ = self
+        return bare(CallView, (step, tool, arguments, pc, retries, in_agent, approved, repeats))
+
 
 class Rule(StrEnum):
     """What can speak against a call; each has a page of its own in the documentation."""

@@ -7,7 +7,8 @@ once for a policy and prepares each tool the first time it is called.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
@@ -16,10 +17,13 @@ from callsheet.policy.calls import CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
-from callsheet.policy.rules import RULES, Check, Notes, OfLabels, Prepare, Setting
+from callsheet.policy.rules import RULES, Check, Notes, OfLabels, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import flowing, of_name
 from callsheet.policy.urls import authority_of
+
+Seen: TypeAlias = "frozenset[str]"
+"""Names of arguments, folded."""
 
 
 class Prepared(NamedTuple):
@@ -28,27 +32,31 @@ class Prepared(NamedTuple):
     tool: str
     traits: Traits | None
     checks: tuple[Check, ...]
+    deciding: tuple[Check, ...]
+    """Those that may refuse a call, or ask for a yes."""
     source: Label | None
     """What the world adds to every result, None where it depends on the arguments."""
-    of_labels: bool
-    """Whether what public arguments say makes no difference to a call that is made once."""
-    of_labels_again: bool
+    of_labels: Seen | None
+    """What counts of what public arguments say in a call that is made once: the text of these, by name.
+
+    None where all of it may count.
+    """
+    of_labels_again: Seen | None
     """The same of a call that may be made more than once."""
+    adds: bool
+    """Whether private data in a result, where all arguments are public, is what the world adds to it."""
 
 
 class Judge:
     """The rules under one policy. Raises ValueError for a policy with a pattern or a host that is none."""
 
     def __init__(self, policy: Policy, rules: Sequence[Prepare] = RULES) -> None:
+        self.policy = policy
+        """The policy that calls are held against."""
         self.setting = Setting(policy)
         self._rules = tuple(rules)
         self._declassify = policy.declassify
         self._prepared: dict[str, Prepared] = {}
-
-    @property
-    def policy(self) -> Policy:
-        """The policy that calls are held against."""
-        return self.setting.policy
 
     def judge(self, call: CallView) -> Judgement:
         """What the policy says of a call, the label of its result included.
@@ -69,10 +77,23 @@ class Judge:
             return bare(Judgement, ((), (), (), result))
         return Judgement(tuple(notes.objections), tuple(notes.approvals), tuple(notes.obligations), result)
 
+    def decide(self, call: CallView) -> Judgement:
+        """As `judge`, without obligations: of a call in a run, before which they have been seen to."""
+        prepared = self.prepared(call.tool)
+        result = self._result(prepared, call)
+        if prepared.deciding:
+            said = Verdicts()
+            for check in prepared.deciding:
+                check(call, said)
+            if not said.is_empty:
+                return Judgement(tuple(said.objections), tuple(said.approvals), (), result)
+        return bare(Judgement, ((), (), (), result))
+
     def notes(self, call: CallView) -> Notes | None:
         """What the rules say of a call, without the label of its result; None where they say nothing."""
+        prepared = self._prepared.get(call.tool) or self.prepared(call.tool)
         notes = Notes()
-        for check in self.prepared(call.tool).checks:
+        for check in prepared.checks:
             check(call, notes)
         return None if notes.is_empty else notes
 
@@ -89,15 +110,18 @@ class Judge:
         """What is known of a tool, however it is spelled."""
         return self.prepared(tool).traits
 
-    def is_of_labels(self, tool: str, *, again: bool) -> bool:
-        """Whether what the arguments of a tool say makes no difference, as long as everybody may read them.
+    def seen(self, tool: str, *, again: bool) -> Seen | None:
+        """The arguments of a tool, by folded names, whose text counts as long as everybody may read all.
 
-        What is said of a call then holds of every other with arguments of the same names and labels, behind
-        the same way, if what it gives is public and the policy names neither of their steps. `again` asks it
-        of calls that may be made more than once.
+        What is said of a call then holds of every other with arguments of the same names and labels, in
+        which these have the same text, behind the same way, if what it gives is public (or `adds` holds of
+        the tool) and the policy names neither of their steps. None where the text of any argument may count.
+        `again` asks it of calls that may be made more than once.
 
-        >>> Judge(Policy()).is_of_labels("FETCH_PAGE", again=False)
-        False
+        >>> Judge(Policy()).seen("FETCH_PAGE", again=False)
+        frozenset({'url'})
+        >>> Judge(Policy(forbidden=("key",))).seen("FETCH_PAGE", again=False) is None
+        True
         """
         prepared = self.prepared(tool)
         return prepared.of_labels_again if again else prepared.of_labels
@@ -111,13 +135,42 @@ class Judge:
             rules = [prepare(self.setting, name, traits) for prepare in self._rules]
             held = [rule for rule in rules if rule is not None]
             checks = tuple([rule.check if isinstance(rule, OfLabels) else rule for rule in held])
+            deciding = tuple(
+                [
+                    rule.check if isinstance(rule, OfLabels) else rule
+                    for rule in held
+                    if not _only_obliges(rule)
+                ]
+            )
             source = self._fixed_source(name, traits)
-            plain = source is not None and self.policy.planner.is_public
-            of_labels = plain and all(isinstance(rule, OfLabels) for rule in held)
-            again = of_labels and all(isinstance(rule, OfLabels) and rule.again for rule in held)
-            found = Prepared(name, traits, checks, source, of_labels, again)
+            of_labels = self._seen(held, name, traits, source)
+            again = of_labels if all(isinstance(rule, OfLabels) and rule.again for rule in held) else None
+            adds = traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN")
+            found = Prepared(name, traits, checks, deciding, source, of_labels, again, adds)
             self._prepared[tool] = found
         return found
+
+    def _seen(
+        self, rules: list[Check | OfLabels], tool: str, traits: Traits | None, source: Label | None
+    ) -> Seen | None:
+        """The arguments whose text counts to rules and to what the world adds, None where any may."""
+        if not self.policy.planner.is_public or (source is None and (traits is None or tool == "ASK_HUMAN")):
+            return None
+        names: list[str] = []
+        for rule in rules:
+            if not isinstance(rule, OfLabels):
+                return None
+            names += rule.sees
+        if source is None and traits is not None:
+            names += [name for name in (traits.path, traits.address) if name is not None]
+        return frozenset(name.casefold() for name in names)
+
+    def adds(self, tool: str) -> bool:
+        """Whether private data in what a tool gives for public arguments is what the world adds to it.
+
+        It is then that of every call with these arguments: nothing is made of their words and of that data.
+        """
+        return self.prepared(tool).adds
 
     def _result(self, prepared: Prepared, call: CallView) -> Label:
         source = self._source(prepared, call) if prepared.source is None else prepared.source
@@ -197,6 +250,42 @@ class Judge:
         if label.is_secret and self.setting.is_approved(call):
             return Label(label.untrusted, frozenset({USER, LINKS}))
         return label
+
+
+def _only_obliges(rule: Check | OfLabels) -> bool:
+    return isinstance(rule, OfLabels) and rule.only_obliges
+
+
+class _ThisVery:
+    """A policy that is known again by itself, not by what it says: to compare that takes long."""
+
+    __slots__ = ("policy",)
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ThisVery) and other.policy is self.policy
+
+    def __hash__(self) -> int:
+        return id(self.policy)
+
+
+@lru_cache(maxsize=32)
+def _judge_of(this: _ThisVery) -> Judge:
+    return Judge(this.policy)
+
+
+def judge_of(policy: Policy) -> Judge:
+    """The rules under a policy: for one policy, which nobody changes, the same each time.
+
+    Raises ValueError as Judge does.
+
+    >>> policy = Policy()
+    >>> judge_of(policy) is judge_of(policy), judge_of(policy) is judge_of(Policy())
+    (True, False)
+    """
+    return _judge_of(_ThisVery(policy))
 
 
 def is_choice(call: CallView) -> bool:

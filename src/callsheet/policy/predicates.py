@@ -6,11 +6,12 @@ argument that is missing, another type) counts as true: a rule fails closed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
 from callsheet.ir import JSON
 from callsheet.policy.model import CallRule
 
@@ -18,6 +19,22 @@ Predicate: TypeAlias = "Callable[[Mapping[str, JSON]], bool]"
 """Says of the arguments of a call, by name, whether its rule holds."""
 _ARGUMENTS = "args"
 """The one name that a predicate finds something under."""
+_FUNCTIONS = frozenset(
+    {
+        *("size", "contains", "startsWith", "endsWith", "matches", "type", "dyn"),
+        *("int", "uint", "double", "string", "bytes", "timestamp", "duration"),
+        *("getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek"),
+        *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+        *("of", "ofNonZeroValue", "none", "hasValue", "value", "or", "orValue"),
+    }
+)
+"""What CEL can be asked to do by name here; macros are none of them."""
+_TYPES = frozenset(
+    {*("int", "uint", "double", "string", "bytes", "bool", "list", "map", "null_type", "type"), "optional"}
+)
+"""The names that stand for something besides the arguments."""
+_ITEM = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(\s*(\w+)\s*,")
+_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def compile_rules(rules: Iterable[CallRule]) -> dict[CallRule, Predicate]:
@@ -55,13 +72,7 @@ def _compiled(rule: CallRule) -> Predicate:
         raise CallsheetError.single(
             "POL003", f"the rule for @{rule.tool} has a predicate that is none: {rule.when!r}: {said}"
         ) from None
-    named: list[str] = program.variables()
-    if named and _ARGUMENTS not in named:
-        raise CallsheetError.single(
-            "POL003",
-            f"the rule for @{rule.tool} would always hold: {named[0]!r} in {rule.when!r} is nothing",
-            help=f"the arguments of the call are in args: args.{named[0]}",
-        )
+    _refuse_unknown(rule, program)
 
     def holds(args: Mapping[str, JSON]) -> bool:
         try:
@@ -70,3 +81,25 @@ def _compiled(rule: CallRule) -> Predicate:
             return True
 
     return holds
+
+
+def _refuse_unknown(rule: CallRule, program: Any) -> None:
+    """Refuse a predicate with a name that is nothing: it could never be decided, so it would always hold."""
+    called: list[str] = [name for name in program.functions() if _NAME.fullmatch(name)]
+    for name in called:
+        if name not in _FUNCTIONS:
+            near = did_you_mean(name, _FUNCTIONS)
+            raise _undecidable(rule, name, f"did you mean {' or '.join(near)}?" if near else None)
+    known = {_ARGUMENTS, *_TYPES, *_ITEM.findall(rule.when)}
+    named: list[str] = program.variables()
+    for name in named:
+        if name not in known:
+            raise _undecidable(rule, name, f"the arguments of the call are in args: args.{name}")
+
+
+def _undecidable(rule: CallRule, name: str, way_out: str | None) -> CallsheetError:
+    return CallsheetError.single(
+        "POL003",
+        f"the rule for @{rule.tool} would always hold: {name!r} in {rule.when!r} is nothing",
+        help=way_out or "what CEL has: size, contains, startsWith, endsWith, matches, int, double, string, …",
+    )

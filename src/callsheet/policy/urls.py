@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.policy.addresses import AddressRefused, parse_url
+from callsheet.policy.addresses import AddressRefused, is_plain, parse_url
 from callsheet.policy.calls import Argument, Hole
 
 _END = re.compile(r"[/?#]")
@@ -59,7 +59,8 @@ def authority_of(argument: Argument) -> Authority:
     if MARK in head:
         return Authority(None, _wrong_scheme(head), chosen_by, False, head)
     try:
-        parse_url(text.replace(MARK, "x"))
+        if not (ended and is_plain(text)):  # what follows a head makes a plain text no worse
+            parse_url(text.replace(MARK, "x"))
         host = parse_url(head + "/").host
     except AddressRefused as error:
         return Authority(None, str(error), chosen_by, is_written, head)

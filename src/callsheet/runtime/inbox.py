@@ -143,7 +143,7 @@ def fitting(
     if ask.until is not None and time.time() >= ask.until:
         raise _not_asked(
             f"the time to answer {ask.key} of run {run_id} is over",
-            f"the run goes on with: callsheet resume {run_id}",
+            f"the run goes on without an answer: callsheet resume {run_id}",
         )
     if ask.is_answered:
         raise _not_asked(

@@ -217,7 +217,7 @@ class Ledger:
             raise JournalWriteFailed(run_id, reason_of(error)) from error
 
     def claim(self, run_id: str, owner: str) -> Pending | None:
-        """Become the owner of a run, in the next epoch; None if there is no such run."""
+        """Become the owner of a run, in the next epoch; None if there is none. Raises JournalWriteFailed."""
 
         def work(cursor: sqlite3.Cursor) -> Pending | None:
             cursor.execute("UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run_id = ?", (owner, run_id))
@@ -258,7 +258,10 @@ class Ledger:
                 raise _not_maintained(error) from error
 
     def post(self, run_id: str, topic: str, msg_id: str, payload: bytes) -> bool:
-        """Put a letter to a run into the inbox; False if there is one of this id already."""
+        """Put a letter to a run into the inbox; False if there is one of this id already.
+
+        Raises JournalWriteFailed.
+        """
 
         def work(cursor: sqlite3.Cursor) -> bool:
             cursor.execute(inbox.INSERT, (run_id, topic, msg_id, payload, self._clock()))

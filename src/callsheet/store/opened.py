@@ -68,7 +68,7 @@ class Opener:
         return self.body(kind, decode_body(data), seq)
 
     def body(self, kind: str, body: Any, seq: int) -> Any:
-        """The body of an event, opened; the one that is given is used up."""
+        """The body of an event, opened; the one that is given is used up. Raises JournalError as `events`."""
         if not is_sealed(body):
             return body
         self.has_opened = True

@@ -198,7 +198,10 @@ class Pending:
         return seq
 
     def intend(self, key: str, tool: str | None) -> int:
-        """Add an intent to the open entry and give its sequence number; 0 where none takes it."""
+        """Add an intent to the open entry and give its sequence number; 0 where none takes it.
+
+        Raises NotStorable, and then changes nothing.
+        """
         if self._open is None or len(self._intents) >= MOST_INTENTS:
             return 0
         try:

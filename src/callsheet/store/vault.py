@@ -130,7 +130,10 @@ def _read(path: Path) -> KeyRing | None:
 
 def _make(path: Path) -> None:
     """Make a file with a new key, whole or not at all; one that another process has made meanwhile stays."""
+    missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for made in missing:
+        _sync(made.parent)
     text = f"# What the secrets in journals are sealed with. Without it they stay closed.\n{_new_key()}\n"
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -144,8 +147,18 @@ def _make(path: Path) -> None:
             os.fsync(file.fileno())
         with suppress(FileExistsError):
             os.link(unfinished, path)
+        _sync(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Make what is named in a folder last: with a key that goes, what it sealed is lost."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _new_key() -> str:

@@ -23,7 +23,8 @@ from callsheet.store.records import PlanOf
 from callsheet.store.runs import RunInfo
 from callsheet.trace.aligned import Pair, RunDiff, diff_visits
 from callsheet.trace.lineage.lineage import Lineage
-from callsheet.trace.lineage.record import Recorder, recorder_of
+from callsheet.trace.lineage.record import recorder_of
+from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.windows import recorder_at
 from callsheet.trace.standing import standing_of
 

@@ -115,6 +115,16 @@ def test_a_loop_leaves_early_with_its_window() -> None:
     assert run.args[-1] == {"x": ["a", "b", "c"]}
 
 
+def test_a_loop_with_more_items_than_it_may_have_does_not_leave_early() -> None:
+    for most, keys in ((3, ["S1.0.1", "S2.0.1", "S2.1.1", "S2.2.1"]), (2, ["S1.0.1"])):
+        run = bench(
+            "S1: @WRITE (1)",
+            "S2: ?FOREACH ($i IN [1, 2, 3]) THEN @PURE ($i)",
+            limits=replace(EARLY, max_items=most),
+        )
+        assert run.keys == keys
+
+
 def test_members_of_a_group_leave_early_and_see_what_stood_before_it() -> None:
     run = bench(
         "S1: @WRITE (1)", "@PARALLEL {", "S2: @PURE (2) > $a", "S3: @PURE ($a) > $b", "}", "S4: @PURE ($a)"

@@ -27,7 +27,7 @@ from callsheet.machine import (
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.policy.judge import Judge
-from callsheet.policy.model import Implicit, Policy, ReplanRule, ToolRule, When
+from callsheet.policy.model import Audience, Implicit, Policy, ReplanRule, SourceRule, ToolRule, When
 from callsheet.runtime.simulated import Simulation
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -107,8 +107,13 @@ def each(policy: Policy) -> Enforcement:
 
 
 def goes_the_same_way(text: str, policy: Policy, world: int = 0, schedule: int = 0) -> Machine:
-    """The machine at the end of a run that goes as it does where each call is judged in full."""
-    quick, full = machine_of(text, Enforcement.under(policy)), machine_of(text, each(policy))
+    """The machine at the end of a run that goes as it does where each call is judged in full.
+
+    Another run of the same program, to which something else happens, has been there before.
+    """
+    program, rules = compile_plan(plan_of(text), FACTS), Enforcement.under(policy)
+    driven(Machine(program, LIMITS, enforcement=rules), world + 1, schedule).run(INPUTS)
+    quick, full = Machine(program, LIMITS, enforcement=rules), machine_of(text, each(policy))
     one, other = driven(quick, world, schedule), driven(full, world, schedule)
     assert one.run(INPUTS) == other.run(INPUTS)
     assert keys_of(one) == keys_of(other)
@@ -122,6 +127,86 @@ def test_a_run_goes_the_same_way_whether_each_call_is_judged_in_full_or_not(
     text: str, policy: Policy, world: int, schedule: int
 ) -> None:
     goes_the_same_way(text, policy, world, schedule)
+
+
+PLACES = st.sampled_from(
+    ["docs/a.md", "docs/b.md", ".env", "keys/a.pem", "run.sh", "../up", "/etc/shadow", "$b/c.md", "$d"]
+)
+PAGES = st.sampled_from(
+    ["https://a.example/x", "https://b.example/?q=$b", "http://localhost/", "https://api.corp.example/", "$d"]
+)
+SOURCES = st.lists(
+    st.builds(
+        SourceRule,
+        kind=st.just("file"),
+        pattern=st.sampled_from(["docs/**", "docs/a.md", "**/.env", "keys/**"]),
+        label=LABELS,
+    ),
+    max_size=3,
+).map(tuple)
+
+
+@st.composite
+def built_in(draw: st.DrawFn) -> str:
+    """Plans with tools where a path or an address counts, and with operations of a model."""
+    steps: list[str] = []
+    for number in range(1, draw(st.integers(2, 10)) + 1):
+        place, page, said = draw(PLACES), draw(PAGES), draw(st.sampled_from(["$a", "$b", "$c", '"x"', "$d"]))
+        call = draw(
+            st.sampled_from(
+                [
+                    f'@READ_FILE (path="{place}")',
+                    f'@WRITE_FILE (path="{place}", content={said})',
+                    f'@EDIT_FILE (path="{place}", old="x", new={said})',
+                    f'@SEARCH_FILES (pattern={said}, glob="{place}")',
+                    f'@HOST_FILE_READ (path="{place}")',
+                    f'@FETCH_PAGE (url="{page}")',
+                    f'@LLM_SUMMARIZE ({said}, focus="{page}")',
+                    f"@STORE_FACT (content={said})",
+                    f'@KEEP ({said}, "x")',
+                ]
+            )
+        )
+        head = draw(st.sampled_from(["", "", "", "?IF ($b == 2) THEN ", "?FOREACH ($a IN [1, 2]) THEN "]))
+        tail = draw(st.sampled_from(["", "", " ON_FAIL @RETRY(1)", " ON_FAIL GOTO S12"]))
+        steps.append(f"S{number}: {head}{call} > ${draw(st.sampled_from('abcd'))}{tail}")
+    return "\n".join(
+        ["PLAN_START", *steps, f"S12: @RESPOND ({draw(st.sampled_from(['$b', '$d']))})", "PLAN_END"]
+    )
+
+
+@given(built_in(), POLICIES, SOURCES, SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_so_it_does_where_paths_and_addresses_count(
+    text: str, policy: Policy, sources: tuple[SourceRule, ...], world: int
+) -> None:
+    audiences = (Audience(name="corp", hosts=("*.corp.example",)),)
+    goes_the_same_way(text, replace(policy, sources=sources, audiences=audiences), world)
+
+
+@pytest.mark.parametrize(
+    ("tool", "rest"),
+    [("READ_FILE", ""), ("WRITE_FILE", ', content="x"'), ("EDIT_FILE", ', old="x", new="y"')],
+)
+def test_another_path_is_another_call(tool: str, rest: str) -> None:
+    text = "\n".join(f'S{n}: @{tool} (path="{path}"{rest}) > $d' for n, path in ((1, "a.md"), (2, "../a.md")))
+    assert refused(goes_the_same_way(text, Policy())) == "path"
+
+
+def test_of_what_a_tool_makes_of_private_data_it_counts_what_the_plan_tells_it() -> None:
+    text = 'S1: @READ ("q", "x") > $c\nS2: @READ ("https://evil.example/?q=", "x") > $d'
+    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))
+    assert machine.monitor is not None
+    assert [str(machine.monitor.variables()[name][0]) for name in "cd"] == ["U/priv", "U/model+trusted"]
+
+
+def test_strangers_words_go_into_no_file_that_is_executed() -> None:
+    text = "\n".join(
+        f'S{n}: @WRITE_FILE (path="{path}", content=$b)'
+        for n, path in ((1, "a.md"), (2, "a.md"), (3, "a.sh"))
+    )
+    policy = replace(policy_of(), inputs=read_label("U/pub"))
+    assert refused(goes_the_same_way(text, policy)) == "executable-target"
 
 
 def policy_of(**rule: Any) -> Policy:
@@ -207,6 +292,18 @@ def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:
     text = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @KEEP ($i, $b)"
     policy = replace(policy_of(), forbidden=("3",))
     assert refused(goes_the_same_way(text, policy)) == "forbidden-pattern"
+
+
+def test_what_one_policy_says_of_a_plan_holds_under_no_other() -> None:
+    program = compile_plan(plan_of(TWICE), FACTS)
+    lenient, strict = policy_of(), policy_of(control=("x",))
+    ends = [
+        Machine(program, LIMITS, enforcement=Enforcement.under(policy))
+        for policy in (lenient, strict, lenient)
+    ]
+    for machine in ends:
+        driven(machine, 0, 0).run(INPUTS)
+    assert [refused(machine) for machine in ends] == [None, "control-argument", None]
 
 
 def refused(machine: Machine) -> str | None:

@@ -334,7 +334,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "what nothing leads to is not looked at": [(analysis, "_left", reached)],
     "empty answers tell no bit": [(bits, "Respond", type("Nothing", (), {}))],
     "errors of graphs are shown": [(analysis, "_withheld", off)],
-    "nothing is retold": [(labels, "retells", no)],
+    "nothing is retold": [(labels._Propagation, "_retells", no)],
     "what is retold keeps its links": [(Label, "retold", lambda self: self)],
     "what is retold is shown as it is": [(Label, "is_retold", False)],
     "a yes that is needed does not count": [(analysis, "_approvals", nothing)],

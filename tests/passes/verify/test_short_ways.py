@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callsheet.ir import Call, Literal, Ref, Step, Template, Value
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
-from callsheet.passes.verify.views import Surroundings, call_views, is_plain
+from callsheet.passes.verify.views import Surroundings, call_views, is_plain, stands_apart
 from callsheet.policy import links
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
@@ -17,8 +18,9 @@ TEXTS = st.text(st.sampled_from("a.:/?#<>()[]!= \n\"'\u00a0w"), max_size=12) | s
 )
 NAMES = st.sampled_from(["a", "b", "query", "url", "code"])
 REFS = st.builds(Ref, NAMES)
+PARTS = st.lists(TEXTS | st.sampled_from([" ", ", ", ": ", ". ", "="]) | REFS, min_size=1, max_size=5)
 VALUES: st.SearchStrategy[Value] = st.one_of(
-    st.builds(Literal, TEXTS), REFS, st.builds(Template, st.tuples(TEXTS, REFS))
+    st.builds(Literal, TEXTS | st.floats(allow_nan=False)), REFS, st.builds(Template, PARTS.map(tuple))
 )
 TOOLS = st.sampled_from(["LLM_ANALYZE", "SELECT", "FETCH_PAGE", "EXEC_CODE", "STRANGE", "FORMAT"])
 STEPS = st.builds(
@@ -52,11 +54,46 @@ def test_a_step_of_plain_values_makes_no_links(step: Step):
     assert not any(JUDGE.makes_links(traits, call, UNKNOWN) for call in call_views(step, around, LITERAL))
 
 
+@settings(max_examples=400)
+@given(STEPS)
+def test_what_stands_apart_is_no_address_with_data_in_it(step: Step):
+    if not stands_apart(step):
+        return
+    assert isinstance(step.action, Call)
+    around = Surroundings(_unknown, {}, LITERAL, _parameters)
+    traits = JUDGE.traits(step.action.tool)
+    for call in call_views(step, around, LITERAL):
+        assert not JUDGE.makes_links(traits, call, UNKNOWN)
+        assert not JUDGE.links_data(call)
+
+
 def test_steps_of_plain_values_are_told_from_those_that_are_none():
     plain = Call("LLM_ANALYZE", (Ref("a"),), (("task", Literal("compare: 1/2")),))
     assert is_plain(Step("S1", plain))
     assert not is_plain(Step("S1", Call("LLM_ANALYZE", (Literal("see https://a.example"),))))
-    assert not is_plain(Step("S1", Call("LLM_ANALYZE", (Template(("for ", Ref("a"))),))))
+    assert not is_plain(Step("S1", Call("LLM_ANALYZE", (Template(("for:", Ref("a"))),))))
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_apart"),
+    [
+        (("fact 1: ", Ref("a")), True),
+        ((Ref("a"), ", ", Ref("b"), "!"), True),
+        ((Ref("a"), Ref("b")), False),
+        ((Ref("a"), "=", Ref("b")), False),
+        (("www.", Ref("a")), False),
+        (("mailto:", Ref("a")), False),
+        (("see //", Ref("a")), False),
+        (("url( ", Ref("a")), False),
+        (("<a href=", Ref("a")), False),
+        (("[x]: ", Ref("a")), False),
+        ((Ref("a"), "%2f"), False),
+    ],
+)
+def test_values_stand_apart_where_blanks_part_them_and_no_text_is_of_an_address(
+    parts: tuple[str | Ref, ...], is_apart: bool
+):
+    assert stands_apart(Step("S1", Call("STORE_FACT", (Template(parts),)))) == is_apart
 
 
 @given(st.lists(TEXTS, max_size=4).map("".join))

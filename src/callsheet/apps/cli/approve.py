@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.output import print_json, print_text, say
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _said = options.folded(
 @click.argument("which", metavar="[STEP|KEY]", required=False)
 @_said
 @click.option("--digest", metavar="HASH", help="Answer only if still that is asked which has this digest.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def approve(
     run: str,
@@ -82,7 +82,7 @@ def approve(
     if is_elsewhere:
         ask, owned = running.approve_there(journal, run, said.to, which, digest), True
     else:
-        with options.open_journal(journal) as opened:
+        with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
             ask = answer_run(opened, run_id, said.to, which, digest=digest)
             owned = _is_owned(opened.path, run_id)
@@ -100,7 +100,7 @@ def approve(
         if owned
         else f"the run goes on with: callsheet resume {ask.run_id}"
     )
-    say(f"{word}; {way_on}{'' if owned else options.journal_hint(journal)}")
+    say(f"{word}; {way_on}{'' if owned else journals.journal_hint(journal)}")
 
 
 def _user() -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, say
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="How long to wait for the process that carries the run on.",
 )
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json: bool) -> int:
     """End RUN for good: its status becomes `cancelled`, and none of its calls is made any more.
@@ -44,10 +44,10 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     if running.is_elsewhere(journal, run):
         outcome, run_id = running.cancel_there(journal, run, reason, patience)
     else:
-        with options.open_journal(journal) as opened:
+        with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
             outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
-    hint = options.journal_hint(journal)
+    hint = journals.journal_hint(journal)
     with may_stay_unread():
         return _tell(run_id, outcome, hint, as_json=as_json)
 

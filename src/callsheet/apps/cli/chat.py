@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from callsheet.apps.cli import limiting, options
+from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_text, say
 from callsheet.apps.cli.progress.lines import WORDS, PlainLines, said_of
@@ -38,7 +38,7 @@ _PROMPT = "> "
 @click.command()
 @options.tool_sources
 @options.plans_folder
-@options.recording
+@journals.recording
 @limiting.limits
 @click.option(
     "--plan-tools", is_flag=True, help="Let the model make plans and run them, beside single calls."
@@ -50,7 +50,7 @@ _PROMPT = "> "
 def chat(
     setup: Setup,
     plans_folder: Path | None,
-    recording: options.Recording,
+    recording: journals.Recording,
     limits: Limits,
     plan_tools: bool,
     yes: bool,

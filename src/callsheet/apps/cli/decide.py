@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("run", metavar="RUN")
 @click.argument("calls", nargs=-1, metavar=f"[CALL... {DECISIONS}]")
 @click.option("--all", "every", is_flag=True, help="A step stands for all of its calls in doubt.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def decide(run: str, calls: tuple[str, ...], every: bool, journal: Path | None, as_json: bool) -> int:
     """Decide what becomes of calls of RUN that left and gave no answer.
@@ -46,16 +46,16 @@ def decide(run: str, calls: tuple[str, ...], every: bool, journal: Path | None, 
     if running.is_elsewhere(journal, run):
         outcome = running.decide_there(journal, run, calls[:-1], verdict, every=every)
     else:
-        with options.open_journal(journal) as opened:
+        with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
             outcome = decide_calls(opened, run_id, calls[:-1], verdict, every=every)
-    return _tell(outcome, options.journal_hint(journal), as_json=as_json)
+    return _tell(outcome, journals.journal_hint(journal), as_json=as_json)
 
 
 def _list(run: str, path: Path | None, *, as_json: bool) -> Exit:
     from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run  # noqa: PLC0415 - as above
 
-    with options.open_to_read(path) as opened:
+    with journals.open_to_read(path) as opened:
         info = opened.find_run(run)
         status = shown_status(opened, info)
         folded = fold_run(opened, info.run_id, opened.plan_of(info.plan_hash))
@@ -64,7 +64,7 @@ def _list(run: str, path: Path | None, *, as_json: bool) -> Exit:
     if status == "running" and not as_json:
         say("a process carries the run on; what it leaves in doubt can be decided when it has stopped")
         return Exit.OK
-    return _tell(outcome, options.journal_hint(path), as_json=as_json)
+    return _tell(outcome, journals.journal_hint(path), as_json=as_json)
 
 
 def _tell(outcome: RunOutcome, hint: str, *, as_json: bool) -> Exit:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _WHAT_TO_EXPECT = (
     help="Have a model make the plan, for TEXT or for a goal that fits the sample, and run that.",
 )
 @options.model
-@options.journal_path
+@journals.journal_path
 @click.pass_context
 def demo(
     context: click.Context,

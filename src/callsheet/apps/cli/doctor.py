@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json
 
@@ -20,7 +20,7 @@ _MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
 @click.command()
 @options.mcp_configs
 @options.model
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_json: bool) -> int:
     """Look whether everything needed is in order; exit 1 if something is not.

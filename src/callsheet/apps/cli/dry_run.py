@@ -6,8 +6,6 @@ journal is opened.
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +17,13 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.given import parse_variables, read_value
 from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.screen import columns
 from callsheet.apps.operations.dry_running import Supposed, dry_run_text
 from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
-
-_PIPED_COLUMNS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +153,7 @@ def tell_dry_run(
         print_diagnostics(ran.remarks, text.source)
         if ran.absent:
             say(f"{ran.absent}: --ask-servers starts the servers")
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS
-        click.echo(ran.to_text(columns).encode("utf-8", "backslashreplace"))
+        click.echo(ran.to_text(columns()).encode("utf-8", "backslashreplace"))
     return Exit.OK if ran.ok else Exit.REFUSED
 
 

@@ -13,7 +13,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
+from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, print_text, say
 from callsheet.apps.cli.reading import read_plan
 from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
 from callsheet.apps.operations.reading import PlanText
@@ -98,7 +98,7 @@ def _convert(
         rows = json_rows(made.diagnostics, made.text.source)
         print_json({"ok": True, "syntax": str(target), "text": made.formatted, "diagnostics": rows})
     else:
-        click.echo(made.formatted.encode("utf-8", "backslashreplace"), nl=False)
+        print_text(made.formatted, nl=False)
         print_diagnostics(made.diagnostics, made.text.source)
     return Exit.OK
 
@@ -122,9 +122,9 @@ def _put_out(text: PlanText, formatted: str, *, writes: bool, show_diff: bool) -
         name = text.source.name
         before, after = text.source.text.splitlines(True), formatted.splitlines(True)
         for line in unified_diff(before, after, name, f"{name} (formatted)"):
-            click.echo(line, nl=not line.endswith("\n"))
+            print_text(line, nl=not line.endswith("\n"))
     elif writes and text.path is None:
-        click.echo(formatted, nl=False)
+        print_text(formatted, nl=False)
 
 
 def _sum_up(changed: list[str], count: int, *, writes: bool) -> None:

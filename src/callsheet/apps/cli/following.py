@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.runs import INTERRUPTED, shown_status
 from callsheet.store.events import Event
@@ -60,7 +60,7 @@ def stands_still(status: str) -> bool:
 def said_of_status(status: str, run_id: str, journal: Path | None) -> str:
     """How a run stands that was followed, and what carries it on."""
     said = _SAID.get(status, f"it has ended: {status}")
-    return f"run {run_id}: {said.format(run=run_id, hint=options.journal_hint(journal))}"
+    return f"run {run_id}: {said.format(run=run_id, hint=journals.journal_hint(journal))}"
 
 
 def exit_of_status(status: str) -> Exit:

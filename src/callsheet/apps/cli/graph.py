@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-
 import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.output import print_json
+from callsheet.apps.cli.screen import columns, is_coloured
 from callsheet.apps.operations.picturing import Shape, draw
 
 _PIPED_COLUMNS = 120
@@ -28,16 +25,8 @@ _PIPED_COLUMNS = 120
 @options.as_json
 def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
     """Draw PLAN, a file or - for standard input. Tools are not looked at."""
-    drawn = draw(plan.read(), Shape(shape), ansi=_is_coloured(), columns=_columns())
+    drawn = draw(plan.read(), Shape(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
     if as_json:
         print_json({"plan": drawn.text.source.name, "format": shape, "graph": drawn.drawn})
     else:
         click.echo(drawn.drawn.rstrip("\n"))
-
-
-def _is_coloured() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def _columns() -> int:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS

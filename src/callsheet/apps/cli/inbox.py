@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@options.journal_path
+@journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def inbox(journal: Path | None, as_json: bool) -> None:
     """List what runs wait for from people: questions, and calls that need a yes; the oldest first."""
@@ -31,7 +31,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
         elif not found:
             click.echo("nobody is asked anything")
         else:
-            hint = options.journal_hint(journal)
+            hint = journals.journal_hint(journal)
             for number, ask in enumerate(found):
                 if number:
                     click.echo()
@@ -46,5 +46,5 @@ def _asks(path: Path | None) -> list[PendingAsk]:
 
     if path is None and not default_journal_path().exists():
         return []
-    with options.open_to_read(path) as opened:
+    with journals.open_to_read(path) as opened:
         return inbox.inbox(opened)

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress
-from callsheet.apps.operations.library import changed_tools, other_tools
+from callsheet.apps.operations.library import other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
@@ -80,7 +80,7 @@ def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
         with job.veil.over_prints(), job.progress:
             outcome, diagnostics = run_to_end(_run(job))
     except KeyboardInterrupt as stop:
-        return options.interrupted(stop, _recorded(job), hint)
+        return journals.interrupted(stop, _recorded(job), hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, _recorded(job), hint) from error
     except CallsheetError as error:
@@ -166,7 +166,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         *toolbox.diagnostics,
         *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=asked.means),
         *wrong_tools(job.plan, toolbox.registry, asked.agents),
-        *_other_tools(job, toolbox),
+        *other_tools(job.text, toolbox.registry, is_accepted=job.accepts_changed_tools),
         *idle_rules(job.plan, set(job.approve) - usual, _limited(job)),
         *short_ones(job.secrets),
     )
@@ -188,11 +188,6 @@ def _limited(job: Job) -> list[str]:
     own, usual = job.limits, job.setup.settings.limits
     named = {**own.max_calls_by_tool, **own.max_concurrency_by_tool}
     return sorted(named.keys() - usual.max_calls_by_tool.keys() - usual.max_concurrency_by_tool.keys())
-
-
-def _other_tools(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
-    names = changed_tools(job.text, toolbox.registry)
-    return (other_tools(job.text, names, is_accepted=job.accepts_changed_tools),) if names else ()
 
 
 def _proved(job: Job, toolbox: Toolbox) -> Policy | None:

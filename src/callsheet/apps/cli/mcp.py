@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import limiting, options
+from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import say
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 )
 @limiting.limits
 @options.plans_folder
-@options.recording_in_journal
+@journals.recording_in_journal
 def mcp(  # noqa: PLR0913 - an argument for each group of options
     *,
     http: str | None,
@@ -59,7 +59,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     client_answers: bool,
     limits: Limits,
     plans_folder: Path | None,
-    recording: options.Recording,
+    recording: journals.Recording,
 ) -> int:
     """Serve plans, runs and callsheet's tools to MCP clients.
 
@@ -87,7 +87,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         library=open_library(plans_folder),
         journal=journal,
         lets_clients_answer=client_answers,
-        hint=options.journal_hint(recording.journal),
+        hint=journals.journal_hint(recording.journal),
     )
     with journal, suppress(KeyboardInterrupt):  # the way in which a server ends
         run_to_end(serve(served, web, say))

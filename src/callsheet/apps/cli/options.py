@@ -9,16 +9,13 @@ from __future__ import annotations
 import functools
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import say
 from callsheet.apps.cli.stage import Stage
 
 if TYPE_CHECKING:
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
     from callsheet.policy.model import Policy
-    from callsheet.sealing.shapes import Shapes
-    from callsheet.store.journal import Journal
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
@@ -82,11 +77,8 @@ progress = click.option(
     default=str(Stage.AUTO),
     help="How steps are shown on standard error: auto is live on a terminal, else plain; none with --json.",
 )
-journal_path = click.option(
-    "--journal",
-    type=_PATH,
-    metavar="PATH",
-    help="The journal; default: $CALLSHEET_JOURNAL, else in the user's data folder.",
+waits = click.option(
+    "--wait", "waits", is_flag=True, help="Stay until people have answered; default: stop and exit 4."
 )
 
 
@@ -311,93 +303,3 @@ def check_approved(plan: Plan, approved: Iterable[str]) -> None:
             near = did_you_mean(given, ids)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""
             raise click.UsageError(f"--approved: the plan has no step {given[:40]!r}{meant}")
-
-
-# ---------------------------------------------------------------- the journal
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """Where a run is recorded, if it is, and how durably."""
-
-    journal: Path | None
-    durability: str
-    no_journal: bool = False
-
-    def open(self, shapes: Shapes | None) -> Journal | None:
-        """The journal, None where nothing is to be recorded; raises JournalError.
-
-        `shapes` are those of credentials that are sealed in it, None for none.
-        """
-        return None if self.no_journal else open_journal(self.journal, self.durability, shapes)
-
-
-_durability = click.option(
-    "--durability",
-    type=click.Choice(["full", "normal", "off"]),
-    default="full",
-    show_default=True,
-    help="What is safe from what: full from a loss of power, normal from a crash of the system, "
-    "off from one of the process.",
-)
-recording = folded(
-    "recording",
-    Recording,
-    journal=journal_path,
-    durability=_durability,
-    no_journal=click.option("--no-journal", is_flag=True, help="Record nothing; the run cannot be resumed."),
-)
-"""Where a run is recorded, as `recording`."""
-recording_in_journal = folded("recording", Recording, journal=journal_path, durability=_durability)
-"""The same for commands that need a journal."""
-
-
-waits = click.option(
-    "--wait", "waits", is_flag=True, help="Stay until people have answered; default: stop and exit 4."
-)
-
-
-def open_journal(
-    path: Path | None, durability: str = "full", shapes: Shapes | Literal["configured"] | None = "configured"
-) -> Journal:
-    """The journal at a path, or the default one; raises JournalError where there cannot be one.
-
-    `shapes` are those of credentials that are sealed in it, by default those of the configuration.
-    """
-    from callsheet.sealing.finder import Finder  # noqa: PLC0415 - as below
-    from callsheet.store.journal import Journal  # noqa: PLC0415 - brings sqlite3
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
-    from callsheet.store.schema import Durability  # noqa: PLC0415 - as above
-
-    if shapes == "configured":
-        from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-
-        shapes = load_settings().secrets.shapes
-    finder = Finder(shapes=shapes)
-    return _telling(Journal.open(path or default_journal_path(), Durability(durability), finder=finder))
-
-
-def open_to_read(path: Path | None) -> Journal:
-    """The journal at a path, or the default one, for reading alone; raises JournalError if there is none."""
-    from callsheet.store.journal import Journal  # noqa: PLC0415 - as above
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
-
-    return _telling(Journal.open_to_read(path or default_journal_path()))
-
-
-def _telling(journal: Journal) -> Journal:
-    """The journal, of which whoever has typed the command hears what they should know."""
-    journal.warn = lambda text: say(f"warning {text}")
-    return journal
-
-
-def journal_hint(path: Path | None) -> str:
-    """What a further command needs to find this journal again."""
-    return "" if path is None else f" --journal {shlex.quote(str(path))}"
-
-
-def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str) -> Exit:
-    """Say how a run goes on that Ctrl-C or another signal has stopped, and give the exit status."""
-    way_on = f"; it goes on with: callsheet resume {run_id}{hint}" if run_id else "; nothing was recorded"
-    say(f"interrupted{way_on}")
-    return getattr(stop, "status", Exit.INTERRUPTED)

@@ -49,10 +49,10 @@ _MANY = 1_000
 """Items of a list from which on each has a line."""
 
 
-def print_text(text: str) -> None:
+def print_text(text: str, *, nl: bool = True) -> None:
     """A text on standard output as it is; what a terminal would obey is left out where one shows it."""
     shown = without_controls(text) if sys.stdout is not None and sys.stdout.isatty() else text
-    click.echo(shown.encode("utf-8", "backslashreplace"))
+    click.echo(shown.encode("utf-8", "backslashreplace"), nl=nl)
 
 
 def say(text: str) -> None:

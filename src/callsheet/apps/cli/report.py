@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.diagnostics import CallsheetError
@@ -35,7 +35,7 @@ _MOST_BYTES = 16_384
     "--preview-redaction", "only_preview", is_flag=True,
     help="Only say what would be shown, shortened, sealed and left out; nothing is written.",
 )  # fmt: skip
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def report(
     run: str,
@@ -62,7 +62,7 @@ def report(
     if as_json and output is not None and str(output) == "-":
         raise click.UsageError("--json and the page cannot both go to standard output: name a file")
     refresh(journal, run)
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         document = report_document(opened, run, MADE_BY, Showing(most, redact), other)
     told = preview_of(document)
     chain = document.run["chain"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import limiting, options
+from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
@@ -83,7 +83,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     beside.otlp,
     options.waits,
     options.show_secrets,
-    options.journal_path,
+    journals.journal_path,
     limiting.changes,
     options.progress,
     options.as_json,
@@ -135,7 +135,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
     from callsheet.apps.veil import Veil  # noqa: PLC0415 - brings the runtime
 
-    with options.open_journal(journal) as opened:
+    with journals.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan_of(info.plan_hash)
         from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
@@ -158,7 +158,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             accepts_changed_policy=accept_changed_policy,
             engine=there,
         )
-        reopens, hint = plan.order is Order.DAG, options.journal_hint(journal)
+        reopens, hint = plan.order is Order.DAG, journals.journal_hint(journal)
         otel = _collector_of(opened, info.run_id, otlp)
         target = otel.target() if otlp else beside.target_or_warning(otel)
         with beside.sent_beside(otel, target, opened.path, info.run_id, hint, quiet=as_json):
@@ -196,7 +196,7 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
         with job.veil.over_prints(), job.progress:
             outcome = run_to_end(_resume(job))
     except KeyboardInterrupt as stop:
-        return options.interrupted(stop, job.run_id, hint)
+        return journals.interrupted(stop, job.run_id, hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, job.run_id, hint) from error
     except CallsheetError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import limiting, options
+from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.engines.choice import Engine, engine
 from callsheet.apps.cli.given import parse_variables
@@ -87,7 +87,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     options.no_secret_patterns,
     click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing."),
     assumptions,
-    options.recording,
+    journals.recording,
     limiting.limits,
     _start,
     engine,
@@ -137,7 +137,7 @@ class Wishes:
     no_secret_patterns: bool
     is_dry: bool
     assumptions: Assumptions
-    recording: options.Recording
+    recording: journals.Recording
     limits: Limits
     start: Start
     engine: Engine
@@ -158,7 +158,7 @@ def carry_out(wishes: Wishes) -> int:
     setup = beside.with_collector(wishes.setup, wishes.otlp)
     target = setup.settings.otel.target()
     job = _job_of(wishes, setup, elsewhere)
-    hint, otel = options.journal_hint(wishes.recording.journal), setup.settings.otel
+    hint, otel = journals.journal_hint(wishes.recording.journal), setup.settings.otel
     place = None if job.journal is None else job.journal.path
     with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=wishes.as_json):
         return carry_out_job(job, hint=hint, as_json=wishes.as_json)

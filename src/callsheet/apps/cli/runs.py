@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.doubts import DECISIONS
 from callsheet.apps.cli.output import may_stay_unread, print_json
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
@@ -47,7 +47,7 @@ _COMMANDS = {
 @click.pass_context
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs of this status.")
-@options.journal_path
+@journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
     """List the runs, the newest first. A run whose process is gone is shown as interrupted.
@@ -59,7 +59,7 @@ def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | Non
 
         refresh(journal)
         with may_stay_unread():
-            _print(_rows(journal, status, limit), status, options.journal_hint(journal), as_json=as_json)
+            _print(_rows(journal, status, limit), status, journals.journal_hint(journal), as_json=as_json)
 
 
 def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, A
 
     if path is None and not default_journal_path().exists():
         return []
-    with options.open_to_read(path) as opened:
+    with journals.open_to_read(path) as opened:
         return [run_row(opened, info, shown) for info, shown in found_runs(opened, status, limit)]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.wording.values import preview
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everywhere", is_flag=True, help="In all runs of the journal, the newest first.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Let a be A.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most so many.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def search(
     texts: tuple[str, ...],
@@ -47,7 +47,7 @@ def search(
     from callsheet.trace.finding import finder  # noqa: PLC0415 - not for --help
 
     find = finder(texts[-1], ignore_case=ignore_case)
-    with options.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, may_stay_unread():
         infos = opened.runs() if everywhere else [opened.find_run(texts[0])]
         found = _matches(opened, infos, find)
         shown = list(islice(found, limit))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import say
 from callsheet.diagnostics import CallsheetError
@@ -109,7 +109,7 @@ _wanted = options.folded(
 @options.tool_sources
 @options.policy_if_any
 @options.plans_folder
-@options.journal_path
+@journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as a JSON object.")
 def serve(
     wanted: dict[str, object],
@@ -178,7 +178,7 @@ def _serve(
             say(f"token (shown once): {token}")
         say("Ctrl-C stops it")
 
-    with options.open_journal(journal) as opened:
+    with journals.open_journal(journal) as opened:
         work = serving(
             wishes,
             setup,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.operations.stories import story_json, story_of
@@ -32,7 +32,7 @@ _PIPED_COLUMNS = 100
 @click.option(
     "--timeline", "as_timeline", is_flag=True, help="When each step's calls left and were answered, as bars."
 )
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, as_json: bool) -> int:
     """Tell what happened in RUN, an id, the beginning of one, or `last`.
@@ -42,7 +42,7 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
     from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - not for --help
 
     refresh(journal, run)
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)
         if bad is not None:
@@ -55,7 +55,7 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
             elif as_json:
                 print_json(story_json(story_of(opened, info, bad)))
             else:
-                for line in story_lines(story_of(opened, info, bad), options.journal_hint(journal)):
+                for line in story_lines(story_of(opened, info, bad), journals.journal_hint(journal)):
                     print_text(line)
     return Exit.OK if bad is None else Exit.FAILED
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_text, say
 from callsheet.apps.wording.events import event_json, event_line
@@ -17,7 +17,7 @@ from callsheet.apps.wording.events import event_json, event_line
 @click.argument("run", metavar="RUN")
 @click.option("-f", "--follow", "follows", is_flag=True, help="Go on until the run ends or stands still.")
 @click.option("--from", "start", type=click.IntRange(1), default=1, metavar="SEQ", help="Begin at an event.")
-@options.journal_path
+@journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line, with whole bodies.")
 def tail(run: str, follows: bool, start: int, journal: Path | None, as_json: bool) -> int:
     """Print the events of RUN, an id, the beginning of one, or `last`.
@@ -32,7 +32,7 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, as_json: boo
         said_of_status,
     )
 
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         run_id = opened.find_run(run).run_id
         with may_stay_unread():
             following = Following(opened, run_id)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.output import may_stay_unread, say
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run", metavar="[RUN]", default="last")
-@options.journal_path
+@journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line for each thing told.")
 def top(run: str, journal: Path | None, as_json: bool) -> int:
     """Watch RUN, an id, the beginning of one, or `last`, until it ends or stands still.
@@ -38,7 +38,7 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
     from callsheet.trace.playing import play  # noqa: PLC0415 - as above
 
     is_live = not as_json and sys.stdout.isatty() and sys.stderr.isatty()
-    with options.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, may_stay_unread():
         info = opened.find_run(run)
         plan = opened.plan_of(info.plan_hash)
         shown = Picture(plan, info.run_id) if is_live else Lines(plan, as_json=as_json)
@@ -47,7 +47,7 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
         try:
             play(plan, following.events(), opened.plan_of, _Watching(shown).take)
         except KeyboardInterrupt:
-            hint = options.journal_hint(journal)
+            hint = journals.journal_hint(journal)
             shown.end()
             say(f"nobody watches now, the run goes on; callsheet top {info.run_id}{hint} watches it again")
             raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, say
 from callsheet.apps.cli.upkeep import chosen
@@ -36,7 +36,7 @@ _out = click.option(
 @click.command("export")
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
 @_out
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: bool) -> int:
     """Write the runs, or all runs, into one file that needs nothing else: plans, events, values.
@@ -46,7 +46,7 @@ def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json:
     """
     from callsheet.store.archive import export_run  # noqa: PLC0415 - brings the store
 
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         infos = chosen(opened, runs)
         size = _write(out, (line for info in infos for line in export_run(opened.parts, info.run_id)))
     _report(
@@ -59,7 +59,7 @@ def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json:
 
 @click.command("import")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
     """Take the runs of a FILE that `runs export` or `runs salvage` wrote into the journal.
@@ -69,7 +69,7 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
     """
     from callsheet.store.archive import import_runs as take  # noqa: PLC0415 - brings the store
 
-    with options.open_journal(journal) as opened:
+    with journals.open_journal(journal) as opened:
         try:
             with sys.stdin.buffer if str(file) == "-" else file.open("rb") as lines:
                 taken = take(opened.parts, lines)
@@ -87,7 +87,7 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
 @click.command()
 @click.argument("runs", metavar="[RUN_ID]...", nargs=-1)
 @_out
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def salvage(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: bool) -> int:
     """Export what is whole of runs in a damaged journal: their events up to the first bad one.

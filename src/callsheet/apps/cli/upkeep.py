@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, say
 from callsheet.apps.wording.moments import iso
@@ -37,7 +37,7 @@ def chosen(journal: Journal, runs: tuple[str, ...]) -> list[RunInfo]:
 @click.command()
 @_runs
 @click.option("--anchor", type=_anchor, metavar="FILE", help="Also hold the runs against the heads in FILE.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def verify(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_json: bool) -> int:
     """Check every event of the runs, or of all runs: nothing is missing, changed or out of order.
@@ -47,7 +47,7 @@ def verify(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_
     """
     from callsheet.store.anchors import broken_anchor, read_anchors  # noqa: PLC0415 - brings the store
 
-    with options.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, may_stay_unread():
         infos = chosen(opened, runs)
         rows = [_verified(opened, info) for info in infos]
         anchors: list[dict[str, Any]] = []
@@ -107,7 +107,7 @@ def _summary(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], anchor: 
 @click.command()
 @_runs
 @click.option("--anchor", type=_anchor, metavar="FILE", help="Add the heads to FILE, a JSON object a line.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_json: bool) -> int:
     """Print the hash of the last event of the runs, or of all runs.
@@ -119,7 +119,7 @@ def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_j
 
     from callsheet.store.anchors import anchors_of, append_anchors  # noqa: PLC0415 - brings the store
 
-    with options.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, may_stay_unread():
         infos = chosen(opened, runs)
         bad = {info.run_id for info in infos if opened.verify(info.run_id) is not None}
         for run_id in sorted(bad):
@@ -174,7 +174,7 @@ def age_of(ctx: click.Context, param: click.Parameter, text: str) -> float | Non
 )
 @click.option("--values-only", is_flag=True, help="Let large values go, and no run.")
 @click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def prune(
     done: float | None,
@@ -202,7 +202,7 @@ def prune(
         RunStatus.REFUSED: failed,
         RunStatus.CANCELLED: cancelled,
     }
-    with options.open_journal(journal) as opened:
+    with journals.open_journal(journal) as opened:
         due = retention.due_now(opened.parts, kept, values_only=values_only)
         pruned = retention.prune(opened.parts, due, dry_run=dry_run)
         left = {info.run_id for info in opened.runs()} - (set(pruned.runs) if dry_run else set())

@@ -19,7 +19,7 @@ from callsheet.api.reach import facts_of, pins_of, servers_of
 from callsheet.apps.hosting.orders import Order, tightened
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.models import Asked, asked_by, with_fetched
-from callsheet.apps.operations.library import bound, changed_tools, other_tools
+from callsheet.apps.operations.library import bound, other_tools
 from callsheet.apps.session import Setup, Toolbox, setup_of_run, undertaking
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
@@ -153,18 +153,13 @@ def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, .
         *toolbox.diagnostics,
         *check_plan(plan, registry, inputs, not_asked=toolbox.not_asked, means=asked.means),
         *wrong_tools(plan, registry, asked.agents),
-        *_other_tools(order, toolbox),
+        *other_tools(order.text, toolbox.registry, is_accepted=order.accepts_changed_tools),
         *idle_rules(plan, set(_rules(order.approve)) - own),
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, order.text.source)
     said = (*order.text.diagnostics, *found)
     return tuple(d for d in said if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT)
-
-
-def _other_tools(order: Order, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
-    names = changed_tools(order.text, toolbox.registry)
-    return (other_tools(order.text, names, is_accepted=order.accepts_changed_tools),) if names else ()
 
 
 def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:

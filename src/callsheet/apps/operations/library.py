@@ -47,25 +47,25 @@ def bound(text: PlanText, inputs: dict[str, Any], variables: Iterable[str]) -> d
     return bind(stored.id, stored.params, inputs, texts)
 
 
-def changed_tools(text: PlanText, registry: Registry) -> tuple[str, ...]:
-    """The tools that are declared differently now than when the plan was saved."""
+def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tuple[Diagnostic, ...]:
+    """PLN025 where tools are declared differently now than when the plan was saved.
+
+    It is an error, or a warning where that is accepted.
+    """
+    from callsheet.diagnostics import Diagnostic, Severity  # noqa: PLC0415 - not for --help
+
     if text.stored is None:
         return ()
     now = ((name, then, registry.get(name)) for name, then in text.stored.tools.items() if then is not None)
-    return tuple(name for name, then, tool in now if tool is not None and (tool.spec.pin or "") != then)
-
-
-def other_tools(text: PlanText, names: Iterable[str], *, is_accepted: bool) -> Diagnostic:
-    """PLN025 for tools that have changed: an error, or a warning where that is accepted."""
-    from callsheet.diagnostics import Diagnostic, Severity  # noqa: PLC0415 - not for --help
-
-    assert text.stored is not None
+    names = [name for name, then, tool in now if tool is not None and (tool.spec.pin or "") != then]
+    if not names:
+        return ()
     what = ", ".join(f"@{name}" for name in names)
-    verb = "is" if "," not in what else "are"
+    verb = "is" if len(names) == 1 else "are"
     message = f"the plan {text.stored.name} was saved for other tools: {what} {verb} declared differently now"
     if is_accepted:
-        return Diagnostic("PLN025", Severity.WARNING, message)
+        return (Diagnostic("PLN025", Severity.WARNING, message),)
     way_out = (
         "look at it (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"
     )
-    return Diagnostic("PLN025", Severity.ERROR, message, help=way_out)
+    return (Diagnostic("PLN025", Severity.ERROR, message, help=way_out),)

@@ -70,7 +70,7 @@ def _command(ask: PendingAsk, hint: str) -> str:
     if ask.is_answered:
         return f"answered; it goes on with: callsheet resume {ask.run_id}{hint}"
     if ask.until is not None and time.time() >= ask.until:
-        return f"its time is over; the run goes on with: callsheet resume {ask.run_id}{hint}"
+        return f"its time is over; it goes on without an answer with: callsheet resume {ask.run_id}{hint}"
     needs_more = bool(ask.options) or ask.schema is not None
     answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
     return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny"

@@ -180,7 +180,10 @@ _BIGGEST_INDEX = 10**MAX_INDEX_DIGITS
 
 
 def reference(ref: Ref) -> str:
-    """A reference as a JSON plan writes it: `${name.path}`."""
+    """A reference as a JSON plan writes it: `${name.path}`.
+
+    Raises CallsheetError for a name or an index that a JSON plan cannot write.
+    """
     if is_variable_name(ref.name) is None:
         raise refuse(f"the variable name {ref.name!r}", "a name is made of ASCII letters, digits, _ and -")
     for part in ref.path:

@@ -14,7 +14,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.dag.json_tree import MAX_DEPTH, MAX_DIGITS, note_repeated
 from callsheet.frontends.dag.report import Report, Unreadable
 from callsheet.frontends.tree import Node, Scalar
-from callsheet.frontends.yaml_events import Part, YamlWalk, span_of
+from callsheet.frontends.yaml_events import Part, YamlWalk, place_near, span_of
 from callsheet.ir import types as ir_types
 
 _WORDS = {
@@ -46,19 +46,12 @@ def read_yaml(text: str, report: Report) -> Node:
         message = " ".join(str(error.problem or error.context or "this is not YAML").split())
         braces = text[at - 1 : at + 1] == "${" or text[at : at + 1] == "{"
         help_ = 'a text with ${…} stands in quotes inside { } and [ ]: "${name}"' if braces else None
-        raise report.error("DAG005", f"this is not YAML: {message}", _mark(text, at), help_) from None
+        raise report.error("DAG005", f"this is not YAML: {message}", place_near(text, at), help_) from None
     except yaml.YAMLError as error:
         raise report.error("DAG005", f"this is not YAML: {str(error).splitlines()[0]}", Span(0, 1)) from None
     except UnicodeEncodeError as error:
         span = Span(error.start, error.end)
         raise report.error("DAG005", "this is not YAML: half of a surrogate pair", span) from None
-
-
-def _mark(text: str, at: int) -> Span:
-    """The place of an error; at the end of the text, the last character before it."""
-    if at >= len(text):
-        at = max(len(text.rstrip()) - 1, 0)
-    return Span(at, at + 1)
 
 
 class _YamlReader(YamlWalk):

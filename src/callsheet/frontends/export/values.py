@@ -12,7 +12,7 @@ from typing import Any, TypeGuard, cast
 from callsheet.frontends.export.numbers import numbers, whole_numbers
 from callsheet.frontends.export.rules import Many, Node, chars, choice, optional, separated, seq
 from callsheet.frontends.export.scope import Rules, Scope
-from callsheet.frontends.values.printer import format_text, format_value, is_name
+from callsheet.frontends.values.printer import format_name, format_value
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Value
 
 Schema = Mapping[str, Any]
@@ -172,7 +172,7 @@ class Values:
         fields = self._fields(schema, scope, 0)
         if fields is None:
             return None
-        body = arguments([(f"{argument_name(name)}=", node, must) for name, node, must in fields])
+        body = arguments([(f"{format_name(name)}=", node, must) for name, node, must in fields])
         if body is None:
             return seq()
         said = seq(" (", body, ")")
@@ -243,11 +243,6 @@ def arguments(fields: Sequence[tuple[str, Node, bool]]) -> Node | None:
 def _key(name: str) -> str:
     """The key of a dict as canonical text has it."""
     return format_value(DictExpr(((name, Literal(None)),)))[1:].rpartition(":")[0]
-
-
-def argument_name(name: str) -> str:
-    """The name of an argument as a plan writes it."""
-    return name if is_name(name) else format_text(name)
 
 
 def as_value(said: JSON) -> Value:

@@ -13,7 +13,7 @@ from callsheet.frontends.ltp.words import RESERVED
 from callsheet.frontends.values.layout import LINES, about_lines, comment_lines, step_lines
 from callsheet.frontends.values.printer import (
     format_condition,
-    format_text,
+    format_name,
     format_value,
     is_name,
     refuse,
@@ -59,7 +59,10 @@ def format_plan(plan: Plan) -> str:
 
 
 def format_step(step: Step, indent: str = "") -> str:
-    """The canonical text of one step, without its comments."""
+    """The canonical text of one step, without its comments.
+
+    Raises CallsheetError for what LTP cannot write: an id, dependencies, a title, a name.
+    """
     if not _LABEL.fullmatch(step.id):
         raise refuse(f"the step id {step.id!r}", "an id is made of ASCII letters, digits, _ and -")
     if step.depends_on is not None:
@@ -97,7 +100,7 @@ def _action(action: Action, indent: str) -> str:
             if not _TOOL.fullmatch(tool) or tool in RESERVED:
                 raise refuse(f"a call of the tool {tool!r}", "give the tool another name in the tool table")
             values = [format_value(v, indent) for v in positional]
-            values += [f"{_argument(name)}={format_value(v, indent)}" for name, v in named]
+            values += [f"{format_name(name)}={format_value(v, indent)}" for name, v in named]
             return f"@{tool} ({', '.join(values)})" if values else f"@{tool}"
         case Respond(values=values):
             return _values("@RESPOND", values, indent)
@@ -116,10 +119,6 @@ def _values(word: str, values: tuple[Value, ...], indent: str) -> str:
     if not values:
         return word
     return f"{word} ({', '.join(format_value(v, indent) for v in values)})"
-
-
-def _argument(name: str) -> str:
-    return name if is_name(name) else format_text(name)
 
 
 def _on_fail(on_fail: OnFail, indent: str) -> str:

@@ -10,6 +10,7 @@ import re
 
 from callsheet.diagnostics import Span, did_you_mean
 from callsheet.frontends.micro.values import Scope, read_operand
+from callsheet.frontends.values.conditions import flattened
 from callsheet.frontends.values.reader import Reader, Stop, replace, shown
 from callsheet.ir import And, Compare, CompareOp, Condition, IsEmpty, Not, NotEmpty, Or, Value
 
@@ -27,29 +28,19 @@ def read_condition(scope: Scope) -> Condition:
     branches = [_read_conjunction(scope)]
     while _junction(scope.reader, "or"):
         branches.append(_read_conjunction(scope))
-    return branches[0] if len(branches) == 1 else Or(_flat(branches, Or), _reach(branches))
+    return branches[0] if len(branches) == 1 else Or(flattened(branches, Or), _reach(branches))
 
 
 def _read_conjunction(scope: Scope) -> Condition:
     branches = [_read_term(scope)]
     while _junction(scope.reader, "and"):
         branches.append(_read_term(scope))
-    return branches[0] if len(branches) == 1 else And(_flat(branches, And), _reach(branches))
+    return branches[0] if len(branches) == 1 else And(flattened(branches, And), _reach(branches))
 
 
 def _reach(branches: list[Condition]) -> Span | None:
     first, last = branches[0].span, branches[-1].span
     return first.to(last) if first and last else None
-
-
-def _flat(branches: list[Condition], kind: type[And] | type[Or]) -> tuple[Condition, ...]:
-    flat: list[Condition] = []
-    for branch in branches:
-        if isinstance(branch, And | Or) and isinstance(branch, kind):
-            flat.extend(branch.conditions)
-        else:
-            flat.append(branch)
-    return tuple(flat)
 
 
 def _junction(reader: Reader, word: str) -> bool:

@@ -13,9 +13,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, RESERVED
 from callsheet.frontends.micro.lines import HEAD
 from callsheet.frontends.micro.verbs import VERBS, Named, spell
-from callsheet.frontends.values import format_text, format_value
+from callsheet.frontends.values import format_value
 from callsheet.frontends.values.layout import LINES, about_lines, comment_lines, step_lines
-from callsheet.frontends.values.printer import is_name, placed
+from callsheet.frontends.values.printer import format_name, is_name, placed
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import (
     Action,
@@ -150,8 +150,7 @@ def _call(call: Call, indent: str, step: Step) -> str:
 def _words(word: str, values: tuple[Value, ...], named: Named, indent: str) -> str:
     out = [word, *(format_value(value, indent) for value in values)]
     for name, value in named:
-        key = name if is_name(name) else format_text(name)
-        out.append(f"{key}={format_value(value, indent)}")
+        out.append(f"{format_name(name)}={format_value(value, indent)}")
     return " ".join(out)
 
 

@@ -53,7 +53,7 @@ def read_condition(reader: Reader) -> Condition:
     branches = [first, _read_conjunction(reader)]
     while _junction(reader, "OR"):
         branches.append(_read_conjunction(reader))
-    return Or(_flat(branches, Or), _reach(start, branches))
+    return Or(flattened(branches, Or), _reach(start, branches))
 
 
 def read_guard_condition(reader: Reader) -> tuple[Condition, bool]:
@@ -81,7 +81,7 @@ def _read_conjunction(reader: Reader) -> Condition:
     branches = [first, _read_term(reader)]
     while _junction(reader, "AND"):
         branches.append(_read_term(reader))
-    return And(_flat(branches, And), _reach(start, branches))
+    return And(flattened(branches, And), _reach(start, branches))
 
 
 def _reach(start: int, branches: list[Condition]) -> Span:
@@ -89,7 +89,8 @@ def _reach(start: int, branches: list[Condition]) -> Span:
     return span_of((start, start if last is None else last.end))
 
 
-def _flat(branches: list[Condition], kind: type[And] | type[Or]) -> tuple[Condition, ...]:
+def flattened(branches: list[Condition], kind: type[And] | type[Or]) -> tuple[Condition, ...]:
+    """The branches of a conjunction or disjunction, with those that are of the same kind taken apart."""
     flat: list[Condition] = []
     for branch in branches:
         if isinstance(branch, And | Or) and isinstance(branch, kind):

@@ -189,6 +189,11 @@ def is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def format_name(name: str) -> str:
+    """The name of an argument, as a text where a variable could not have it."""
+    return name if is_name(name) else format_text(name)
+
+
 def _ref(ref: Ref, quote: str) -> str:
     if not is_name(ref.name):
         raise refuse(f"the variable name {ref.name!r}", "a name is made of ASCII letters, digits and _")

@@ -70,13 +70,13 @@ def decide(condition: Condition, scope: Scope) -> bool | None:
         case IsEmpty(value=value):
             return emptiness(evaluate(value, scope))
         case NotEmpty(value=value):
-            return _opposite(emptiness(evaluate(value, scope)))
+            return opposite(emptiness(evaluate(value, scope)))
         case Not(condition=inner):
-            return _opposite(decide(inner, scope))
+            return opposite(decide(inner, scope))
         case And(conditions=inner):
             return all_hold(decide(c, scope) for c in inner)
         case Or(conditions=inner):
-            return _opposite(all_hold(_opposite(decide(c, scope)) for c in inner))
+            return opposite(all_hold(opposite(decide(c, scope)) for c in inner))
     assert_never(condition)
 
 
@@ -86,7 +86,8 @@ def _compare(op: CompareOp, left: Foreseen, right: Foreseen) -> bool | None:
     return compare(op, left, right)  # pyright: ignore[reportArgumentType]
 
 
-def _opposite(verdict: bool | None) -> bool | None:
+def opposite(verdict: bool | None) -> bool | None:
+    """The other verdict, where there is one."""
     return None if verdict is None else not verdict
 
 

@@ -26,7 +26,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.flow import uses_of
 from callsheet.machine.compiling import fact_of, named_arguments
-from callsheet.machine.foresight.evaluate import Scope, all_hold, decide, evaluate
+from callsheet.machine.foresight.evaluate import Scope, all_hold, decide, evaluate, opposite
 from callsheet.machine.foresight.forecast import Times, Visit
 from callsheet.machine.foresight.knowledge import Knowledge
 from callsheet.machine.foresight.table import MOST_STEPS, Binding, Table
@@ -211,7 +211,7 @@ class _Look:
         for index, holds, scope in self._acts():
             inputs = tuple(evaluate(value, scope) for value in values)
             is_empty = all_hold(emptiness(value) for value in inputs)
-            verdict = all_hold((holds, True if is_last else _not(is_empty)))
+            verdict = all_hold((holds, True if is_last else opposite(is_empty)))
             if verdict is not False:
                 ends.append(verdict)
                 if len(visits) < MOST_VISITS:
@@ -370,10 +370,6 @@ def _with(scope: Scope, name: str, value: Foreseen) -> Scope:
 def _once(holds: Sequence[bool | None]) -> Times:
     """How often a step acts that ends at the first item for which it does."""
     return Times(int(True in holds), int(bool(holds)))
-
-
-def _not(verdict: bool | None) -> bool | None:
-    return None if verdict is None else not verdict
 
 
 def _any_fails(holds: Sequence[bool | None], outcomes: Sequence[_Outcome]) -> bool | None:

@@ -8,12 +8,33 @@ tells of it on either of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from callsheet.ir.control import Control, control_of, decides
 from callsheet.ir.flow import flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.graph import Graph
 from callsheet.machine.program import NOWHERE, Program, StepCode
+
+
+class _Controls:
+    """What hangs on what in a program, worked out when it is asked for, for all its runs."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program.plan, program.graph
+        self.reach: dict[int, tuple[int, ...]] = {}
+        """By step: the variables that may be set, or not, depending on what it decides."""
+
+    @cached_property
+    def control(self) -> Control:
+        """What leads where in the plan."""
+        return control_of(flow_of(self._program[0]))
+
+    @cached_property
+    def guards(self) -> Sequence[Sequence[int]]:
+        """By step: those that decide whether it is done."""
+        graph = self._program[1]
+        return self.control.guards() if graph is None else _waits(graph)
 
 
 class Deciding:
@@ -23,7 +44,7 @@ class Deciding:
     With `counts_bits`, every bit counts wherever it falls.
     """
 
-    __slots__ = ("_control", "_ended", "_guards", "_program", "_reach", "base", "counts_bits", "noted")
+    __slots__ = ("_controls", "_ended", "_program", "base", "counts_bits", "noted")
 
     def __init__(self, program: Program, base: Label, *, counts_bits: bool) -> None:
         self.base = base
@@ -31,9 +52,7 @@ class Deciding:
         self.counts_bits = counts_bits
         self._ended = LITERAL
         self._program = program
-        self._control: Control | None = None
-        self._guards: Sequence[Sequence[int]] | None = None
-        self._reach: dict[int, tuple[int, ...]] = {}
+        self._controls = program.keep(_Controls, lambda: _Controls(program))
 
     def resume(self, noted: dict[int, Label]) -> None:
         """These have been decided before."""
@@ -50,7 +69,7 @@ class Deciding:
         label = self.base
         if self.noted:
             label = label.join(self._ended)
-            for guard in self._guards_of(number):
+            for guard in self._controls.guards[number]:
                 noted = self.noted.get(guard)
                 if noted is not None and guard != besides:
                     label = label.join(noted)
@@ -74,30 +93,21 @@ class Deciding:
 
     def repeats(self, code: StepCode) -> bool:
         """Whether the plan may come back to a step."""
-        return code.recurs and self._program.graph is None and bool(self._controls().in_cycle[code.number])
-
-    def _controls(self) -> Control:
-        if self._control is None:
-            self._control = control_of(flow_of(self._program.plan))
-        return self._control
-
-    def _guards_of(self, number: int) -> Sequence[int]:
-        if self._guards is None:
-            graph = self._program.graph
-            self._guards = self._controls().guards() if graph is None else _waits(graph)
-        return self._guards[number]
+        return (
+            code.recurs and self._program.graph is None and bool(self._controls.control.in_cycle[code.number])
+        )
 
     def _slots_behind(self, code: StepCode) -> tuple[int, ...]:
         """The variables that may be set, or not, depending on what a step decides."""
-        found = self._reach.get(code.number)
+        found = self._controls.reach.get(code.number)
         if found is None:
             step = self._program.plan.steps[code.number]
             if self._program.graph is not None or (is_guarded(step) and not decides(step)):
                 found = () if code.out_slot == NOWHERE else (code.out_slot,)  # nothing else hangs on it
             else:
                 slot_of = self._program.slot_of
-                found = tuple(slot_of[name] for name in self._controls().variables(code.number))
-            self._reach[code.number] = found
+                found = tuple(slot_of[name] for name in self._controls.control.variables(code.number))
+            self._controls.reach[code.number] = found
         return found
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.calls import CallView, Judgement
-from callsheet.policy.judge import Judge
+from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.model import Policy
 
 Judging: TypeAlias = "Callable[[CallView], Judgement]"
@@ -31,8 +31,8 @@ class Enforcement:
     @classmethod
     def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
         """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
-        rules = Judge(policy)
-        return cls(policy, rules.judge, inputs or {}, policy.inputs, rules)
+        rules = judge_of(policy)
+        return cls(policy, rules.decide, inputs or {}, policy.inputs, rules)
 
     def of_new_plans(self) -> Enforcement:
         """What holds for plans that the run makes itself: their steps are not those that the policy names."""

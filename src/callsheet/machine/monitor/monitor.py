@@ -94,7 +94,7 @@ class Monitor:
         self.program = program
         self._plan = program.plan
         self._exact = program.graph is not None
-        self._reading = Reading(program, self.literal)
+        self._reading = Reading.of(program, self.literal)
         rules = self.enforcement.of_new_plans() if self.is_anew else self.enforcement
         course = self._course
         self._judging = Judging(rules.judge if course is None else course.judging(rules.judge), self.standing)
@@ -104,9 +104,7 @@ class Monitor:
         self._pass_by(None if course is not None else rules.rules)
 
     def _pass_by(self, rules: Judge | None) -> None:
-        self.passing = Passing(
-            rules, self.deciding, self.standing, self._judging.extended, self.program.slot_of.__getitem__
-        )
+        self.passing = Passing(rules, self.deciding, self.standing, self._judging.extended, self.program)
 
     def change(self, policy: Policy) -> None:
         """Another policy holds from now on."""

@@ -2,22 +2,23 @@
 
 In: a call that was judged in full. Out: the labels of other calls of its tool, with arguments of the same
 names and labels, behind the same way. Only where everybody may read all of them and no rule looks at what
-they say: every other call is judged anew, with its values.
+they say, unless the plan itself says it: every other call is judged anew, with its values.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir import Literal, Ref, Template
+from callsheet.ir import Call, Literal, Ref, Template
 from callsheet.ir.expr import refs_of
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.machine.closures import SlotOf
 from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.origins import Extended
+from callsheet.machine.monitor.reading import named_of
+from callsheet.machine.monitor.reads import Written
 from callsheet.machine.monitor.standing import Standing
-from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.machine.program import Kind, Program, StepCode
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge
 
@@ -27,7 +28,7 @@ Known: TypeAlias = "dict[tuple[Label, ...], tuple[Label, Label]]"
 
 _MOST = 4_096
 """So many shapes, and labels of each, are kept; a run has a handful."""
-_TOOL = Kind.TOOL
+_TOOL, _MODEL = Kind.TOOL, Kind.MODEL
 _WRITTEN = -1
 """In a shape: the plan's own text stands in this argument."""
 
@@ -39,24 +40,38 @@ class Sight(NamedTuple):
     known: Known
 
 
+class _Sights:
+    """What is to be looked at of the steps of a program under one set of rules, for all its runs."""
+
+    __slots__ = ("by_step", "shapes")
+
+    def __init__(self) -> None:
+        self.by_step: dict[int, Sight | None] = {}
+        self.shapes: dict[_Shape, Known] = {}
+
+
 class Passing:
     """What is known of the calls of one program under one set of rules; without rules nothing ever is."""
 
     __slots__ = (
         "_deciding",
         "_extended",
-        "_last",
-        "_looped",
         "_marks",
         "_named",
+        "_program",
         "_rules",
-        "_shapes",
+        "_sights",
         "_slot_of",
         "_standing",
     )
 
     def __init__(
-        self, rules: Judge | None, deciding: Deciding, standing: Standing, extended: Extended, slot_of: SlotOf
+        self,
+        rules: Judge | None,
+        deciding: Deciding,
+        standing: Standing,
+        extended: Extended,
+        program: Program,
     ) -> None:
         self._rules = rules
         # of these steps the policy says something, which holds of no other
@@ -66,10 +81,10 @@ class Passing:
         self._deciding = deciding
         self._standing = standing
         self._extended = extended
-        self._slot_of = slot_of
-        self._shapes: dict[_Shape, Known] = {}
-        self._looped: dict[int, Sight | None] = {}
-        self._last: tuple[int, Sight | None] = NOWHERE, None
+        self._program = program
+        self._slot_of = program.slot_of.__getitem__
+        # what the rules say of a shape follows from them alone: it holds in every run of the program
+        self._sights = _Sights() if rules is None else program.keep((_Sights, rules), _Sights)
 
     def admitted(self, code: StepCode) -> Admitted | None:
         """What is known of the call that a step is about to make; None where it has to be judged in full."""
@@ -93,10 +108,11 @@ class Passing:
 
     def note(self, code: StepCode, admitted: Admitted) -> None:
         """A call of a step was judged in full: so is what looks like it, if everybody may read all of it."""
-        if admitted.reasons or not admitted.result.is_public or not admitted.sent.is_public:
+        result = admitted.result
+        if admitted.reasons or not admitted.sent.is_public or result.is_secret:
             return
         sight = self._sight(code)
-        if sight is None:
+        if sight is None or self._rules is None or not (result.is_public or self._rules.adds(code.tool)):
             return
         if len(sight.known) >= _MOST:
             sight.known.clear()
@@ -107,26 +123,36 @@ class Passing:
     def _sight(self, code: StepCode) -> Sight | None:
         """What to look at of a step, None where its calls are all judged in full."""
         rules = self._rules
-        if rules is None or code.kind is not _TOOL:
+        if rules is None or not (code.kind is _TOOL or (code.kind is _MODEL and code.loop is None)):
             return None
-        number = code.number
-        if code.source is None and not code.recurs:
-            if self._last[0] != number:  # it is asked for again at once where the call does not pass
-                self._last = number, self._seen(code, rules)
-            return self._last[1]
-        if number not in self._looped:
-            self._looped[number] = self._seen(code, rules)
-        return self._looped[number]
+        number, by_step = code.number, self._sights.by_step
+        if number in by_step:
+            return by_step[number]
+        by_step[number] = sight = self._seen(code, rules)
+        return sight
+
+    def _written(self, code: StepCode) -> Written:
+        """The arguments of a call by name, as they stand in the plan; those of a model are not named."""
+        if code.kind is _TOOL:
+            return code.written
+        call = self._program.plan.steps[code.number].action
+        assert isinstance(call, Call)
+        return named_of(code, call)
 
     def _seen(self, code: StepCode, rules: Judge) -> Sight | None:
         repeats = code.recurs and self._deciding.repeats(code)
-        if code.id in self._named or not rules.is_of_labels(code.tool, again=repeats or code.retries > 0):
+        seen = None if code.id in self._named else rules.seen(code.tool, again=repeats or code.retries > 0)
+        if seen is None:
             return None
         places: dict[int, int] = {}
         slot_of, shape = self._slot_of, [code.tool, code.retries, int(repeats)]
-        for name, value in code.written:
+        for name, value in self._written(code):
             shape.append(name)
-            if type(value) is Ref:  # nearly all are one of these three
+            if seen and name.casefold() in seen:
+                if type(value) is not Literal:
+                    return None
+                shape.append(repr(value.value))
+            elif type(value) is Ref:  # nearly all are one of these three
                 shape.append(places.setdefault(slot_of(value.name), len(places)))
             elif type(value) is Template:
                 for part in value.parts:
@@ -138,9 +164,10 @@ class Passing:
                 if self._marks:
                     shape.append(repr(value))
                 shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
-        known = self._shapes.get(key := tuple(shape))
+        shapes = self._sights.shapes
+        known = shapes.get(key := tuple(shape))
         if known is None:
-            if len(self._shapes) >= _MOST:
-                self._shapes.clear()
-            known = self._shapes[key] = {}
+            if len(shapes) >= _MOST:
+                shapes.clear()
+            known = shapes[key] = {}
         return Sight(tuple(places), known)

@@ -1,12 +1,10 @@
-"""What the steps of a program read, each made ready when it is first asked for."""
+"""What the steps of a program read, each made ready once for all runs of a program."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from callsheet.ir import Call, CallKind
 from callsheet.ir.labels import Label
-from callsheet.machine.monitor.reads import Guards, Reads, guards_of, reads_of, slots_in, written_of
+from callsheet.machine.monitor.reads import Guards, Reads, Written, guards_of, reads_of, slots_in, written_of
 from callsheet.machine.program import Program, StepCode
 
 
@@ -23,12 +21,17 @@ class Reading:
         self._reads: list[Reads | None] = [None] * len(program.steps)
         self._guards: dict[int, Guards] = {}
 
+    @classmethod
+    def of(cls, program: Program, literal: Label) -> Reading:
+        """That of a program; one for all runs that its own values have this label in."""
+        return program.keep((cls, literal), lambda: cls(program, literal))
+
     def reads(self, code: StepCode) -> Reads:
         """What a step reads to do what it does."""
         reads = self._reads[code.number]
         if reads is None:
             step = self._plan.steps[code.number]
-            written = written_of(step, lambda call: _named(code, call))
+            written = written_of(step, lambda call: named_of(code, call))
             reads = reads_of(step, code, written, self._slot_of, self._literal, exact=self._exact)
             self._reads[code.number] = reads
         return reads
@@ -39,7 +42,7 @@ class Reading:
         if reads is not None:
             return reads.slots
         step = self._plan.steps[code.number]
-        written = written_of(step, lambda call: _named(code, call))
+        written = written_of(step, lambda call: named_of(code, call))
         return slots_in([value for _, value in written], self._slot_of)
 
     def guards(self, code: StepCode) -> Guards:
@@ -50,7 +53,8 @@ class Reading:
         return guards
 
 
-def _named(code: StepCode, call: Call) -> tuple[tuple[str, Any], ...]:
+def named_of(code: StepCode, call: Call) -> Written:
+    """The arguments of a call by name: of a tool by those of its parameters, of a model by their places."""
     if call.kind is CallKind.MODEL or call.kind is CallKind.AGENT:
         return (*((str(n), value) for n, value in enumerate(call.positional)), *call.named)
     return code.written

@@ -6,6 +6,7 @@ In: a plan, a policy, the labels of what the run is given. Out: a verdict. About
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from callsheet.diagnostics import Span
@@ -60,6 +61,25 @@ class _Judged(NamedTuple):
         return next(spans, None) or self.span
 
 
+@dataclass(slots=True)
+class _Said:
+    """All that the rules have said of the steps of a plan so far."""
+
+    can_ask: bool
+    found: list[_Found] = field(default_factory=list[_Found])
+    obligations: dict[Obligation, None] = field(default_factory=dict[Obligation, None])
+    """In their order, each once."""
+
+    def take(self, number: int, judged: _Judged) -> None:
+        """Note what is said of a call of this step; a yes that nobody can be asked for refuses it."""
+        notes = judged.notes
+        self.found += [_Found(number, objection, judged.place(objection)) for objection in notes.objections]
+        if notes.approvals:
+            _approvals(number, judged.call, notes, self)
+        for obligation in notes.obligations:
+            self.obligations[obligation] = None
+
+
 def verify(
     plan: Plan,
     policy: Policy | Judge,
@@ -95,17 +115,13 @@ def verify(
         if bits > MOST_BITS:
             labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
-        found: list[_Found] = []
-        obligations: dict[Obligation, None] = {}
+        said = _Said(can_ask)
         for number in _left(subject):
-            for judged in _judged(labels, number):
-                found += [_Found(number, said, judged.place(said)) for said in judged.notes.objections]
-                _approvals(number, judged.call, judged.notes, found, obligations, can_ask=can_ask)
-                obligations.update(dict.fromkeys(judged.notes.obligations))
-            obligations.update(dict.fromkeys(_withheld(labels, number)))
-        found += [_Found(n, said) for n in last_values(subject) for said in _implied(labels, n)]
+            _judge(labels, number, said)
+        found = said.found
+        found += [_Found(n, objection) for n in last_values(subject) for objection in _implied(labels, n)]
         violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
-    return Verdict(tuple(violations), tuple(obligations), explained(labels))
+    return Verdict(tuple(violations), tuple(said.obligations), explained(labels))
 
 
 def _of_bits(found: _Found, bits: int) -> _Found:
@@ -125,23 +141,24 @@ def _left(subject: Subject) -> Iterator[int]:
     return (n for n in every if subject.standing is AT_THE_START or subject.is_reached[n])
 
 
-def _judged(labels: Labels, number: int) -> Iterator[_Judged]:
-    """All that a step may do and that the rules have something to say of, with its labels."""
+def _judge(labels: Labels, number: int, said: _Said) -> None:
+    """Note all that the rules say of what a step may do, with its labels."""
     subject = labels.subject
-    step = subject.plan.steps[number]
-    judge = subject.judge
+    step, judge = subject.plan.steps[number], subject.judge
     for call in labels.judged_calls(number):
         notes = judge.notes(call)
         if notes is not None:
-            yield _Judged(call, notes, step.values(), step.action.span)
-    if step.on_fail is None:
-        return
-    around = subject.surroundings(_reader(labels, number))
-    message = failure_view(step, around, labels.failure_way(number))
-    notes = None if message is None else judge.notes(message)
-    if message is not None and notes is not None:
-        then = step.on_fail.then
-        yield _Judged(message, notes, tuple(step.failure_values()), None if then is None else then.span)
+            said.take(number, _Judged(call, notes, step.values(), step.action.span))
+    if step.on_fail is not None:
+        around = subject.surroundings(_reader(labels, number))
+        message = failure_view(step, around, labels.failure_way(number))
+        notes = None if message is None else judge.notes(message)
+        if message is not None and notes is not None:
+            then = step.on_fail.then
+            where = None if then is None else then.span
+            said.take(number, _Judged(message, notes, tuple(step.failure_values()), where))
+    if step.on_fail is not None or subject.plan.order is Order.DAG:
+        said.obligations.update(dict.fromkeys(_withheld(labels, number)))
 
 
 def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
@@ -178,21 +195,15 @@ def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
     return lambda name: labels.label_of(number, name)
 
 
-def _approvals(
-    number: int,
-    call: CallView,
-    notes: Notes,
-    found: list[_Found],
-    obligations: dict[Obligation, None],
-    *,
-    can_ask: bool,
-) -> None:
+def _approvals(number: int, call: CallView, notes: Notes, said: _Said) -> None:
     for why in notes.approvals:
-        if can_ask:
-            obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
+        if said.can_ask:
+            said.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
         else:
             message = f"{why}, and nobody has approved it"
-            found.append(_Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step")))
+            said.found.append(
+                _Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step"))
+            )
 
 
 def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:

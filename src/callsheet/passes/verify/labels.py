@@ -18,12 +18,12 @@ from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
-from callsheet.passes.verify.views import call_views, is_plain
+from callsheet.passes.verify.views import call_views, is_plain, stands_apart
 from callsheet.passes.verify.waiting import Waiting, waiting_of
-from callsheet.policy.builtins import PUBLIC_WORLD, Traits
+from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.calls import CallView
 from callsheet.policy.composing import retells
-from callsheet.policy.judge import unasked
+from callsheet.policy.judge import Prepared, unasked
 from callsheet.policy.model import Implicit
 
 
@@ -53,11 +53,11 @@ class Labels:
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
-        label = LITERAL
+        label, of_value = LITERAL, self.of_value
         values = self.subject.web.seen[step]
         for name in self.subject.readings[step].outer(names):
             if name in values:
-                label = label.join(self.of_value[values[name]])
+                label = label.join(of_value[values[name]])
         return label
 
     def shown(self, step: int, names: Iterable[str]) -> Label:
@@ -111,7 +111,7 @@ class Labels:
         known, kept = self._known(step), self._calls.pop(step, None)
         if kept is None or kept[0] != known:
             return self._made(step, known, way, repeats=repeats)
-        return [call._replace(pc=way, repeats=repeats) for call in kept[1]]
+        return [call.behind(way, repeats=repeats) for call in kept[1]]
 
     def guard(self, step: int) -> Label:
         """What decides about the step's own action, once it is come to: its condition and its items."""
@@ -192,9 +192,9 @@ class _Propagation:
             self._waiting_for = waiting_of(subject.plan)
         self._is_waiting = bytearray(self._steps)
         self._entries()
-        for step in range(self._steps):
-            if subject.is_reached[step]:
-                self._wake(step)
+        reached = [step for step in range(self._steps) if subject.is_reached[step]]
+        self._waiting = deque(reached)
+        self._is_waiting = subject.is_reached[: self._steps]
         while self._waiting:
             step = self._waiting.popleft()
             self._is_waiting[step] = 0
@@ -223,8 +223,9 @@ class _Propagation:
         rising = [(value, label, presence)]
         while rising:
             value, label, presence = rising.pop()
-            joined, present = of_value[value].join(label), of_presence[value].join(presence)
-            if joined != of_value[value] or present != of_presence[value]:
+            known, was = of_value[value], of_presence[value]
+            joined, present = known.join(label), was.join(presence)
+            if (joined is not known and joined != known) or (present is not was and present != was):
                 of_value[value], of_presence[value] = joined, present
                 for reader in self._readers[value]:
                     if reader < steps:
@@ -294,29 +295,43 @@ class _Propagation:
             return self._source(number).join(unanswered).join(way)
         result = self._source(number).join(labels.planner)
         reading, access = subject.readings[number], subject.accesses[number]
-        if reading.arguments:
-            result = result.join(labels.seen(number, reading.arguments))
+        data = labels.seen(number, reading.arguments) if reading.arguments else LITERAL
+        result = result.join(data)
         if access.reads:
             result = result.join(labels.seen(number, access.reads))
         if not result.is_public:
-            result = self._as_link(number, prepared.traits, result)
+            result = self._as_link(number, prepared, data, result)
         result = result.join(way)
         if step.id in judge.policy.declassify:
             result = Label(result.untrusted, None)
         return result
 
-    def _as_link(self, number: int, traits: Traits | None, label: Label) -> Label:
+    def _as_link(self, number: int, prepared: Prepared, data: Label, label: Label) -> Label:
         """The label without the user, if what is made may be an address that carries the data away."""
+        traits = prepared.traits
         if traits is not None and traits.no_echo:
             return label
-        if label.untrusted and any(retells(traits, call) for call in self.labels.calls(number)):
+        if label.untrusted and self._retells(number, prepared, data):
             label = label.retold()
         subject = self.labels.subject
         judge = subject.judge
-        if not subject.constants and judge.policy.planner.is_public and is_plain(subject.plan.steps[number]):
+        if subject.says_its_texts_alone and is_plain(subject.plan.steps[number]):
             return label
         made = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
         return judge.unshown(label) if made else label
+
+    def _retells(self, number: int, prepared: Prepared, data: Label) -> bool:
+        """Whether the step makes something in words of its own of its arguments, which have this label.
+
+        Its calls are made only where what they say counts, or whether they say anything.
+        """
+        traits, labels = prepared.traits, self.labels
+        composes = traits is None or traits.composes
+        if composes and labels.planner == LITERAL:
+            return data != LITERAL
+        if not composes and prepared.tool != "SELECT":
+            return False
+        return any(retells(traits, call) for call in labels.calls(number))
 
     def _source(self, number: int) -> Label:
         """What the world adds, and what runs have left in it; a run's own notes are looked up instead."""
@@ -351,6 +366,8 @@ class _Propagation:
         data = labels.planner.join(labels.seen(number, subject.readings[number].arguments))
         label = data.join(way)
         if label.is_public:
+            return label
+        if subject.says_its_texts_alone and stands_apart(subject.plan.steps[number]):
             return label
         made = any(subject.judge.links_data(call) for call in labels.calls(number))
         return subject.judge.unshown(label) if made else label

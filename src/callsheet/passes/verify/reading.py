@@ -22,6 +22,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import refs_of
+from callsheet.policy.calls import bare
 
 
 class Reading(NamedTuple):
@@ -66,17 +67,13 @@ def reading_of(step: Step) -> Reading:
     if step.on_fail is not None:
         own_output = step.output.var if step.output is not None else None
         failure = tuple(name for name in _names(step.failure_values()) if name != own_output)
-    return Reading(
-        arguments,
-        _names(contents) if contents else (),
-        _names(emptiness) if emptiness else (),
-        source,
-        failure,
-        loop,
-    )
+    tested, asked = _names(contents) if contents else (), _names(emptiness) if emptiness else ()
+    return bare(Reading, (arguments, tested, asked, source, failure, loop))
 
 
 def _names(values: Iterable[Value]) -> tuple[str, ...]:
+    if not values:
+        return ()
     found: dict[str, None] = {}
     for value in values:
         if isinstance(value, Ref):

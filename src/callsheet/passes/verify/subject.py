@@ -16,6 +16,7 @@ from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at,
 from callsheet.passes.verify.values import Kind, Web, Write, web_of
 from callsheet.passes.verify.views import Surroundings, call_views, tool_of
 from callsheet.policy.builtins import fold
+from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
 
 Parameters = Callable[[str], tuple[str, ...]]
@@ -46,6 +47,11 @@ class Subject:
     def surroundings(self, label_of: Callable[[str], Label]) -> Surroundings:
         """What the step's values are made of, with labels from here."""
         return Surroundings(label_of, self.constants, self.judge.policy.planner, self.parameters)
+
+    @property
+    def says_its_texts_alone(self) -> bool:
+        """Whether what is written is public, and the plan knows the text of no variable."""
+        return not self.constants and self.judge.policy.planner.is_public
 
     def leads_by_failure(self, number: int) -> bool:
         """Whether the plan goes on otherwise where a step fails: in a graph what waits for it is not done."""
@@ -110,14 +116,17 @@ def _unlabelled(_name: str) -> Label:
 def _with_empty_answers(flow: Flow) -> Flow:
     """The flow in which every answer may turn out empty, so that what follows it is looked at too."""
     steps = flow.plan.steps
-    successors = list(flow.successors)
-    predecessors = list(flow.predecessors)
-    for number, step in enumerate(steps):
-        after = number + 1
-        alone = step.group is None and isinstance(step.action, Respond)
-        if alone and after < len(steps) and after not in successors[number]:
-            successors[number] = [*successors[number], after]
-            predecessors[after] = [*predecessors[after], number]
+    ended = [
+        number
+        for number, step in enumerate(steps[:-1])
+        if type(step.action) is Respond and step.group is None and number + 1 not in flow.successors[number]
+    ]
+    if not ended:
+        return flow
+    successors, predecessors = list(flow.successors), list(flow.predecessors)
+    for number in ended:
+        successors[number] = [*successors[number], number + 1]
+        predecessors[number + 1] = [*predecessors[number + 1], number]
     return replace(flow, successors=successors, predecessors=predecessors)
 
 
@@ -198,12 +207,15 @@ def _entered_groups(flow: Flow) -> frozenset[int]:
 
 def _writes(step: Step, access: Access, whole: bool) -> list[Write]:
     found: list[Write] = []
+    sets = step.output is not None and isinstance(step.action, Call)
+    if not sets and not access.writes:
+        return found
     is_sure = whole and not (step.on_fail is not None and step.on_fail.then is not None)
     unguarded = step.condition is None
-    if step.output is not None and isinstance(step.action, Call):
+    if step.output is not None and sets:
         sure = is_sure and (unguarded or step.foreach is not None)
-        found.append(Write(step.output.var, Kind.RESULT, sure))
+        found.append(bare(Write, (step.output.var, Kind.RESULT, sure)))
     for place in access.writes:
         sure = is_sure and unguarded and step.foreach is None and place in access.overwrites
-        found.append(Write(place, Kind.STORED, sure))
+        found.append(bare(Write, (place, Kind.STORED, sure)))
     return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir.dominators import NONE, immediate_dominators
+from callsheet.ir.dominators import NONE
 from callsheet.ir.flow import Flow
 from callsheet.policy.calls import bare
 
@@ -79,10 +79,11 @@ def web_of(
 ) -> Web:
     """The values that each step sees; without `in_order` any step may come before any other."""
     web = Web(seen=[{} for _ in reads])
+    values = web.values
     for step, written in enumerate(writes):
-        web.made.append(len(web.values))
+        web.made.append(len(values))
         for name, kind, _ in written:
-            web.values.append(bare(Value, (kind, name, step)))
+            values.append(bare(Value, (kind, name, step)))
     joins = _joins(flow, writes) if in_order else None
     if joins is None:
         _all_at_once(web, reads, writes)
@@ -109,7 +110,7 @@ def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequ
 
 def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], dict[int, _Names]] | None:
     """The dominators, and by node the names whose values may meet there; None if they are too many."""
-    dominator = immediate_dominators(flow.successors, flow.entry)
+    _, dominator = flow.dominators()
     work = max(_LEAST_WORK, _WORK_PER_NODE * len(dominator))
     frontier: dict[int, dict[int, None]] = {}
     for node, before in enumerate(flow.predecessors):
@@ -202,7 +203,11 @@ class _Linking:
                 self.web.operands[join].append(self._value(name))
 
     def _push(self, name: str, value: int, pushed: list[str]) -> None:
-        self._current.setdefault(name, []).append(value)
+        held = self._current.get(name)
+        if held is None:
+            self._current[name] = [value]
+        else:
+            held.append(value)
         pushed.append(name)
 
     def _value(self, name: str) -> int:
@@ -225,12 +230,13 @@ class _Linking:
         return range(start, end + 1)
 
     def _read(self, node: int) -> None:
-        seen = self.web.seen[node]
+        seen, current = self.web.seen[node], self._current
         for name in self.reads[node]:
-            seen[name] = self._value(name)
-        end = self.flow.group_end[node]
+            held = current.get(name)
+            seen[name] = held[-1] if held else self._value(name)
         if self._is_alone(node):
             return
+        end = self.flow.group_end[node]
         if end not in self._stored:
             self._stored[end] = self._stored_by(end)
         for name, stored in self._stored[end].items():

@@ -7,6 +7,7 @@ FOREACH goes over a list that is written in the plan.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -71,6 +72,7 @@ def is_plain(step: Step) -> bool:
 
     Where what is written is public and no variable is known, what it gives is then no address that
     carries data away: nothing stands beside anything else in a value, and no text of the plan loads anything.
+    So it is where values stand apart from each other and no text could be a part of an address.
     """
     if step.foreach is not None:
         return False
@@ -80,7 +82,46 @@ def is_plain(step: Step) -> bool:
             if isinstance(text, str) and _may_name(text):
                 return False
         elif not isinstance(value, Ref):
+            return stands_apart(step)
+    return True
+
+
+def stands_apart(step: Step) -> bool:
+    """Whether blanks part all values that a step's action is given, and no text could be part of an address.
+
+    Where what is written is public and no variable is known, all of it beside each other is then no address
+    with data in it, and loads nothing.
+    """
+    if step.foreach is not None:
+        return False
+    for value in step.values():
+        if isinstance(value, Literal):
+            if isinstance(value.value, str) and _IN_ADDRESS.search(value.value):
+                return False
+        elif isinstance(value, Template):
+            if not _is_apart(value.parts):
+                return False
+        elif not isinstance(value, Ref):
             return False
+    return True
+
+
+_IN_ADDRESS = re.compile(r"[/(<%\]]|[.:](?!\s)|[^\x00-\x7f]")
+"""What may begin, join or end an address; a full stop or a colon before a blank does not."""
+
+
+def _is_apart(parts: Sequence[str | Ref]) -> bool:
+    """Whether there is a blank between any two variables, and the texts hold nothing of an address."""
+    is_parted = True
+    for part in parts:
+        if isinstance(part, Ref):
+            if not is_parted:
+                return False
+            is_parted = False
+        elif _IN_ADDRESS.search(part):
+            return False
+        else:
+            is_parted = is_parted or " " in part
     return True
 
 

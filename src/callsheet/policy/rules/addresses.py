@@ -9,7 +9,7 @@ from functools import lru_cache
 from callsheet.policy.addresses import AllowedHosts, host_address, is_public
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import CallView, Duty, Rule
-from callsheet.policy.rules.base import Check, Notes, Setting, of_name
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, of_name
 from callsheet.policy.urls import MARK, Authority, authority_of
 
 _INSIDE = (
@@ -24,7 +24,7 @@ _HEX_EMBEDDED = re.compile(r"(?:^|[.-])([0-9a-f]{8})\.(?:nip|sslip|xip)\.\w+$")
 _NUMBERS = re.compile(r"[\d.x]*\d\.[\d.]*\Z")
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """ADDRESS for what is no public address; an obligation to guard every connection."""
     if traits is None or traits.address is None:
         return None
@@ -46,7 +46,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         detail = "strangers choose the host" if authority.chosen_by.untrusted else authority.host or ""
         notes.oblige(Duty.SSRF_GUARD, call, detail)
 
-    return check
+    return OfLabels(check, sees=(name,))
 
 
 def _refusal(setting: Setting, authority: Authority, only: AllowedHosts | None) -> str | None:

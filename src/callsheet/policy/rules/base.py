@@ -49,6 +49,15 @@ class Notes:
         self.obligations.append(Obligation(kind, call.step, detail, fold(call.tool), weakens))
 
 
+class Verdicts(Notes):
+    """What rules say of a call in a run: obligations have been seen to before it began."""
+
+    __slots__ = ()
+
+    def oblige(self, kind: Duty, call: CallView, detail: str = "", *, weakens: bool = False) -> None:
+        """Nothing is noted."""
+
+
 class Setting:
     """A policy made ready for rules: names folded, patterns compiled."""
 
@@ -80,12 +89,16 @@ Check: TypeAlias = Callable[[CallView, Notes], None]
 class OfLabels(NamedTuple):
     """A check to which it makes no difference what the arguments say, as long as everybody may read them.
 
-    It looks at their names and labels alone, at the label of the way, and at what the policy says of the
-    step. `again` says that this holds as well of a call that may be made more than once.
+    It looks at their names and labels alone, at the label of the way, at what the policy says of the
+    step, and at the text of the arguments that it `sees`, whose names it takes in any case. `again` says that
+    this holds as well of a call that may be made more than once.
     """
 
     check: Check
     again: bool = True
+    sees: tuple[str, ...] = ()
+    only_obliges: bool = False
+    """Whether it neither refuses a call nor asks for a yes: nothing that counts once the run goes on."""
 
 
 Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | OfLabels | None"]

@@ -10,7 +10,7 @@ from callsheet.policy.builtins import PathUse, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.globs import expression
 from callsheet.policy.paths import PathRefused, readings_of, workspace_path
-from callsheet.policy.rules.base import Check, Notes, Setting, known, of_name
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name
 
 _NAMES = (
     ".bash*", ".profile", ".login", ".logout", ".zsh*", ".zprofile", ".zlogin", ".cshrc", ".tcshrc",
@@ -52,7 +52,7 @@ def _pattern() -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{expression(name)})" for name in _NAMES), re.DOTALL)
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """EXECUTABLE for untrusted content in a file that a shell, a build, an editor or a system runs."""
     if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
         return None
@@ -70,7 +70,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 help="write it to a file that nothing runs, such as .md or .txt",
             )
 
-    return check
+    return OfLabels(check, sees=(name,))
 
 
 def content_label(call: CallView, traits: Traits) -> Label:

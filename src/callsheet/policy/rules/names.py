@@ -109,7 +109,7 @@ def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | N
 
 
 def _describe(setting: Setting, tool: str) -> str:
-    """What to do about a tool without an entry; one under the name of its server counts where that was asked."""
+    """What to do about a tool without an entry; that of a server counts where its tools are known."""
     for key in setting.policy.tools:
         server, _, own = key.removeprefix("mcp:").partition("/")
         if key.startswith("mcp:") and tool in (fold(own), f"{fold(server)}__{fold(own)}"):

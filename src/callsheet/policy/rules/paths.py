@@ -9,7 +9,7 @@ from callsheet.policy.builtins import PathUse, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.globs import covers, matches
 from callsheet.policy.paths import PathRefused, host_path, readings_of, workspace_path
-from callsheet.policy.rules.base import Check, Notes, Setting, known, of_name
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name
 
 _SENSITIVE = (
     "/etc/shadow*", "/etc/gshadow*", "/etc/passwd*", "/etc/sudoers", "/etc/sudoers.d/**", "/etc/ssh/**",
@@ -19,7 +19,7 @@ _SENSITIVE = (
 _GLOB_WORDS = re.compile(r"[*?\[\]!]")
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """PATH for a path outside, or that is not known; a yes for a secret by its name."""
     if traits is None or traits.path is None:
         return None
@@ -41,7 +41,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         else:
             _unknown(setting, tool, call, argument, use, notes)
 
-    return check
+    return OfLabels(check, sees=(name, "glob") if is_search else (name,))
 
 
 def _host(setting: Setting, tool: str, call: CallView, argument: Argument, notes: Notes) -> None:

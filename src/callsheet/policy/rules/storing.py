@@ -6,10 +6,10 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.builtins import PathUse, Reach, Traits
 from callsheet.policy.calls import CallView, Duty
 from callsheet.policy.paths import PathRefused, workspace_path
-from callsheet.policy.rules.base import Check, Notes, Setting, flowing, of_name
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, flowing, of_name
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """An obligation to store the label, and to keep code away from the network where the policy says so."""
     if traits is None:
         return None
@@ -18,7 +18,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         def sandboxed(call: CallView, notes: Notes) -> None:
             notes.oblige(Duty.SANDBOX, call)
 
-        return sandboxed
+        return OfLabels(sandboxed, only_obliges=True)
     stores = traits.reach is Reach.MEMORY or (traits.path is not None and traits.path_use is PathUse.WRITE)
     if not stores:
         return None
@@ -28,7 +28,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         own = _label_of_place(setting, traits, call)
         notes.oblige(Duty.STORE_LABEL, call, str(label), weakens=not label.as_told().flows_to(own))
 
-    return stored
+    return OfLabels(stored, sees=() if traits.path is None else (traits.path,), only_obliges=True)
 
 
 def _label_of_place(setting: Setting, traits: Traits, call: CallView) -> Label:

@@ -23,7 +23,10 @@ def declare(
     required: Sequence[str] | None = None,
     timeout: float | None = None,
 ) -> Tool:
-    """A built-in tool; without `required` every property is, and no other is taken."""
+    """A built-in tool; without `required` every property is, and no other is taken.
+
+    A call that takes longer than `timeout` seconds fails; None lets it take as long as it likes.
+    """
     parameters = {
         "type": "object",
         "properties": dict(properties),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
 from callsheet.ports.models.failures import message_in, refusal, words
-from callsheet.ports.models.model import Completion, Failure, ModelFailed, Stop, Usage
+from callsheet.ports.models.model import Completion, Failure, ModelFailed, Stop, Usage, count_in
 
 _Table: TypeAlias = "dict[str, Any]"
 
@@ -28,7 +28,7 @@ def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Se
         raise ModelFailed(Failure.MALFORMED, f"its answer is not JSON: {said}") from None
     table = _table(data)
     if "choices" not in table and message_in(table):  # some servers tell an error under the status 200
-        code = _count(_table(table.get("error")).get("code"))
+        code = count_in(_table(table.get("error")).get("code"))
         if code >= 400:
             raise refusal(code, text, constrained=constrained, secrets=secrets)
         raise ModelFailed(
@@ -84,12 +84,8 @@ def _why_empty(message: _Table, reason: object) -> str:
 def _usage(data: _Table, seconds: float) -> Usage:
     """What the answer says that it took; nothing where it does not."""
     used = _table(data.get("usage"))
-    read = _count(used.get("prompt_tokens"))
-    cached = _count(_table(used.get("prompt_tokens_details")).get("cached_tokens"))
+    read = count_in(used.get("prompt_tokens"))
+    cached = count_in(_table(used.get("prompt_tokens_details")).get("cached_tokens"))
     if not cached:  # so llama.cpp tells it
-        cached = _count(_table(data.get("timings")).get("cache_n"))
-    return Usage(read, _count(used.get("completion_tokens")), min(cached, read), seconds=seconds)
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+        cached = count_in(_table(data.get("timings")).get("cache_n"))
+    return Usage(read, count_in(used.get("completion_tokens")), min(cached, read), seconds=seconds)

@@ -34,6 +34,11 @@ class Constraint:
     name: str = "answer"
 
 
+def count_in(value: object) -> int:
+    """A count as a server says it in JSON; 0 for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What an answer took: tokens read, of them from the provider's cache, tokens written, and the cost.

@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.tree import Mapping, Node, Scalar
-from callsheet.frontends.yaml_events import Part, YamlWalk, span_of
+from callsheet.frontends.yaml_events import Part, YamlWalk, place_near, span_of
 from callsheet.ir import types as ir_types
 from callsheet.trace.lctl.fences import CutOff, NoBlock, block_of
 
@@ -104,8 +104,8 @@ def _parsed(block: str) -> Node | None:
         at = len(block) if mark is None else min(mark.index, len(block))
         message = " ".join(str(error.problem or error.context or "this is not YAML").split())
         if "nesting" in message or "too deep" in message:
-            raise Refused("P07", f"nested deeper than {MOST_DEPTH}", _near(block, at)) from None
-        raise Refused("P01", f"this is not YAML: {message}", _near(block, at)) from None
+            raise Refused("P07", f"nested deeper than {MOST_DEPTH}", place_near(block, at)) from None
+        raise Refused("P01", f"this is not YAML: {message}", place_near(block, at)) from None
     except yaml.YAMLError as error:
         said = str(error).splitlines()[0] if str(error) else "it cannot be read"
         raise Refused("P01", f"this is not YAML: {said}", Span(0, 1)) from None
@@ -126,13 +126,6 @@ def _as_json(block: str) -> Node | None:
     except Unreadable:
         return None
     return None if report.errors else tree
-
-
-def _near(text: str, at: int) -> Span:
-    """The place of an error; at the end of the text, the last character before it."""
-    if at >= len(text):
-        at = max(len(text.rstrip()) - 1, 0)
-    return Span(at, at + 1)
 
 
 class _Reader(YamlWalk):

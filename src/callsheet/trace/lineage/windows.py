@@ -21,7 +21,8 @@ from callsheet.store.replay import restored, start_from
 from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import Unfit
 from callsheet.trace.lineage.lineage import NONE, Lineage
-from callsheet.trace.lineage.record import Recorder, lineage_of, recorder_of
+from callsheet.trace.lineage.record import lineage_of, recorder_of
+from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.uses import LastUses, last_uses
 
 _ITEMS = 3

@@ -11,7 +11,7 @@ from typing import Any
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
-from callsheet.machine.keys import parse_key
+from callsheet.machine.keys import parse_key, visit_of
 from callsheet.store.events import EventType
 from callsheet.views.otel.names import Wrong
 
@@ -52,13 +52,13 @@ class Calls:
 
     def left(self, key: str, now: int) -> None:
         """A call has left; one that had left before, in a process that is gone, leaves again."""
-        self.by_visit.setdefault(_visit_of(key), {})[key] = Called(key, now)
+        self.by_visit.setdefault(visit_of(key), {})[key] = Called(key, now)
 
     def outcome(
         self, kind: str, key: str, body: Mapping[str, Any], now: int, command: Awaited | None
     ) -> None:
         """A call has been answered, failed, been doubted or decided about."""
-        of_visit = self.by_visit.setdefault(_visit_of(key), {})
+        of_visit = self.by_visit.setdefault(visit_of(key), {})
         called = of_visit.get(key)
         if called is None:
             called = of_visit[key] = Called(key, now)
@@ -105,10 +105,6 @@ def attempts_in(calls: Iterable[Called]) -> dict[int, dict[str, list[Called]]]:
         item: dict(sorted(found[item].items(), key=lambda pair: parse_key(pair[0]).attempt))
         for item in sorted(found)
     }
-
-
-def _visit_of(key: str) -> str:
-    return key.rsplit(".", 2)[0]
 
 
 def _decide(called: Called, body: Mapping[str, Any]) -> None:

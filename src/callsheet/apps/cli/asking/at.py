@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.argument("seq", metavar="SEQ", type=int)
-@options.journal_path
+@journals.journal_path
 @options.as_json
 @collector_rests
 def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
@@ -33,7 +33,7 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
     """
     from callsheet.trace.standing import standing_of  # noqa: PLC0415 - brings the store
 
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
         check_event(info, seq)
         event, folded = standing_of(opened, info, seq)

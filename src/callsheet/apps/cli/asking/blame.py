@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
@@ -28,7 +28,7 @@ _WORDS = {
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 @collector_rests
 def blame(run: str, journal: Path | None, as_json: bool) -> int:
@@ -41,7 +41,7 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
     from callsheet.trace.blame import blame_of  # noqa: PLC0415 - as above
 
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
         lineage = lineage_in(opened, info)
     found = blame_of(lineage)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.asking.noise import Noise
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     help="What a time may differ by without being told, a part of the longer one.",
 )
 @click.option("--exit-code", is_flag=True, help="Exit 1 if the runs differ.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 @collector_rests
 def diff_of_runs(
@@ -55,7 +55,7 @@ def diff_of_runs(
     """
     from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
 
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         a, b = opened.find_run(old), opened.find_run(new)
         compared = compare_runs(opened, a, b, None if to_the_end or as_json else MOST_TOLD)
         origins = origins_of(opened, a, b)

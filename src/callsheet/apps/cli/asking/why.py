@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
@@ -31,7 +31,7 @@ _MOST_CALLS = 20
     "--depth", type=click.IntRange(1), default=6, show_default=True, help="So many steps back, as a tree."
 )
 @click.option("--all", "with_all", is_flag=True, help="With --json: all places, not the nearest 1,000 alone.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 @collector_rests
 def why(
@@ -51,7 +51,7 @@ def why(
     from callsheet.apps.operations.opening import sliced  # noqa: PLC0415 - brings the store
 
     bounds = (None if with_all else _MOST_IN_JSON, None) if as_json else (_MOST_TOLD, depth)
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
         lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
     with may_stay_unread():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
@@ -29,7 +29,7 @@ _ENTER, _ESCAPE, _BACK = frozenset("\r\n"), "\x1b", frozenset({"\x7f", "\x08"})
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 @collector_rests
 def debug(run: str, journal: Path | None, as_json: bool) -> int:
@@ -44,7 +44,7 @@ def debug(run: str, journal: Path | None, as_json: bool) -> int:
     from callsheet.apps.cli.debugger.opened import OpenedRun  # noqa: PLC0415 - as above
     from callsheet.views.debugger import plain_lines  # noqa: PLC0415 - as above
 
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
         found = OpenedRun(opened, info)
         with may_stay_unread():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.given import check_name
 from callsheet.apps.cli.output import print_json, print_text, say
@@ -151,7 +151,7 @@ def settings_of(journal: Journal, run_id: str) -> TemporalSettings | None:
 
 def is_elsewhere(journal: Path | None, run: str) -> bool:
     """Whether Temporal carries a run of the journal; raises JournalError where there is no such run."""
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         return engine_of(opened, opened.find_run(run).run_id) is not None
 
 
@@ -162,7 +162,7 @@ def with_server(
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - brings Temporal
 
-    with options.open_journal(journal) as opened:
+    with journals.open_journal(journal) as opened:
         run_id = opened.find_run(run).run_id
         settings = settings_of(opened, run_id)
         assert settings is not None
@@ -182,7 +182,7 @@ def refresh(journal: Path | None, run: str | None = None) -> None:
 
     if journal is None and not default_journal_path().exists():
         return
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         open_runs = [info for status in _OPEN for info in opened.runs(None, status)]
         wanted = None if run is None else opened.find_run(run).run_id
         ids = [info.run_id for info in open_runs if wanted in (None, info.run_id)]

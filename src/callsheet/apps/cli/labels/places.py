@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.diagnostics import CallsheetError
@@ -38,7 +38,7 @@ class _Named(NamedTuple):
 
 @click.command("list")
 @click.option("--run", metavar="RUN", help="What this run has left, and nothing else.")
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def list_labels(run: str | None, journal: Path | None, as_json: bool) -> int:
     """List what is known of files, facts and notes; a file without an entry has the label that the policy
@@ -66,7 +66,7 @@ def list_labels(run: str | None, journal: Path | None, as_json: bool) -> int:
 @click.argument("label", metavar="LABEL")
 @_is_fact
 @_workspace
-@options.journal_path
+@journals.journal_path
 def set_label(place: str, label: str, is_fact: bool, workspace: Path, journal: Path | None) -> int:
     """Say that FILE, a path in the workspace, has LABEL: T/pub, U/priv, T/secret or another one.
 
@@ -98,7 +98,7 @@ def set_label(place: str, label: str, is_fact: bool, workspace: Path, journal: P
 @_place
 @_is_fact
 @_workspace
-@options.journal_path
+@journals.journal_path
 def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None) -> int:
     """Let go of what is known of FILE: it has the label that the policy gives it then.
 
@@ -145,7 +145,7 @@ def _with_labels(
 
     path, run_id = journal or default_journal_path(), ""
     if run is not None:
-        with options.open_to_read(journal) as opened:
+        with journals.open_to_read(journal) as opened:
             run_id = opened.find_run(run).run_id
     if not makes_it and not has_labels(path):
         return work(None, run_id)

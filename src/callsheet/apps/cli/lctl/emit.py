@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.lctl.saving import save
 from callsheet.apps.cli.options import folded
@@ -80,7 +80,7 @@ _kind = folded(
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE.", metavar="FILE"
 )
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def emit(
     run: str,
@@ -102,7 +102,7 @@ def emit(
 
     if is_debug and moment is not None:
         raise click.UsageError("--debug tells the whole run: leave out --at and --step")
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)
         if bad is not None:

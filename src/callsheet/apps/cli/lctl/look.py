@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.lctl.reading import Documents, columns, documents
+from callsheet.apps.cli.lctl.reading import Documents, documents
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+from callsheet.apps.cli.screen import columns
 from callsheet.apps.operations.lctl import document_rows, worth
 from callsheet.trace.lctl.cause import root_cause
 from callsheet.trace.lctl.check import Report

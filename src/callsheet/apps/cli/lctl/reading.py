@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from callsheet.trace.lctl.reading import Reading, read
 from callsheet.trace.lctl.yaml_text import MOST_BYTES
 
 STDIN = "-"
-_PIPED_COLUMNS = 100
 
 
 class Documents:
@@ -100,8 +98,3 @@ documents: Decorator = folded(
     ),
 )
 """The documents of a chain, as `documents`."""
-
-
-def columns() -> int:
-    """How wide the output may be."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS

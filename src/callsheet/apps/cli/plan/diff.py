@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +13,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json
 from callsheet.apps.cli.reading import STDIN
+from callsheet.apps.cli.screen import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import Source
 from callsheet.ir import Plan
@@ -22,8 +21,6 @@ from callsheet.ir.diff import PlanDiff, diff_plans
 
 if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax
-
-_PIPED_COLUMNS = 100
 
 
 @click.command()
@@ -82,10 +79,8 @@ def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText
 def _text(found: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
     from callsheet.views.plan_diff import plan_diff_text  # noqa: PLC0415 - one of two
 
-    on_terminal = sys.stdout.isatty()
-    ansi = on_terminal and "NO_COLOR" not in os.environ if color == "auto" else color == "always"
-    columns = shutil.get_terminal_size().columns if on_terminal else _PIPED_COLUMNS
-    text = plan_diff_text(found, before.source.name, after.source.name, ansi=ansi, columns=columns)
+    ansi = is_coloured() if color == "auto" else color == "always"
+    text = plan_diff_text(found, before.source.name, after.source.name, ansi=ansi, columns=columns())
     if found.is_same and before.source.text != after.source.text:
         text += "; only the text differs (comments, formatting or spelling)"
     return text

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +12,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.cli.plan.library import the_id
 from callsheet.apps.cli.plan.named import open_library
+from callsheet.apps.cli.screen import columns, is_coloured
 from callsheet.apps.operations.plans import listed_json, stored_json
 from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import preview
@@ -22,7 +20,6 @@ from callsheet.apps.wording.values import preview
 if TYPE_CHECKING:
     from callsheet.store.library import PlanLibrary, StoredPlan
 
-_PIPED_COLUMNS = 100
 _MOST_TITLE = 60
 
 
@@ -84,12 +81,10 @@ def show(plan_id: str, as_text: bool, plans_folder: Path | None, as_json: bool) 
         if as_json:
             print_json(stored_json(stored))
         elif as_text:
-            click.echo(stored.text.encode("utf-8", "backslashreplace"), nl=False)
+            print_text(stored.text, nl=False)
         else:
             plan = stored.require()
-            on_terminal = sys.stdout.isatty()
-            columns = shutil.get_terminal_size().columns if on_terminal else _PIPED_COLUMNS
-            drawn = terminal_graph(plan, ansi=on_terminal and "NO_COLOR" not in os.environ, columns=columns)
+            drawn = terminal_graph(plan, ansi=is_coloured(), columns=columns())
             print_text(f"{stored.name}  {preview(plan.title or plan.goal or '', _MOST_TITLE)}".rstrip())
             _print_kept(stored)
             click.echo(f"\n{drawn.rstrip()}")

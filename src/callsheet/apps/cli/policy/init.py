@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, say
+from callsheet.apps.cli.output import print_diagnostics, print_text, say
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def init(setup: Setup, base: str, output: Path, force: bool) -> int:
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
     text = draft_policy(specs, base, "policy.toml" if to_screen else output.name)
     if to_screen:
-        click.echo(text, nl=False)
+        print_text(text, nl=False)
     else:
         _write(output, text, force=force)
         tools = text.count("\n[tools.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_text
 
 
 @click.command()
@@ -14,5 +15,5 @@ def show(policy: str) -> int:
     from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
 
     load_policy(policy)
-    click.echo(policy_source(policy).text, nl=False)
+    print_text(policy_source(policy).text, nl=False)
     return Exit.OK

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.cli.runs import shown_status
@@ -61,7 +61,7 @@ class Made:
     metavar="FILE",
     help="Write what each value came from as PROV-JSON.",
 )
-@options.journal_path
+@journals.journal_path
 @options.as_json
 def export(
     run: str,
@@ -87,7 +87,7 @@ def export(
     if headers and url is None:
         raise click.UsageError("--header belongs to --otlp")
     target = None if url is None else target_of(url, headers_of(headers))
-    with options.open_to_read(journal) as opened:
+    with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)
         if bad is not None:

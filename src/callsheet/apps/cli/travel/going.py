@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import say
 from callsheet.apps.cli.resume import carry_on
@@ -49,7 +49,7 @@ def branch_off(
     from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - brings the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
-    with options.open_journal(journal) as opened:
+    with journals.open_journal(journal) as opened:
         forking = make(opened)
         if not is_consented(forking, is_sure=is_sure, as_json=as_json):
             return Exit.UNDECIDED
@@ -57,7 +57,7 @@ def branch_off(
         if not as_json:
             say(f"run {name}, from run {forking.parent.run_id}")
         if forking.folded.machine.result is not None:
-            return _report(opened, name, hint=options.journal_hint(journal), as_json=as_json)
+            return _report(opened, name, hint=journals.journal_hint(journal), as_json=as_json)
     return carry_on(lambda opened: opened.find_run(name), journal=journal, as_json=as_json, **given)
 
 

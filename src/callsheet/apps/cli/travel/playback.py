@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, say
 from callsheet.apps.cli.progress.moments import Lines, Picture
@@ -40,7 +40,7 @@ _KEYS = "any key: next event, q: quit"
     help="So many times as fast as it went; default: 1 on a terminal, else without any wait.",
 )
 @click.option("--step", "by_key", is_flag=True, help="Go on from event to event at a key.")
-@options.journal_path
+@journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line for each thing told.")
 def playback(
     run: str,
@@ -63,7 +63,7 @@ def playback(
         raise click.UsageError("--step needs a terminal")
     if by_key:
         say(_KEYS)
-    with options.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, may_stay_unread():
         info = opened.find_run(run)
         plan = opened.plan_of(info.plan_hash)
         pace = _Pace(by_key=by_key, speed=1.0 if speed is None and is_live else speed)

@@ -45,7 +45,11 @@ def registered_by_hand(name: str, rules: OAuthRules, metadata: OAuthMetadata) ->
 async def client_for(
     name: str, rules: OAuthRules, found: Found, guard: Guard, redirect_uri: str, scope: str
 ) -> Client:
-    """The client for a person's login, who comes back to `redirect_uri`."""
+    """The client for a person's login, who comes back to `redirect_uri`.
+
+    One that the operator has registered, or that has a document of its own, else one that registers itself.
+    Raises CallsheetError where the authorization server does not register it.
+    """
     by_hand = registered_by_hand(name, rules, found.metadata)
     if by_hand is not None:
         return by_hand

@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ports.mcp.oauth.records import Login, WrongLogin
 from callsheet.ports.mcp.oauth.troubles import bad_file
+from callsheet.ports.mcp.replacing import replace_file
 from callsheet.sealing.keys import KeyRing, NotOpened
 
 VARIABLE = "CALLSHEET_LOGINS"
@@ -127,16 +128,9 @@ class LoginFile:
 
     def _write(self, boxes: Mapping[str, Mapping[str, str]]) -> None:
         text = json.dumps({"schema": 1, "logins": boxes}, indent=1)
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-                file.write(f"{text}\n".encode())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
+            replace_file(self.path, f"{text}\n".encode())
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise bad_file(
                 self.path, f"it cannot be written: {error.strerror}", "make room or give the right to write"
             ) from None

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.ports.mcp.replacing import replace_file
 from callsheet.ports.mcp.trust.records import Pins, WrongRecord
 
 VARIABLE = "CALLSHEET_PINS"
@@ -66,7 +67,7 @@ class PinFile:
             after = changed(before)
             if after != before:
                 text = json.dumps(after.to_json(), indent=1, ensure_ascii=True, allow_nan=False)
-                _replace(self.path, f"{text}\n".encode())
+                replace_file(self.path, f"{text}\n".encode())
             return after
 
     @contextmanager
@@ -97,19 +98,3 @@ def _text_of(path: Path) -> str:
     if len(data) > _MOST_BYTES:
         raise OSError(0, f"it is larger than {_MOST_BYTES // 1_000_000} MB")
     return data.decode("utf-8")
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """The old file or the new one, also after a crash; nobody else can read it."""
-    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temporary, flags, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -62,7 +62,7 @@ def fetch(model: LocalFile, report: Report = lambda _: None) -> Path:
 
 
 def remove(model: LocalFile) -> bool:
-    """Remove a model and what was fetched of it; whether there was anything."""
+    """Remove a model and what was fetched of it; whether there was anything. Raises CallsheetError."""
     path, staging = path_of(model), _staging(model)
     was_there = path.exists() or staging.exists()
     shutil.rmtree(staging, ignore_errors=True)

@@ -50,7 +50,11 @@ def known(name: str) -> LocalFile:
 
 
 def find(named: str) -> Path:
-    """The file that `local:{named}` means: a name of the table, or a path."""
+    """The file that `local:{named}` means: a name of the table, or a path.
+
+    Raises CallsheetError: MDL021 for a name that is not in the table, MDL022 for a model that has not been
+    fetched, MDL023 for a path without a file.
+    """
     if is_path(named):
         path = Path(named).expanduser().absolute()
         if not path.is_file():

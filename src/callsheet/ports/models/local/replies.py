@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Stop, Usage
+from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Stop, Usage, count_in
 
 _EXCERPT = 300
 _TOO_LONG = "exceed_context_size_error"
@@ -29,9 +29,9 @@ def completion(text: str, seconds: float, model: str) -> Completion:
     return Completion(
         content,
         Usage(
-            input_tokens=_count(usage.get("prompt_tokens")),
-            output_tokens=_count(usage.get("completion_tokens")),
-            cached_tokens=_count(details.get("cached_tokens")),
+            input_tokens=count_in(usage.get("prompt_tokens")),
+            output_tokens=count_in(usage.get("completion_tokens")),
+            cached_tokens=count_in(details.get("cached_tokens")),
             cost=0.0,
             seconds=seconds,
         ),
@@ -59,7 +59,3 @@ def _error(text: str) -> tuple[str, str]:
         return str(error.get("type", "")), str(error["message"])[:_EXCERPT]
     except (ValueError, LookupError, TypeError, AttributeError):
         return "", " ".join(text.split())[:_EXCERPT]
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

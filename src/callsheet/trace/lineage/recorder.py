@@ -1,0 +1,356 @@
+"""What takes down the lineage of a run while its machine is told of one event after the other.
+
+In: a machine, the entries of its run. Out: a Lineage. The machine says what happens, and when; nothing here
+knows what a plan means. What a step reads are the versions that its variables have when its turn comes:
+nothing is set while it is under way that it can see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from callsheet.ir import JSON, Call, Order
+from callsheet.machine import Command, Event, Failed, Finish, Machine, Started, Status, Succeeded
+from callsheet.machine.frames import Group
+from callsheet.machine.keys import parse_key
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.program import NOWHERE
+from callsheet.machine.snapshots import state_from_json, state_to_json
+from callsheet.sealing.sealer import SEALED
+from callsheet.store.errors import JournalError
+from callsheet.store.events import Entry, EventType
+from callsheet.store.records import PlanOf, Start, event_of
+from callsheet.store.replay import leads_to
+from callsheet.trace.lineage.lineage import ANSWER, NONE, Failure, Lineage, Made, Outcome, Visit, Write
+from callsheet.trace.lineage.reads import literal
+
+_ONE_NAME = 1
+_WORDS = (EventType.DECIDED, EventType.SIGNAL)
+
+
+class Recorder:
+    """Notes what the machine says while it is told of the events of a run.
+
+    It is to be started, or to go on from somewhere, before it takes an entry.
+    """
+
+    lineage: Lineage
+    rules: Start
+    """What the run was started with."""
+
+    def __init__(self, hears: Callable[[Note], None] | None = None) -> None:
+        self.seq = 0
+        self._hears = hears
+        self._open: dict[int, int] = {}
+        """The last visit of each step of the program, by number."""
+        self._unstored: list[int] = []
+        """Visits of a group that have failed: their errors are stored when the group is done."""
+        self._group: Group | None = None
+        """That group."""
+        self._odd: set[int] = set()
+        self._last = NONE
+        """The write of the last step that was done."""
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that it listens to."""
+        return self.lineage.machine
+
+    def attend(self, machine: Machine, seq: int, start: Start) -> None:
+        """Listen to the machine of a run that begins at the event `seq`."""
+        self.rules = start
+        self.lineage = Lineage(machine, [machine.program], [seq])
+        self.seq = seq
+
+    def begin(self, first: Entry) -> None:
+        """Let the run begin, as its first entry tells."""
+        self._set_initial()
+        for name, value in self.rules.inputs.items():
+            self._write(name, value, Made.INPUT)
+        if first.guide is not None:
+            self.machine.follow(first.guide.way(first.seq))
+        self._keep(self.machine.feed(Started(self.rules.inputs)))
+        self._leave(first)
+
+    def go_on(self, machine: Machine, seq: int, start: Start, planned: int = 1) -> None:
+        """Go on with a machine that stands where the event `seq` is next, in the first plan of its run.
+
+        A variable that no step has set by then is an input or the plan's; of others only the value is known.
+        """
+        self.rules = start
+        program = machine.program
+        self.lineage = lineage = Lineage(
+            machine, [program], [planned], begins=seq, before=sum(machine.visits)
+        )
+        names = {
+            step.output.var
+            for step, visits in zip(program.plan.steps, machine.visits, strict=True)
+            if visits and step.output is not None and isinstance(step.action, Call)
+        }
+        made = dict.fromkeys(machine.program.names, Made.PLAN)
+        made.update(dict.fromkeys(start.inputs, Made.INPUT))
+        made.update(dict.fromkeys(names, Made.EARLIER))
+        had = machine.variables()
+        lineage.writes = [
+            Write(n, name, value, planned, made[name]) for n, (name, value) in enumerate(had.items())
+        ]
+        lineage.current = {name: n for n, name in enumerate(had)}
+        self.seq = seq
+        self._keep(machine.open_commands().values())
+        for key in machine.open_keys():
+            self._opened(program.number_of[parse_key(key).step])
+
+    def _leave(self, entry: Entry) -> None:
+        if entry.intents is not None:
+            self.lineage.intents.append((entry.seq, entry.intents))
+            self.seq = entry.last
+
+    def take(self, entry: Entry, plan_of: PlanOf) -> None:
+        """Take the next entry."""
+        seq, kind, key, _, body, last, intents, _, _ = entry
+        said: dict[str, JSON] = body or {}
+        self.seq = seq
+        lineage = self.lineage
+        try:
+            if kind == EventType.OK and len(body) == _ONE_NAME:
+                assert key is not None
+                event = Succeeded(key, body["value"])
+            elif kind == EventType.END:
+                self._end(entry, said)
+                event = None
+            else:
+                event = event_of(kind, key or "", body or {}, plan_of)
+        except (KeyError, TypeError, ValueError) as error:
+            raise unreadable(entry, error) from error
+        if event is not None:
+            if type(event) is Succeeded:
+                lineage.outcomes[event.key] = Outcome(seq, kind, event.value)
+            elif type(event) is Failed:
+                lineage.outcomes[event.key] = Outcome(seq, kind, event.error)
+            elif kind in _WORDS and key is not None and key not in lineage.outcomes:
+                lineage.outcomes[key] = Outcome(seq, kind, said.get("value"))
+            commands = self._feed(event, entry)
+            if commands:
+                self._keep(commands)
+            if self._unstored and self.machine.group is not self._group:
+                self._store_errors()
+        elif kind == EventType.ASK and key is not None and (self.rules.is_veiled or SEALED in said):
+            self.machine.asking.adopt(key, str(said["digest"]))
+        if intents is not None:
+            lineage.intents.append((seq, intents))
+            self.seq = last
+        if kind == EventType.INTENT and key is not None:
+            lineage.lone[key] = seq
+
+    def _feed(self, event: Event, entry: Entry) -> list[Command]:
+        """Tell the machine of an event, and which way the run went with it."""
+        if entry.guide is not None:
+            self.machine.follow(entry.guide.way(entry.seq))
+        return self.machine.feed(event)
+
+    def _end(self, entry: Entry, said: dict[str, JSON]) -> None:
+        self.lineage.ended = entry.seq
+        if entry.guide is not None and not leads_to(self.machine.result, said):
+            entry.guide.strayed()
+
+    def fork(self) -> Recorder | None:
+        """Another one that stands where this one does; None amid something that cannot be said twice."""
+        machine, lineage = self.machine, self.lineage
+        state = machine.state()
+        if state is None or machine.group is not None or lineage.programs[1:]:
+            return None
+        values: list[JSON] = []
+        data = state_to_json(state, lambda value: values.append(value) or len(values) - 1)
+        if data is None:
+            return None
+        data = json.loads(json.dumps(data))  # nothing of it is shared, but for the values
+        monitor = machine.monitor
+        enforcement = None if monitor is None else monitor.enforcement
+        other = Recorder()
+        copy = state_from_json(machine.program, data, values.__getitem__, enforcement)
+        other.seq, other._open, other._odd, other._last = (
+            self.seq,
+            dict(self._open),
+            set(self._odd),
+            self._last,
+        )
+        other.rules = rules = self.rules
+        stands = Machine.at(copy, None, rules.approve, rules.approval_timeout)
+        stands.observer = other.note  # it knows already what has been
+        stands.share_course(machine)
+        other.lineage = lineage.copied(stands)
+        return other
+
+    def done(self, upto: int | None) -> Lineage:
+        """The lineage, once all has been taken."""
+        lineage = self.so_far()
+        lineage.seq = self.seq if upto is None else max(self.seq, upto)
+        if lineage.answer == NONE:
+            self._find_answer()
+        return lineage
+
+    def so_far(self) -> Lineage:
+        """The lineage of what has been taken; it goes on with what is taken next."""
+        self.lineage.seq = self.seq
+        self.lineage.forget()
+        return self.lineage
+
+    def _keep(self, commands: Iterable[object]) -> None:
+        kept = self.lineage.commands
+        for command in commands:
+            if not isinstance(command, Finish):
+                kept[command.key] = command  # type: ignore[attr-defined]
+
+    # ------------------------------------------------------------ what the machine says
+
+    def note(self, note: Note) -> None:
+        """Take what the machine says happened just now."""
+        kind = note.kind
+        if kind is NoteKind.STARTED or kind is NoteKind.SKIPPED:
+            if self._unstored and self.machine.group is not self._group:
+                self._store_errors()
+            self._visit(note)
+        elif kind is NoteKind.FINISHED:
+            self._finished(note)
+        elif kind is NoteKind.FAILED:
+            self._failed(note)
+        elif kind is NoteKind.CAST_FAILED:
+            self._odd.add(self.machine.program.number_of[note.step])
+        elif kind is NoteKind.REPLANNED:
+            self._replanned()
+        elif kind is NoteKind.EDITED:
+            assert note.var is not None
+            self._write(note.var, note.value, Made.EDIT)
+        elif kind is NoteKind.JUMPED or kind is NoteKind.ENDED:
+            self._store_errors()
+        if self._hears is not None:
+            self._hears(note)
+
+    def _visit(self, note: Note) -> None:
+        machine, lineage = self.machine, self.lineage
+        program = machine.program
+        number = program.number_of[note.step]
+        is_skipped = note.kind is NoteKind.SKIPPED
+        times = machine.visits[number]
+        if is_skipped and not times:
+            times = 1  # what waits for a step that failed is never come to
+        at = len(lineage.programs) - 1
+        current = lineage.current
+        names = lineage.reads_at(at, number).names
+        versions = tuple([current.get(name, NONE) for name in names])
+        made = len(lineage.visits)
+        lineage.visits.append(
+            Visit(made, at, number, times, self.seq, versions, note.detail if is_skipped else "")
+        )
+        self._open[number] = made
+
+    def _opened(self, number: int) -> int:
+        """The last visit of a step; one from before the first event is made when it is asked for."""
+        found = self._open.get(number, NONE)
+        lineage = self.lineage
+        if found == NONE and lineage.begins > 1 and self.machine.visits[number]:
+            at = len(lineage.programs) - 1
+            found = self._open[number] = len(lineage.visits)
+            unknown = (NONE,) * len(lineage.reads_at(at, number).names)
+            lineage.visits.append(
+                Visit(found, at, number, self.machine.visits[number], lineage.begins, unknown)
+            )
+            lineage.earlier.add(found)
+        return found
+
+    def _finished(self, note: Note) -> None:
+        number = self.machine.program.number_of[note.step]
+        if self._unstored:
+            self._store_errors(number)
+        if note.var is not None:
+            self._write(note.var, note.value, Made.STEP, self._opened(number), number in self._odd)
+        self._odd.discard(number)
+
+    def _failed(self, note: Note) -> None:
+        program = self.machine.program
+        number = program.number_of.get(note.step, NOWHERE)
+        visit = NONE if number == NOWHERE else self._opened(number)
+        if visit == NONE:  # a plan that was asked for when a graph had failed
+            self.lineage.failures.append(Failure(NONE, self.seq, note.detail))
+            return
+        code = program.steps[number]
+        self.lineage.failures.append(Failure(visit, self.seq, note.detail))
+        if code.out_slot == NOWHERE or code.source is not None or program.graph is not None:
+            return
+        if code.group == NOWHERE:
+            self._store_error(visit)
+        else:
+            self._group = self.machine.group
+            self._unstored.append(visit)
+
+    def _store_errors(self, before: int | None = None) -> None:
+        """A group is done, or its members before this step are: errors stand where results would."""
+        if not self._unstored:
+            return
+        waiting = sorted(self._unstored, key=lambda visit: self.lineage.visits[visit].number)
+        self._unstored = []
+        for visit in waiting:
+            if before is not None and self.lineage.visits[visit].number > before:
+                self._unstored.append(visit)
+            else:
+                self._store_error(visit)
+
+    def _store_error(self, visit: int) -> None:
+        lineage = self.lineage
+        taken = lineage.visits[visit]
+        program = lineage.programs[taken.program]
+        error = next(f.error for f in reversed(lineage.failures) if f.visit == visit)
+        self._write(program.names[program.steps[taken.number].out_slot], error, Made.ERROR, visit)
+
+    def _replanned(self) -> None:
+        self._store_errors()
+        lineage = self.lineage
+        lineage.programs.append(self.machine.program)
+        lineage.planned.append(self.seq)
+        self._open.clear()
+        self._set_initial()
+
+    def _set_initial(self) -> None:
+        for name, value in self.machine.program.plan.variables:
+            self._write(name, literal(value), Made.PLAN)
+
+    def _write(self, name: str, value: JSON, made: Made, visit: int = NONE, is_odd: bool = False) -> None:
+        lineage = self.lineage
+        number = len(lineage.writes)
+        lineage.writes.append(Write(number, name, value, self.seq, made, visit, is_odd))
+        lineage.current[name] = number
+        if visit != NONE:
+            lineage.write_of[visit] = number
+            self._last = number
+
+    # ------------------------------------------------------------ the answer
+
+    def _find_answer(self) -> None:
+        """What the answer of a run that has ended well is: what a step gives, or the last result."""
+        lineage, result = self.lineage, self.machine.result
+        if result is None or result.status is not Status.DONE:
+            return
+        program = self.machine.program
+        if result.ended_at is not None:
+            number = program.number_of.get(result.ended_at, NOWHERE)
+            visit = NONE if number == NOWHERE else self._opened(number)
+            if visit == NONE:
+                return
+            lineage.answer = len(lineage.writes)
+            seq = lineage.visits[visit].seq
+            lineage.writes.append(Write(lineage.answer, ANSWER, result.response, seq, Made.ANSWER, visit))
+        elif program.plan.order is Order.DAG:
+            slot = program.steps[-1].out_slot if program.steps else NOWHERE
+            lineage.answer = lineage.current.get(program.names[slot], NONE) if slot != NOWHERE else NONE
+        else:
+            lineage.answer = self._last
+
+
+def unreadable(entry: Entry, error: Exception) -> JournalError:
+    """That an entry is not one of this version, or is damaged."""
+    return JournalError(
+        "JRN020",
+        f"event {entry.seq} ({entry.type}) cannot be read: {error!r}",
+        way_out="it was written by another version of callsheet, or changed since",
+    )
