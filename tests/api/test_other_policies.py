@@ -265,8 +265,10 @@ async def test_only_what_the_other_policy_asks_waits_for_an_answer_and_so_there_
 
 async def test_what_was_asked_stays_asked_though_the_other_policy_would_not_ask_it(world: World) -> None:
     first = await world.waits(KEEPS, policy=ASKING)
-    await world.runtime().resume("r", policy=OWN, accept_changed_policy=True)
-    assert [digest for digest, _ in await asked(world)] == [first.waiting[0].digest]
+    assert first.waiting[0].why == ("the policy asks for a yes to @KEEP",)
+    now = await world.runtime().resume("r", policy=OWN, accept_changed_policy=True)
+    assert [(ask.digest, ask.why) for ask in now.waiting] == [(first.waiting[0].digest, ())]
+    assert await asked(world) == [(first.waiting[0].digest, ())], "no reason of a policy that holds no more"
     await world.runtime().answer("r")
     later = await world.runtime().resume("r")
     assert [ask.step for ask in later.waiting] == ["S3"]

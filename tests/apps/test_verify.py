@@ -34,6 +34,19 @@ def test_a_harmless_plan_is_proved_and_what_the_run_sees_to_is_told(machine):
     assert "S2: ssrf-guard" in result.stdout
 
 
+def test_an_entry_for_a_tool_of_a_server_that_was_not_asked_is_told_of(machine):
+    machine.write(
+        "p.toml", 'schema = 1\nextends = "workspace"\n[tools."mcp:mail/send-note"]\negress = false\n'
+    )
+    for name in ("SEND_NOTE", "MAIL__SEND_NOTE"):
+        told = machine("verify", machine.plan(f'S1: @{name} (to="bo")'), "--policy", "p.toml")
+        assert told.exit_code == 2, "there is no such tool"
+        assert "the entry mcp:mail/send-note counts once the server was asked" in told.stdout
+        assert "--mcp-config" in told.stdout
+    other = machine("verify", machine.plan('S1: @SEND_LETTER (to="bo")'), "--policy", "p.toml")
+    assert "describe it in the policy, under tools: @SEND_LETTER" in other.stdout
+
+
 def test_json_tells_the_same(machine):
     told = json.loads(machine("verify", machine.plan(*LEAK), "--policy", "workspace", "--json").stdout)
     (plan,) = told["plans"]

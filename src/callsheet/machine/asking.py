@@ -87,6 +87,18 @@ class Asking:
         """What is asked under this key is asked no more."""
         self._open.pop(key, None)
 
+    def excuse(self, key: str, admitted: Admitted) -> Asked | None:
+        """What is asked under this key, without the reasons of an earlier policy; None where it had none.
+
+        It keeps its digest: the call is the same, so an answer to it counts.
+        """
+        attempt, asked = self._open[key]
+        if not isinstance(asked, Approval) or not asked.why:
+            return None
+        asked = asked._replace(labels=dict(admitted.shown), why=admitted.reasons)
+        self._open[key] = attempt, asked
+        return asked
+
     def adopt(self, key: str, digest: str) -> None:
         """What is asked under this key has this digest: for who looks at a run, and sees no secrets."""
         found = self._open.get(key)

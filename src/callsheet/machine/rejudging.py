@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.calls import emit
-from callsheet.machine.commands import Command
+from callsheet.machine.commands import Ask, Command
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.program import Kind
@@ -55,14 +55,20 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
 
 
 def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
-    """Ask for the yes that the new policy wants; a question that is open already shows what it says.
+    """Ask for the yes that the new policy wants; one that it does not want gives no reason of the old.
 
-    A call that may have taken place stays in doubt: it is asked about where it is made again.
+    A question that is open stays open, since somebody may have said no to it. A call that may have happened
+    stays in doubt: it is asked about where it is made again.
     """
     admitted = monitor.underway.calls.get(attempt.key)
-    if admitted is None or not admitted.reasons:
+    if admitted is None:
         return
     is_open = run.asking.is_open(attempt.key)
+    if not admitted.reasons:
+        asked = run.asking.excuse(attempt.key, admitted) if is_open and attempt.held is None else None
+        if asked is not None:
+            out.append(Ask(attempt.key, attempt.code.id, asked))
+        return
     if is_open:
         run.asking.withdraw(attempt.key)
     elif not attempt.code.effect.may_rerun or attempt.key in run.compiling:

@@ -143,6 +143,13 @@ def test_in_a_graph_a_call_that_waits_tells_that_what_came_before_has_not_failed
         assert bench.result.status is status
 
 
+def test_of_a_step_that_has_failed_in_a_graph_nothing_is_kept_as_under_way() -> None:
+    bench = Guarded(graph_of(READS, sends("1")))
+    bench.fail("1.0.1", "no")
+    assert bench.result.status is Status.FAILED
+    assert bench.monitor.underway.results == {}
+
+
 def test_in_a_graph_what_starts_late_tells_that_nothing_has_ended_it() -> None:
     ends: dict[str, JSON] = {
         "index": "2", "tool": "KEEP", "args": {"x": "x"}, "depends_on": ["1"],

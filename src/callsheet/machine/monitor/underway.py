@@ -39,6 +39,11 @@ class Underway:
         elif known[0] is not label or known[1] is not origins:
             self.results[prefix] = label.join(known[0]), merged(known[1], origins)
 
+    def forget(self, prefix: str) -> None:
+        """A step has failed, whose keys begin so, and nothing reads what it gave."""
+        self.results.pop(prefix, None)
+        self.loops.pop(prefix, None)
+
     def rename(self, before: str, key: str) -> None:
         """A call is tried again under another key."""
         if before in self.calls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from callsheet.policy.builtins import CONTROL_WORDS, Traits, is_shell
+from callsheet.policy.builtins import CONTROL_WORDS, Traits, fold, is_shell
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.rules.base import Check, Notes, OfLabels, Setting, is_nameless, of_name
 
@@ -103,6 +103,17 @@ def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | N
         return _Refusal(
             Rule.UNKNOWN_TOOL,
             f"the policy says nothing of @{tool}, so it may send, change and destroy anything",
-            f"describe it in the policy, under tools: @{tool}",
+            _describe(setting, tool),
         )
     return None
+
+
+def _describe(setting: Setting, tool: str) -> str:
+    """What to do about a tool without an entry; that of a server counts where its tools are known."""
+    for key in setting.policy.tools:
+        server, _, own = key.removeprefix("mcp:").partition("/")
+        if key.startswith("mcp:") and tool in (fold(own), f"{fold(server)}__{fold(own)}"):
+            return (
+                f"the entry {key} counts once the server was asked for its tools: name it with --mcp-config"
+            )
+    return f"describe it in the policy, under tools: @{tool}"
