@@ -37,7 +37,10 @@ def plan_of(waits: list[list[int]], reads: list[bool], sets: list[bool], given_:
 
 
 def histories(plan: Plan) -> set[tuple[object, ...]]:
-    """What each step reads, and what stays at the end, for every order that the dependencies allow."""
+    """What each step reads, and which steps set the variable one after another, for every order.
+
+    A value that the next setter replaces unread is a part of it: a run that fails before that shows it.
+    """
     steps = {step.id: step for step in plan.steps}
     found: set[tuple[object, ...]] = set()
     for order in permutations(steps):
@@ -48,13 +51,15 @@ def histories(plan: Plan) -> set[tuple[object, ...]]:
         ):
             value: object = "first" if plan.variables else "nothing"
             read: dict[str, object] = {}
+            setters: list[str] = []
             for id_ in order:
                 action = steps[id_].action
                 if isinstance(action, Call) and action.named:
                     read[id_] = value
                 if steps[id_].output is not None:
                     value = id_
-            found.add((*sorted(read.items()), value))
+                    setters.append(id_)
+            found.add((*sorted(read.items()), tuple(setters)))
     return found
 
 
