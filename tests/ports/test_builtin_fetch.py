@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, checked, is_public, parse_url
 from callsheet.ports.builtin import BuiltinSettings, FetchSettings, builtin_tools
 from callsheet.ports.builtin.fetch import decode
+from callsheet.ports.builtin.fetch import fetch as fetch_page
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Registry
 
@@ -85,6 +86,9 @@ class Site(BaseHTTPRequestHandler):
     def page_to_file(self) -> None:
         self.answer(b"", status=302, Location="file:///etc/passwd")
 
+    def page_to_stranger(self) -> None:
+        self.answer(b"", status=302, Location="http://secret-in-its-name.example/")
+
     def page_hanging(self) -> None:
         time.sleep(3)
 
@@ -135,8 +139,8 @@ async def test_other_text_comes_as_it_is(site, tmp_path, path, text):
         ("missing", "status 404"),
         ("image", "image/png, which has no text"),
         ("to-itself", "more than 5 redirects"),
-        ("to-metadata", r"169\.254\.169\.254, which is not a public address"),
-        ("to-file", "only http"),
+        ("to-metadata", r"/to-metadata redirects to http://169\.254\.169\.254/latest/.*, which is refused: "),
+        ("to-file", r"/to-file redirects to file:///etc/passwd, which is refused: only http"),
         ("zipped", "larger than 1000000 bytes"),
         ("endless", "larger than 1000000 bytes"),
     ],
@@ -144,6 +148,25 @@ async def test_other_text_comes_as_it_is(site, tmp_path, path, text):
 async def test_what_cannot_be_had_is_a_failure_with_its_reason(site, tmp_path, path, message):
     with pytest.raises(ToolFailed, match=message):
         await fetch(f"http://127.0.0.1:{site}/{path}", tmp_path, max_bytes=1_000_000)
+
+
+async def test_where_a_redirect_may_not_lead_not_even_the_name_is_asked_for(site, monkeypatch):
+    """Who answers for a name learns it: data could leave in it."""
+    asked: list[str] = []
+    loop = type(asyncio.get_running_loop())
+    original = loop.getaddrinfo
+
+    async def noted(self: Any, host: Any, port: Any, **options: Any) -> Any:
+        asked.append(host)
+        return await original(self, host, port, **options)
+
+    monkeypatch.setattr(loop, "getaddrinfo", noted)
+    settings = FetchSettings(allow_private_hosts=("127.0.0.1",))
+    with pytest.raises(ToolFailed, match="may not lead: it is a stranger's"):
+        await fetch_page(
+            f"http://127.0.0.1:{site}/to-stranger", settings, lambda before, to: "it is a stranger's"
+        )
+    assert not any("example" in str(host) for host in asked)
 
 
 async def test_a_server_that_hangs_is_left_in_time(site, tmp_path):

@@ -54,25 +54,28 @@ async def fetch(url: str, settings: FetchSettings, leads: Leads = None) -> Page:
         raise ToolFailed(f"{url} took longer than {settings.timeout:g} seconds") from None
     except UnknownHost as error:
         raise ToolFailed(str(error)) from None
-    except AddressRefused as error:
-        raise ToolFailed(f"{url} is refused: {error}") from None
     except httpx2.HTTPError as error:
         raise ToolFailed(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from None
 
 
 async def _follow(url: str, settings: FetchSettings, leads: Leads) -> Page:
     allowed = AllowedHosts.parse(settings.allow_private_hosts)
-    target = parse_url(url)
+    before, named = None, url
     async with httpx2.AsyncClient(trust_env=False, timeout=settings.timeout) as client:
         for _ in range(settings.max_redirects + 1):
-            addresses = checked(target, await resolve(target), allowed)
+            try:
+                target = parse_url(named)
+                why = None if before is None or leads is None else leads(before.url, target.url)
+                if why is not None:  # not even its name is asked for: that would tell somebody
+                    raise ToolFailed(f"{url} is redirected to where it may not lead: {why}")
+                addresses = checked(target, await resolve(target), allowed)
+            except AddressRefused as error:
+                where = url if before is None else f"{url} redirects to {named}, which"
+                raise ToolFailed(f"{where} is refused: {error}") from None
             answer = await _get(client, target, addresses, settings)
             if isinstance(answer, Page):
                 return answer
-            before, target = target, parse_url(urljoin(target.url, answer))
-            why = None if leads is None else leads(before.url, target.url)
-            if why is not None:
-                raise ToolFailed(f"{url} is redirected to where it may not lead: {why}")
+            before, named = target, urljoin(target.url, answer)
     raise ToolFailed(f"{url} leads through more than {settings.max_redirects} redirects")
 
 
