@@ -182,6 +182,57 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert _tails(path) == []
 
 
+@pytest.mark.parametrize("durability", ["FULL", "NORMAL"])
+def test_who_takes_over_a_run_whose_lock_was_taken_away_has_all_that_its_owner_has_committed(
+    path: Path, spawn: Spawn, durability: str
+) -> None:
+    """Else it would make calls again that its owner has made; the owner is fenced off."""
+    child = spawn(f"""
+journal = Journal.open(PATH, Durability.{durability}, monotonic=lambda: 0.0)
+writer = journal.create_run("r", PLAN, "", {{}})
+writer.commit()
+for n in range(60):
+    writer.append(EventType.OK, key=f"k{{n}}", step="S1", index=0, attempt=1, body={{"value": n}})
+    writer.intend(f"S2.{{n}}.1", "DO")
+    writer.commit()
+print(writer.has_tail, flush=True)
+sys.stdin.readline()
+writer.append(EventType.OK, key="late", body={{"value": 1}})
+try:
+    writer.commit()
+except Fenced:
+    print("fenced", flush=True)
+""")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "True\n"
+    assert _rows(path) < 61
+    (place_of(path).run_locks / "r.lock").unlink()
+    with Journal.open(path, Durability.FULL) as journal, journal.claim("r") as writer:
+        assert writer.last_seq == 121
+        out, _ = child.communicate("\n", timeout=60)
+        assert out == "fenced\n"
+        _commit(writer, "mine")
+        assert [event.seq for event in journal.events("r")] == list(range(1, 123))
+        assert journal.verify("r") is None
+
+
+def test_a_lock_that_is_gone_once_a_tail_is_synced_leads_into_the_database(
+    writer: RunWriter, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has taken the run over has read the tail before that."""
+    _commit_many(writer, ENOUGH + 5)
+    fdatasync = os.fdatasync
+
+    def sync(fd: int) -> None:
+        (place_of(path).run_locks / "r.lock").unlink()
+        fdatasync(fd)
+
+    monkeypatch.setattr("os.fdatasync", sync)
+    _commit(writer, "seen by all")
+    assert not writer.has_tail
+    assert _rows(path) == writer.durable_seq == ENOUGH + 7
+
+
 def _refused(*_: object) -> int:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 

@@ -23,7 +23,7 @@ from callsheet.store.pace import Pace
 from callsheet.store.pending import Pending, Portion, Row
 from callsheet.store.place import Place, require_room
 from callsheet.store.schema import Durability
-from callsheet.store.tail import Left, Tail, left_tails
+from callsheet.store.tail import Kept, Left, Tail, left_tails, read_tails
 from callsheet.store.write_connection import FAILURES, WriteConnection
 
 _T = TypeVar("_T")
@@ -85,7 +85,9 @@ class Ledger:
         """
         with self._mutex:
             is_quick = self._pace is None or self._pace.step()
-            if is_quick and self._has_tail and lock.is_named and self._put_into_tail(pending):
+            waits = is_quick and self._has_tail and lock.is_named and self._put_into_tail(pending)
+            # who takes a run over reads all tails once its lock is gone: so that is looked at last
+            if waits and (self._pace is None or lock.is_named_now()):
                 return pending.tailed > 0
             rows = None if pending.tailed else pending.plain_rows()
             if rows is not None and self._write_plain(pending, rows):
@@ -220,6 +222,7 @@ class Ledger:
         """Become the owner of a run, in the next epoch; None if there is none. Raises JournalWriteFailed."""
 
         def work(cursor: sqlite3.Cursor) -> Pending | None:
+            insert_left(cursor, self._waiting_elsewhere(cursor, run_id))
             cursor.execute("UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run_id = ?", (owner, run_id))
             run = cursor.execute("SELECT number, epoch FROM runs WHERE run_id = ?", (run_id,)).fetchone()
             if run is None:
@@ -234,6 +237,12 @@ class Ledger:
                 return self._connection.transact(work)
             except FAILURES as error:
                 raise JournalWriteFailed(run_id, reason_of(error)) from error
+
+    def _waiting_elsewhere(self, cursor: sqlite3.Cursor, run_id: str) -> list[Kept]:
+        """What waits of a run in the tails of processes that live: their lock of it was taken away."""
+        row = cursor.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        own = "" if self._tail is None else self._tail.path.name
+        return [kept for kept in read_tails(self._place.run_locks, own) if row and kept.number == row[0]]
 
     def maintain(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
         """Do something in a transaction of its own, with all other writers kept out.

@@ -230,8 +230,12 @@ class RunLock:
         now = time.monotonic()
         if now > self._looks_at:
             self._looks_at = now + _BETWEEN_LOOKS
-            self._is_named = os.fstat(self._fd).st_nlink > (self._spare is not None)
+            self._is_named = self.is_named_now()
         return self._is_named
+
+    def is_named_now(self) -> bool:
+        """As `is_named`, looked at anew."""
+        return os.fstat(self._fd).st_nlink > (self._spare is not None)
 
     def close(self) -> None:
         """Free the run; the lock file goes first, while nobody else can have it."""

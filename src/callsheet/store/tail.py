@@ -153,6 +153,17 @@ def left_tails(folder: Path, own: str = "") -> list[Left]:
     return [left for path in sorted(paths) if (left := _taken(path)) is not None]
 
 
+def read_tails(folder: Path, own: str = "") -> Iterator[Kept]:
+    """What stands in all tails of a folder, also in those of processes that live; `own` is not looked at.
+
+    An entry that is just being written is none yet.
+    """
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        if path.name != own:
+            with suppress(OSError):
+                yield from _unpacked(path.read_bytes())
+
+
 def fits(run_id: str, prev: bytes, expected: int, row: Row) -> bool:
     """Whether an entry is whole and follows the entry with the hash `prev` as event `expected`."""
     data, covers, intents, hashed = row[9], row[11], row[12], row[13]
