@@ -170,6 +170,10 @@ HOSTILE = [
     case("address: a host outside of the list", '@FETCH_PAGE (url="https://c.example/") > $a', OK, egress_hosts=["d.example"]),
     case("address: an unknown host and a list", PAGE, "@FETCH_PAGE (url=$p) > $a", OK, egress_hosts=["news.example"]),
     case("address: inside, put together", '@EXEC_CODE (code="print(1)") > $n', '@FETCH_PAGE (url="http://10.0.0.$n/") > $a', OK),
+    *(
+        case(f"address: inside, at a port that is data: {host}", '@EXEC_CODE (code="print(1)") > $n', f'@FETCH_PAGE (url="http://{host}:${{n}}/") > $a', OK)
+        for host in ("169.254.169.254", "127.0.0.1", "localhost", "[::1]", "metadata.google.internal")
+    ),
     case("address: inside, by its end", '@EXEC_CODE (code="print(1)") > $n', '@FETCH_PAGE (url="http://${n}.internal/") > $a', OK),
     case("address: from a variable of the plan", '@FORMAT ("127.0.0.1") > $h', '@FETCH_PAGE (url="http://$h/") > $a', OK),
     case("address: in a list that is written", '?FOREACH ($u IN ["https://c.example/", "http://127.0.0.1/"]) THEN @FETCH_PAGE (url=$u) > $a', OK),

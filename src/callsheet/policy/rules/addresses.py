@@ -21,6 +21,8 @@ _EMBEDDED = re.compile(
     r"(?:^|[.-])(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})\.(?:nip|sslip|xip|ipq)\.\w+$"
 )
 _HEX_EMBEDDED = re.compile(r"(?:^|[.-])([0-9a-f]{8})\.(?:nip|sslip|xip)\.\w+$")
+_WHOLE_HOST = re.compile(rf"(\[[^\]{MARK}]*\]|[^:\[\]{MARK}]+):")
+"""A host that is written to its end, before a port of which some is not known."""
 _NUMBERS = re.compile(r"[\d.x]*\d\.[\d.]*\Z")
 
 
@@ -99,6 +101,9 @@ def _public_text(text: str) -> bool:
 def _refusal_of_pieces(written: str) -> str | None:
     """What speaks against a host of which only some is known: that it looks like one inside."""
     _, _, rest = written.partition("://")
+    whole = _WHOLE_HOST.match(rest)
+    if whole is not None and (refusal := inside(whole[1].lower().strip("[]").rstrip("."))) is not None:
+        return refusal
     before, _, after = rest.rpartition(MARK)
     tail = re.split(r":\d*\Z", after)[0].lower().rstrip(".")
     if tail.startswith(".") and inside(f"x{tail}") is not None:
