@@ -13,12 +13,15 @@ from functools import lru_cache
 from callsheet.ir.labels import TRUSTED
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, parse_url
 from callsheet.policy.addresses import host_address as _address
+from callsheet.policy.globs import matches
 from callsheet.policy.model import Audience
 
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NAMED_MAIL = re.compile(rf"[\w .'-]*<({_MAIL.pattern})>")
 _QUOTED = re.compile(r'"[\w ,.;\'()-]*"(?=\s*<)')
 """A name before an address that is quoted for its commas."""
+_PLAIN = re.compile(r"[\w#.+-]+(?:/(?!\.+(?:/|\Z))[\w#.+-]+)*", re.ASCII)
+"""A name that is no address: an account, a channel, a repository with its owner."""
 _RELAYED = re.compile(r"[%!].*@")
 """Old ways of naming a second address in the first (`eve%evil.example@corp.example`)."""
 NOBODY_KNOWN: frozenset[str] = frozenset()
@@ -74,9 +77,17 @@ class Audiences:
                 return NOBODY_KNOWN
             own = {TRUSTED} if _is_host_of(host, patterns) else set[str]()
             return self.of_host(host) | own
-        plain = re.fullmatch(r"[\w#.+-]+", text) is not None and text.isascii()
-        exact = plain and any(fnmatchcase(text.casefold(), p) for p in patterns if "@" not in p)
+        exact = _PLAIN.fullmatch(text) is not None and any(
+            _is_named(text.casefold(), pattern) for pattern in patterns if "@" not in pattern
+        )
         return frozenset({TRUSTED}) if exact else NOBODY_KNOWN
+
+
+def _is_named(text: str, pattern: str) -> bool:
+    """Whether a name is one of a pattern; between slashes `*` stands for one word of it."""
+    if "/" in text:
+        return matches(pattern, text)
+    return fnmatchcase(text, pattern)
 
 
 def _is_host_of(host: str, patterns: list[str]) -> bool:

@@ -76,8 +76,13 @@ class Traits:
 
 _PLACE = Traits(parameters=("path",), path="path", control=("path",), returns=UNKNOWN)
 _MODEL = Traits(reach=Reach.MODEL, composes=True)
+_OF_CODE = (
+    "code", "command", "cmd", "script", "program", "source", "args", "argv", "flags", "env", "environment",
+    "interpreter", "entrypoint", "cwd",
+)  # fmt: skip
+"""What decides what runs, under every name that a runner of programs may have for it."""
 _CODE = Traits(
-    parameters=("code", "language", "stdin"), control=("code", "language"), runs_code=True, composes=True
+    parameters=("code", "language", "stdin"), control=(*_OF_CODE, "language"), runs_code=True, composes=True
 )
 _ANSWER = Traits(reach=Reach.USER)
 _CHANGE = Traits(path="path", path_use=PathUse.WRITE, control=("path",))
@@ -87,7 +92,7 @@ BUILTINS = MappingProxyType(
         "WEB_SEARCH": Traits(parameters=("query",), reach=Reach.WORLD, returns=PUBLIC_WORLD),
         "FETCH_PAGE": Traits(parameters=("url",), reach=Reach.ADDRESS, address="url", returns=PUBLIC_WORLD),
         "EXEC_CODE": _CODE,
-        "SHELL_EXEC": replace(_CODE, parameters=("code", "stdin"), control=("code",)),
+        "SHELL_EXEC": replace(_CODE, parameters=("code", "stdin"), control=_OF_CODE),
         "INSTALL_PKG": Traits(
             parameters=("language", "packages"),
             reach=Reach.WORLD,

@@ -33,7 +33,7 @@ def workspace_path(text: str) -> str:
     """
     normal = ""
     for reading in _readings(text):
-        if reading.startswith(("/", "~")) or _DRIVE_OR_SCHEME.match(reading):
+        if _is_absolute(reading.strip()):
             raise PathRefused("the path is absolute; paths are relative to the workspace")
         walked = _walk(reading, "the path leads out of the workspace")
         normal = normal or walked
@@ -76,6 +76,10 @@ def walked(path: str) -> str:
 def file_key(path: str) -> str:
     """What two spellings of one file have in common, also where case does not count."""
     return unicodedata.normalize("NFKC", path).casefold()
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith(("/", "~")) or _DRIVE_OR_SCHEME.match(path) is not None
 
 
 def _readings(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
@@ -31,7 +32,17 @@ from callsheet.passes.verify.subject import Subject
 from callsheet.policy import audiences, builtins, composing, globs, judge, links, paths, sources, urls
 from callsheet.policy.calls import CallView
 from callsheet.policy.judge import Judge
-from callsheet.policy.rules import RULES, addresses, agent, answers, executable, flow, forbidden, names, retry
+from callsheet.policy.rules import (
+    RULES,
+    addresses,
+    agent,
+    answers,
+    executable,
+    forbidden,
+    names,
+    receivers,
+    retry,
+)
 
 Patch = tuple[object, str, Any]
 
@@ -203,6 +214,11 @@ def words_are_trusted(self: Any, label_of: Any) -> Any:
     return SURROUNDINGS(self, label_of)._replace(planner=LITERAL)
 
 
+def code_alone() -> dict[str, Any]:
+    names = builtins.BUILTINS
+    return {**names, "EXEC_CODE": replace(names["EXEC_CODE"], control=("code", "language"))}
+
+
 def reached(of: Any) -> Iterator[int]:
     return (number for number in range(len(of.plan.steps)) if of.is_reached[number])
 
@@ -211,7 +227,7 @@ DECLARED: Any = builtins._declared
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
-RECIPIENTS: Any = flow._recipients
+RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
 SPLIT: Any = reading._split
@@ -256,12 +272,12 @@ MUTANTS: dict[str, list[Patch]] = {
     "initial values are unknown": [(subject, "_constants", lambda *_: {})],
     "trusted hosts are found anywhere in a name": [(audiences.Audiences, "_of_host", contains_trusted)],
     "trusted hosts are found anywhere in an address": [
-        (flow, "authority_of", anywhere),
+        (receivers, "authority_of", anywhere),
         (addresses, "authority_of", anywhere),
         (judge, "authority_of", anywhere),
     ],
     "only the first recipient counts": [(audiences.Audiences, "of_recipients", first_recipient)],
-    "copies do not count": [(flow, "_recipients", only_the_named)],
+    "copies do not count": [(receivers, "_recipients", only_the_named)],
     "names of inside are not known": [(addresses, "inside", nothing)],
     "parts of addresses are not looked at": [(addresses, "_refusal_of_pieces", nothing)],
     "an encoded path is taken as it is": [
@@ -307,8 +323,21 @@ MUTANTS: dict[str, list[Patch]] = {
     "commas in quotes part recipients": [(audiences, "_QUOTED", never_matches())],
     "members of lists stand apart": [(answers, "_is_open", no)],
     "parts of one value may be an address": [(links, "_goes_on", no)],
-    "headers name nobody": [(flow, "_members", iter)],
-    "headers are no names": [(flow, "_recipient", lambda name: name.casefold())],
+    "headers name nobody": [(receivers, "_members", iter)],
+    "headers are no names": [(receivers, "_plain", lambda name: name.casefold())],
+    "camel case is no name": [(receivers, "_HUMP", never_matches())],
+    "recipients have the policy's name alone": [(receivers, "_RECIPIENTS", never_matches())],
+    "headers hold one line": [(receivers, "_INJECTED", never_matches())],
+    "what is said in prose is a header": [(receivers, "_PROSE", frozenset())],
+    "a request goes to its address alone": [(receivers, "_other_hosts", off)],
+    "what leads a request on has a scheme": [(receivers, "_OTHER_ADDRESS", never_matches())],
+    "only names lead a request on": [(receivers, "_BEGINS_AS_ADDRESS", never_matches())],
+    "owners of repositories are strangers": [(audiences, "_PLAIN", re.compile(r"[\w#.+-]+", re.ASCII))],
+    "repositories are texts": [(audiences, "_is_named", fnmatchcase)],
+    "programs are code alone": [(builtins, "BUILTINS", code_alone())],
+    "strangers choose among friends": [(addresses, "_chosen_among_trusted", no)],
+    "what addresses begin with is not looked at": [(addresses, "_BEGINNINGS", never_matches())],
+    "blanks lead into the workspace": [(paths, "_is_absolute", lambda path: path.startswith(("/", "~")))],
     "an address has one address in it": [(audiences, "_RELAYED", never_matches())],
     "any number of bits may be told": [(analysis, "told_bits", lambda _: 0)],
     "bits of emptiness are not counted": [(bits, "_is_more", no)],

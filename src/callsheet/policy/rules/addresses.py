@@ -15,6 +15,7 @@ from callsheet.policy.urls import MARK, Authority, authority_of
 _INSIDE = (
     ".localhost", ".local", ".localdomain", ".internal", ".intranet", ".lan", ".home", ".corp", ".private",
     ".svc", ".home.arpa", ".localtest.me", ".lvh.me", ".vcap.me", ".lacolhost.com", ".test.invalid",
+    ".metadata.goog", ".rbndr.us", ".1u.ms",
 )  # fmt: skip
 _INSIDE_NAMES = frozenset(name.removeprefix(".") for name in _INSIDE)
 _EMBEDDED = re.compile(
@@ -24,6 +25,8 @@ _HEX_EMBEDDED = re.compile(r"(?:^|[.-])([0-9a-f]{8})\.(?:nip|sslip|xip)\.\w+$")
 _WHOLE_HOST = re.compile(rf"(\[[^\]{MARK}]*\]|[^:\[\]{MARK}]+):")
 """A host that is written to its end, before a port of which some is not known."""
 _NUMBERS = re.compile(r"[\d.x]*\d\.[\d.]*\Z")
+_BEGINNINGS = re.compile(r"\[.*|localhost\Z|0x[0-9a-fx.]*\Z", re.DOTALL)
+"""How a host begins, before data, that may turn out to be one of this machine or network."""
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -58,7 +61,7 @@ def _refusal(setting: Setting, authority: Authority, only: AllowedHosts | None) 
     if host is None:
         if only is not None:
             return "the policy names the hosts that may be reached, and this one is not known before the run"
-        return _refusal_of_pieces(authority.written)
+        return _refusal_of_pieces(setting, authority)
     audiences = setting.audiences.of_host(host)
     if audiences and authority.chosen_by.untrusted:
         return f"untrusted data chooses {host}, which the policy trusts"
@@ -98,20 +101,27 @@ def _public_text(text: str) -> bool:
     return address is not None and is_public(address)
 
 
-def _refusal_of_pieces(written: str) -> str | None:
+def _chosen_among_trusted(setting: Setting, authority: Authority, tail: str) -> bool:
+    return authority.chosen_by.untrusted and bool(setting.audiences.of_host(f"x{tail}"))
+
+
+def _refusal_of_pieces(setting: Setting, authority: Authority) -> str | None:
     """What speaks against a host of which only some is known: that it looks like one inside."""
-    _, _, rest = written.partition("://")
-    whole = _WHOLE_HOST.match(rest)
+    _, _, rest = authority.written.partition("://")
+    whole = _WHOLE_HOST.match(rest if MARK in rest else f"{rest}:")
     if whole is not None and (refusal := inside(whole[1].lower().strip("[]").rstrip("."))) is not None:
         return refusal
     before, _, after = rest.rpartition(MARK)
     tail = re.split(r":\d*\Z", after)[0].lower().rstrip(".")
-    if tail.startswith(".") and inside(f"x{tail}") is not None:
-        return f"a host that ends in {tail} is inside this network"
+    if tail.startswith("."):
+        if inside(f"x{tail}") is not None:
+            return f"a host that ends in {tail} is inside this network"
+        if _chosen_among_trusted(setting, authority, tail):
+            return f"untrusted data chooses among the hosts that end in {tail}, which the policy trusts"
     head = before.replace(MARK, "1")
     if "@" in rest or "\\" in rest:
         return "an address with a user name in it is refused"
-    if _NUMBERS.match(head) or head.lower() in ("localhost", "[::", "[fe80:", "[fc00:", "[fd00:"):
+    if _NUMBERS.match(head) or _BEGINNINGS.match(head.lower()):
         guess = head.rstrip(".") + ".1" * max(0, 3 - head.rstrip(".").count("."))
         if not _public_text(guess):
             return "the host begins like an address that is not public"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from callsheet.ir.labels import MODEL, USER, Label
-from callsheet.policy.audiences import NOBODY_KNOWN
+from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
@@ -16,20 +13,9 @@ from callsheet.policy.rules.base import (
     flowing,
     is_nameless,
     leaves,
-    of_name,
     shown,
 )
-from callsheet.policy.urls import authority_of
-
-_RECIPIENTS = frozenset(
-    {"to", "cc", "bcc", "recipient", "recipients", "receiver", "also_to", "forward_to", "reply_to", "copy_to"}
-)
-_FIXED = {
-    Reach.MODEL: ("the language model", frozenset({MODEL})),
-    Reach.USER: ("the user", frozenset({USER})),
-    Reach.MEMORY: ("the memory of later runs", frozenset({MODEL})),
-    Reach.WORLD: ("outside", NOBODY_KNOWN),
-}
+from callsheet.policy.rules.receivers import ALWAYS, receivers
 
 _OUT_OF_LINKS = (
     "a step made it of private data and an address, and may have put one into the other: leave the address "
@@ -45,7 +31,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     if traits.reach is Reach.NOBODY:
         return None
     held = traits
-    fixed = _FIXED.get(traits.reach)
+    fixed = ALWAYS.get(traits.reach)
 
     def check(call: CallView, notes: Notes) -> None:
         data = flowing(call)
@@ -64,56 +50,6 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 return
 
     return OfLabels(check)
-
-
-def receivers(setting: Setting, traits: Traits, call: CallView) -> Iterator[tuple[str, frozenset[str]]]:
-    """Everybody who learns of the call, in words, with the audiences that they belong to."""
-    match traits.reach:
-        case Reach.NOBODY:
-            return
-        case Reach.ADDRESS:
-            assert traits.address is not None
-            argument = of_name(call, traits.address)
-            authority = authority_of(argument) if argument is not None else None
-            if authority is None or authority.host is None:
-                yield "outside", NOBODY_KNOWN
-            else:
-                yield authority.host, setting.audiences.of_host(authority.host)
-        case Reach.RECIPIENT:
-            yield from _recipients(setting, traits, call)
-        case reach:
-            yield _FIXED[reach]
-
-
-def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[tuple[str, frozenset[str]]]:
-    assert traits.audience is not None
-    named = {_recipient(traits.audience), *_RECIPIENTS}
-    seen = False
-    if any(is_nameless(argument) for argument in call.arguments):
-        yield "outside", NOBODY_KNOWN
-    for argument in _members(call.arguments):
-        if _recipient(argument.name) not in named:
-            continue
-        seen = seen or argument.name.casefold() == traits.audience.casefold()
-        for leaf in leaves(argument):
-            if leaf.text is None:
-                yield "recipients that are not known before the run", NOBODY_KNOWN
-            else:
-                yield from setting.audiences.of_recipients(leaf.text, traits.trusted_audience)
-    if not seen:
-        yield "recipients that the call does not name", NOBODY_KNOWN
-
-
-def _members(arguments: Iterable[Argument]) -> Iterator[Argument]:
-    """The arguments and all that stands in them: recipients may be named in headers as well."""
-    for argument in arguments:
-        yield argument
-        yield from _members(argument.items)
-
-
-def _recipient(name: str) -> str:
-    """A name as recipients are known by: headers write it with a hyphen."""
-    return name.casefold().replace("-", "_")
 
 
 def _flow(

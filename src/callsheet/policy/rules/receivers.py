@@ -1,0 +1,117 @@
+"""Who learns of a call: by its tool, by the host of its address, by the recipients that it names anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from types import MappingProxyType
+from typing import TypeAlias
+
+from callsheet.ir.labels import MODEL, USER
+from callsheet.policy.audiences import NOBODY_KNOWN
+from callsheet.policy.builtins import Reach, Traits
+from callsheet.policy.calls import Argument, CallView
+from callsheet.policy.rules.base import Setting, is_nameless, leaves, of_name, texts
+from callsheet.policy.urls import authority_of
+
+Receiver: TypeAlias = "tuple[str, frozenset[str]]"
+"""Somebody in words, and the audiences that they belong to."""
+
+ALWAYS = MappingProxyType(
+    {
+        Reach.MODEL: ("the language model", frozenset({MODEL})),
+        Reach.USER: ("the user", frozenset({USER})),
+        Reach.MEMORY: ("the memory of later runs", frozenset({MODEL})),
+        Reach.WORLD: ("outside", NOBODY_KNOWN),
+    }
+)
+"""Who learns of every call of a tool of that reach, whatever its arguments say."""
+
+_RECIPIENTS = re.compile(
+    r"(?:(?:also|copy|deliver|forward|mail|redirect|reply|resend|resent|send)_?)?to(?:_?(?:addr|mail|list|user).*)?"
+    r"|b?cc(?:_.*)?|rcpt.*|recipients?(?:_.*)?|receivers?"
+)
+"""Arguments and headers that name who gets a message, beside the one that the policy names."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PROSE = frozenset({"body", "content", "data", "html", "json", "message", "payload", "text"})
+_BEGINS_AS_ADDRESS = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
+_OTHER_ADDRESS = re.compile(
+    r".*(?:proxy|proxies|endpoint|webhook|callback|redirect|override|referer|referrer).*"
+    r"|(?:.*_)?(?:host|server|gateway|mirror|url|uri|via)s?(?:_.*)?"
+)
+"""Arguments beside the address of a request that may lead it, or tell of it, elsewhere."""
+_INJECTED = re.compile(r"[\r\n]\s*(?:resent-)?(?:to|b?cc|from|sender|reply-to)\s*:", re.IGNORECASE)
+"""A line in a header that a careless mailer takes for one more header."""
+
+
+def receivers(setting: Setting, traits: Traits, call: CallView) -> Iterator[Receiver]:
+    """Everybody who learns of the call."""
+    match traits.reach:
+        case Reach.NOBODY:
+            return
+        case Reach.ADDRESS:
+            assert traits.address is not None
+            argument = of_name(call, traits.address)
+            yield _host_of(setting, argument)
+            if len(call.arguments) > (argument is not None):
+                yield from _other_hosts(setting, traits.address, call)
+        case Reach.RECIPIENT:
+            yield from _recipients(setting, traits, call)
+        case reach:
+            yield ALWAYS[reach]
+
+
+def _host_of(setting: Setting, argument: Argument | None) -> Receiver:
+    authority = authority_of(argument) if argument is not None else None
+    if authority is None or authority.host is None:
+        return "outside", NOBODY_KNOWN
+    return authority.host, setting.audiences.of_host(authority.host)
+
+
+def _other_hosts(setting: Setting, address: str, call: CallView) -> Iterator[Receiver]:
+    """Those that other arguments of a request may lead it to, or tell of it."""
+    if any(is_nameless(argument) for argument in call.arguments):
+        yield "outside", NOBODY_KNOWN
+    for argument in call.arguments:
+        name = _plain(argument.name)
+        if name == address or name in _PROSE:
+            continue
+        for member in _members((argument,)):
+            leads = _OTHER_ADDRESS.fullmatch(_plain(member.name)) is not None
+            for leaf in () if member.items else (member,):
+                if leads or _BEGINS_AS_ADDRESS.match("".join(texts(leaf))):
+                    yield _host_of(setting, leaf)
+
+
+def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Receiver]:
+    assert traits.audience is not None
+    own = _plain(traits.audience)
+    seen = False
+    if any(is_nameless(argument) for argument in call.arguments):
+        yield "outside", NOBODY_KNOWN
+    for argument in _members(call.arguments):
+        name = _plain(argument.name)
+        if name != own and _RECIPIENTS.fullmatch(name) is None:
+            if name not in _PROSE and any(_INJECTED.search(text) for text in texts(argument)):
+                yield f"whom the lines in {argument.name} name", NOBODY_KNOWN
+            continue
+        seen = seen or argument.name.casefold() == traits.audience.casefold()
+        for leaf in leaves(argument):
+            if leaf.text is None:
+                yield "recipients that are not known before the run", NOBODY_KNOWN
+            else:
+                yield from setting.audiences.of_recipients(leaf.text, traits.trusted_audience)
+    if not seen:
+        yield "recipients that the call does not name", NOBODY_KNOWN
+
+
+def _members(arguments: Iterable[Argument]) -> Iterator[Argument]:
+    """The arguments and all that stands in them: recipients may be named in headers as well."""
+    for argument in arguments:
+        yield argument
+        yield from _members(argument.items)
+
+
+def _plain(name: str) -> str:
+    """A name as it is known by: headers write it with a hyphen, others in camel case."""
+    return _HUMP.sub("_", name).casefold().replace("-", "_")
