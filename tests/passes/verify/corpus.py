@@ -178,6 +178,16 @@ HOSTILE = [
     case("executable: an edited Makefile", PAGE, '@EDIT_FILE (path="sub/Makefile", old="x", new=$p) > $w', OK),
     case("executable: an end that is not known", PAGE, '@EXEC_CODE (code="print(1)") > $n', '@WRITE_FILE (path="out/$n", content=$p) > $w', OK),
     case("executable: approved all the same", PAGE, '@WRITE_FILE (path=".bashrc", content=$p) > $w', OK, approved=["S2"]),
+    *(
+        case(f"executable: {program}", PAGE, '@WRITE_FILE (path="out/tool.py", content=$p) > $w', f"{program} > $r", OK, approved=["S3"])
+        for program in (
+            '@EXEC_CODE (code="import tool", language="python")', '@SHELL_EXEC (code="cd out; python3 tool.py")',
+            '@EXEC_CODE (code="cat out/tool.py | bash", language="shell")', '@HOST_EXEC (command="python3 out/tool.py")',
+        )
+    ),
+    case("executable: a file that a page goes on", '@WRITE_FILE (path="run.txt", content="ls") > $w', PAGE, '@EDIT_FILE (path="./run.txt", old="ls", new=$p) > $w', '@SHELL_EXEC (code="sh run.txt") > $r', OK),
+    case("executable: in a circle", '@SHELL_EXEC (code="sh run.txt") > $r', PAGE, '@WRITE_FILE (path="run.txt", content=$p) > $w', '?IF ($r contains "again") THEN GOTO S1', OK),
+    case("executable: beside its writer", PAGE, "@PARALLEL {", '@SHELL_EXEC (code="sh run.txt") > $r', '@WRITE_FILE (path="run.txt", content=$p) > $w', "}", OK),
     # what cannot be undone
     case("approval: a host command", '@HOST_EXEC (command="ls") > $r', OK),
     case("approval: a deletion", '@DELETE_FILE (path="x") > $r', OK, tools={"@DELETE_FILE": {"control": ["path"], "destructive": True}}),
@@ -465,6 +475,15 @@ HARMLESS = [
     case("code from a model that saw the plan alone", '@LLM_GENERATE (format="python") > $c', "@EXEC_CODE (code=$c) > $r", "@RESPOND ($r)"),
     case("a computed path", '@EXEC_CODE (code="print(1)") > $d', '@WRITE_FILE (path="log-${d}.md", content="x") > $w', OK),
     case("a page in a plain file", PAGE, '@WRITE_FILE (path="out/page.md", content=$p) > $w', OK),
+    *(
+        case(f"a page in a file that is read: {program}", PAGE, '@WRITE_FILE (path="out/data.json", content=$p) > $w', f"{program} > $r", "@RESPOND ($r)")
+        for program in (
+            '@SHELL_EXEC (code="wc -l out/data.json")', '@SHELL_EXEC (code="python3 -m json.tool < out/data.json")',
+            '@EXEC_CODE (code="import json; print(len(json.load(open(\'out/data.json\'))))", language="python")',
+        )
+    ),
+    case("a script of the plan that is run", PAGE, '@WRITE_FILE (path="count.py", content="print(1)") > $w', '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="python3 count.py page.txt") > $r', "@RESPOND ($r)"),
+    case("a script that a page replaces later", '@SHELL_EXEC (code="sh run.txt") > $r', PAGE, '@WRITE_FILE (path="run.txt", content=$p) > $w', "@RESPOND ($r)"),
     case("a literal script", '@WRITE_FILE (path="build.sh", content="make") > $w', OK),
     case("files that are named in a list", '?FOREACH ($f IN ["a.txt", "docs/b.md"]) THEN @READ_FILE (path=$f) > $t', "@RESPOND ($t)"),
     case("names with dots", '@READ_FILE (path="docs/v1..2.md") > $a', '@READ_FILE (path="a/.../b.txt") > $b', '@READ_FILE (path="100%.txt") > $c', "@RESPOND ($a, $b, $c)"),

@@ -20,6 +20,7 @@ from callsheet.passes.verify import (
     labels,
     places,
     reading,
+    scripts,
     structure,
     subject,
     values,
@@ -214,6 +215,10 @@ def words_are_trusted(self: Any, label_of: Any) -> Any:
     return SURROUNDINGS(self, label_of)._replace(planner=LITERAL)
 
 
+def earlier_in_the_text(_labels: Labels, file: Any, number: int) -> bool:
+    return file.step < number
+
+
 def code_alone() -> dict[str, Any]:
     names = builtins.BUILTINS
     return {**names, "EXEC_CODE": replace(names["EXEC_CODE"], control=("code", "language"))}
@@ -288,6 +293,10 @@ MUTANTS: dict[str, list[Patch]] = {
     "secrets are found by their exact names": [("callsheet.policy.sources", "covers", covers_exactly)],
     "nothing is executable": [(executable, "is_executable", no)],
     "an unknown end is not executable": [(executable, "may_be_executed", no_end)],
+    "programs run no file": [(analysis, "strangers_scripts", off)],
+    "programs run what they name": [(scripts, "runs_file", yes)],
+    "what is written later is run before": [(scripts, "_comes_before", yes)],
+    "what is written before comes first": [(scripts, "_comes_before", earlier_in_the_text)],
     "everything is executable": [(executable, "may_be_executed", yes)],
     **{
         f"links of the kind {name} are not seen": [(links, name, never_matches())]

@@ -18,6 +18,7 @@ from callsheet.passes.verify.bits import MOST_BITS, told_bits
 from callsheet.passes.verify.explained import explained
 from callsheet.passes.verify.labels import Labels, labels_of
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
+from callsheet.passes.verify.scripts import strangers_scripts
 from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
 from callsheet.passes.verify.subject import Subject, subject_of
@@ -119,6 +120,7 @@ def verify(
         for number in _left(subject):
             _judge(labels, number, said)
         found = said.found
+        found += [_Found(n, objection) for n, objection in strangers_scripts(labels, _left(subject))]
         found += [_Found(n, objection) for n in last_values(subject) for objection in _implied(labels, n)]
         violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
     return Verdict(tuple(violations), tuple(said.obligations), explained(labels))

@@ -1,0 +1,5 @@
+"""Whether a program runs a file: as a script, as a module, by what it reads and evaluates."""
+
+from callsheet.policy.running.languages import runs_file
+
+__all__ = ["runs_file"]
