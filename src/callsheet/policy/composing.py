@@ -14,7 +14,7 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
 from callsheet.policy.calls import CallView
-from callsheet.policy.links import hosts_named, hosts_spoken, images
+from callsheet.policy.links import hosts_named, hosts_spoken, images, is_active
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import Setting, flowing, of_name, own_texts
 
@@ -44,7 +44,7 @@ def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: 
     own = list(_own_texts(call))
     if flowing(call).is_public and fold(call.tool) not in BUILTINS:
         own = [text for text in own if not _CLOSED.fullmatch(text)]
-    if any(images(text) for text in own):
+    if any(images(text) or is_active(text) for text in own):
         return True
     hosts_in = hosts_spoken if fold(call.tool) in _MODELS else hosts_named
     named = [host for text in own for host in hosts_in(text)]

@@ -17,8 +17,8 @@ from callsheet.policy.links import host_of
 _REST = r"[^\s<>\"'`()\[\]{}|\\^,;*]{0,2000}"
 _ADDRESS = re.compile(
     rf"(?P<head>[a-z][a-z0-9+.-]{{0,30}}:[/\\]{{2}}|(?<![\w/\\\]])[/\\]{{2}}(?=\w)|www\.){_REST}"
-    rf"|(?<![\w./:-])(?P<host>(?:[\w-]+\.)+[^\W\d_]{{2,}}(?::\d+)?)[/?#]{_REST}"
-    r"|(?P<word>mailto|tel|sms|javascript|vbscript|blob|data(?=:[\w-]+/|:[;,])):(?=\S)",
+    rf"|(?<![\w./:-])(?P<host>(?:[\w-]+\.)+(?:[^\W\d_]{{2,}}|xn--[\w-]+)(?::\d+)?)[/?#]{_REST}"
+    r"|(?P<word>mailto|tel|callto|sms|magnet|xmpp|skype|whatsapp|javascript|vbscript|blob|data(?=:[\w-]+/|:[;,])):(?=\S)",
     re.I,
 )
 """What programs make a link of wherever it stands: with a scheme, with `//` or `www.`, a host with a path."""

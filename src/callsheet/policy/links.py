@@ -16,10 +16,16 @@ _ENDS = "<>\"'`"
 """What ends an address, beside white space."""
 _DATA = "\ufffb"
 """Stands for data that is not public."""
-_BARE = re.compile(
-    r"(?:[a-z][a-z0-9+.-]*://|(?<![:\w/])//|www\.|mailto:|data:|javascript:|tel:|sms:)[^\s<>\"'`]*\Z", re.I
+_WORDS = (
+    "mailto|data|javascript|vbscript|tel|callto|sms|smsto|facetime|skype|sip|sips|xmpp|whatsapp|tg|magnet|intent|market"
+    "|geo|feed|webcal|bitcoin|view-source|slack|zoommtg|vscode|(?:ht|f)tps?"
 )
-_DOMAIN = re.compile(r"(?<![\w@./-])(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#][^\s<>\"'`]*\Z", re.I)
+"""Schemes that programs make a link of without two slashes."""
+_BARE = re.compile(
+    rf"(?:[a-z][a-z0-9+.-]*:[/\\]{{2}}|(?<![:\w/])//|www\.|(?<![\w-])(?:{_WORDS}):)[^\s<>\"'`]*\Z", re.I
+)
+_HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3})"
+_DOMAIN = re.compile(rf"(?<![\w@./-]){_HOST}(?::\d+)?[/?#][^\s<>\"'`]*\Z", re.I)
 _MARKDOWN = re.compile(r"\]\(\s*<?[^)>\n]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
 _LOADING = (
     r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
@@ -35,8 +41,12 @@ _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
     r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
 )
+_ACTIVE = re.compile(
+    r"<script\b|<form\b|<[a-z][^>]*[\s/\"'](?:on\w+|srcdoc|formaction)\s*=|(?<![\w-])(?:java|vb)script:(?=\S)",
+    re.I,
+)
 _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
-_SPOKEN_HOST = re.compile(r"(?<![\w@./:-])(?://|www\.)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?/(?!\s|\Z)", re.I)
+_SPOKEN_HOST = re.compile(rf"(?<![\w@./:-])(?://|www\.)?{_HOST}(?::\d+)?/(?!\s|\Z)", re.I)
 """An address as it is told somebody who knows what is meant: without its scheme."""
 _SLASHED_HOST = re.compile(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
 
@@ -124,6 +134,15 @@ def images(text: str) -> bool:
     if "<" not in text and "(" not in text:  # all that loads something has one of the two
         return False
     return _IMAGE.search(text) is not None
+
+
+def is_active(text: str) -> bool:
+    """Whether the text, shown as a page, may read what stands beside it and send it: a script, a form.
+
+    >>> is_active("<script src=//c.example/x.js></script>"), is_active("<b>10 < 12</b>")
+    (True, False)
+    """
+    return ("<" in text or ":" in text) and _ACTIVE.search(text) is not None
 
 
 def hosts_named(text: str) -> list[str | None]:

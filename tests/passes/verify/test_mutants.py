@@ -224,6 +224,14 @@ def code_alone() -> dict[str, Any]:
     return {**names, "EXEC_CODE": replace(names["EXEC_CODE"], control=("code", "language"))}
 
 
+def two_slashes() -> re.Pattern[str]:
+    return re.compile(r"(?:[a-z][a-z0-9+.-]*://|(?<![:\w/])//|www\.|mailto:|data:)[^\s<>\"'`]*\Z", re.I)
+
+
+def latin_ends() -> re.Pattern[str]:
+    return re.compile(r"(?<![\w@./-])(?:[\w-]+\.)+[a-z]{2,}/\S*\Z")
+
+
 def reached(of: Any) -> Iterator[int]:
     return (number for number in range(len(of.plan.steps)) if of.is_reached[number])
 
@@ -302,6 +310,10 @@ MUTANTS: dict[str, list[Patch]] = {
         f"links of the kind {name} are not seen": [(links, name, never_matches())]
         for name in ("_BARE", "_MARKDOWN", "_TAG", "_DOMAIN", "_GLUED")
     },
+    "scripts and forms read nothing": [(answers, "_reads_what_is_shown", no)],
+    "tools make no scripts": [(composing, "is_active", no)],
+    "only two slashes make an address": [(links, "_BARE", two_slashes())],
+    "ends of hosts are Latin letters": [(links, "_DOMAIN", latin_ends())],
     "images tell nothing": [(answers, "_tells_by_image", no)],
     "links that are put together are not seen": [(Judge, "makes_links", no)],
     "links in files are not seen": [(Judge, "links_data", no)],

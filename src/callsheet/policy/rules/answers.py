@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from callsheet.policy.builtins import ANSWERS, Traits
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Part, Rule
-from callsheet.policy.links import carries_data, hosts_named, images
-from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, leaves, texts
+from callsheet.policy.links import carries_data, hosts_named, images, is_active
+from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, leaves, own_texts, texts
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
@@ -19,6 +19,13 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 Rule.ANSWER,
                 f"{tool} would put private data into the address of a link or an image",
                 help="show the data beside the link",
+            )
+            return
+        if _reads_what_is_shown(setting, call):
+            notes.object(
+                Rule.ANSWER,
+                f"{tool} would show private data beside a script or a form that can send it away",
+                help="leave the script or the form out, or show the data without it",
             )
             return
         if links_data(setting, call, is_strict=True):
@@ -65,6 +72,13 @@ def _is_open(member: Argument) -> bool:
     """Whether a member of a list ends as an address does that is to go on: programs read past its quote."""
     end = member.parts[-1] if member.parts else ""
     return isinstance(end, str) and end.endswith(("=", "?", "&", "#"))
+
+
+def _reads_what_is_shown(setting: Setting, call: CallView) -> bool:
+    """Whether the plan itself puts something beside private data that reads the page it stands in."""
+    if setting.policy.planner.is_public and all(argument.label.is_public for argument in call.arguments):
+        return False
+    return any(is_active(text) for argument in call.arguments for text in own_texts(argument))
 
 
 def _tells_by_image(setting: Setting, call: CallView) -> bool:
