@@ -18,7 +18,7 @@ _DATA = "\ufffb"
 """Stands for data that is not public."""
 _WORDS = (
     "mailto|data|javascript|vbscript|tel|callto|sms|smsto|facetime|skype|sip|sips|xmpp|whatsapp|tg|magnet|intent|market"
-    "|geo|feed|webcal|bitcoin|view-source|slack|zoommtg|vscode|(?:ht|f)tps?"
+    "|geo|feed|webcal|bitcoin|view-source|matrix|slack|zoommtg|vscode|(?:ht|f)tps?"
 )
 """Schemes that programs make a link of without two slashes."""
 _BARE = re.compile(
@@ -34,7 +34,11 @@ _LOADING = (
 _TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*[^)]*\Z", re.I)
 """A tag whose attributes name an address, and not every sign for less than."""
 _GLUED = re.compile(rf"[{MARK}{_DATA}](?:[^\s]*[/?#&=])?\Z")
-_AFTER = re.compile(r"[\w.%-]*\.(?:[\w-]+\.)+[a-z]{2,}[/?#]", re.I)
+_AFTER = re.compile(
+    r"[\w.%-]*\.(?:[\w-]+\.)+(?:[a-z]{2,}[/?#]|(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b)",
+    re.I,
+)
+"""A host that begins with data: before a path, or by an ending that no file has."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
 """A scheme before its `://`: at most 31 characters, or a long word would be read from each of its letters."""
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)

@@ -93,7 +93,7 @@ HOSTILE = [
         case(f"answers: an address with data, {text}", NOTES, f'@RESPOND ("{text}")')
         for text in (
             "https:\\\\\\\\c.example\\\\$a", "https:/c.example/$a", "http:c.example/$a", "c.рф/$a", "c.xn--p1ai/$a", "93.184.216.34/$a",
-            "magnet:?x=$a", "callto:$a",
+            "magnet:?x=$a", "callto:$a", "matrix:u/x?$a", "${a}.c.example", "(see ${a}.my.c.example.com)",
         )
     ),
     *(
@@ -237,7 +237,7 @@ HOSTILE = [
         case(f"address: a page chooses {url}", '@FETCH_PAGE (url="https://news.example/") > $n', f'@FETCH_PAGE (url="{url}") > $a', OK)
         for url in (
             "https://${n}.corp.example/", "https://x-${n}.corp.example:8443/", "http${n}://127.0.0.1/", "http://[${n}]/",
-            "http://[2606:${n}]/", "http://0x${n}/", "http://0x7f.${n}/", "http://localhost${n}/", "http://${n}.rbndr.us/",
+            "http://[2606:${n}]/", "http://0x${n}/", "http://0x7f.${n}/", "http://localhost${n}/", "http://${n}.rbndr.us/", "https://${n}api.internal/", "https://${n}printer.local/",
         )
     ),
     case("address: a name that answers with inside", '@FETCH_PAGE (url="http://7f000001.rbndr.us/") > $a', OK),
@@ -476,6 +476,7 @@ HARMLESS = [
         for text in (
             "see c.example for $a", "v1.2.3.4/x: $a", "Skype: $a, tel: $a, data: $a", "metadata:$a", "1.2.3.4 $a", "10 < 12, on = $a",
             "<b>$a</b>", "scp host:/x/$a", "javascript: $a",
+            "saved as ${a}.tar.gz and ${a}.test.py",
         )
     ),
     case("a script beside public data", PAGE, "@RESPOND ('<script>go()</script>', $p)"),

@@ -102,7 +102,9 @@ def _public_text(text: str) -> bool:
 
 
 def _chosen_among_trusted(setting: Setting, authority: Authority, tail: str) -> bool:
-    return authority.chosen_by.untrusted and bool(setting.audiences.of_host(f"x{tail}"))
+    """Whether strangers choose a host that the policy trusts, also by choosing nothing before its name."""
+    of_host = setting.audiences.of_host
+    return authority.chosen_by.untrusted and bool(of_host(f"x{tail}") or of_host(tail.removeprefix(".")))
 
 
 def _refusal_of_pieces(setting: Setting, authority: Authority) -> str | None:
@@ -113,7 +115,7 @@ def _refusal_of_pieces(setting: Setting, authority: Authority) -> str | None:
         return refusal
     before, _, after = rest.rpartition(MARK)
     tail = re.split(r":\d*\Z", after)[0].lower().rstrip(".")
-    if tail.startswith("."):
+    if MARK in rest and "." in tail:
         if inside(f"x{tail}") is not None:
             return f"a host that ends in {tail} is inside this network"
         if _chosen_among_trusted(setting, authority, tail):
