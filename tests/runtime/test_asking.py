@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.conftest import Clock
 from tests.runtime.tools import FACTS, QUICK, Tools, plan_of, ports_for, route_to
 
 from callsheet.diagnostics import CallsheetError
@@ -55,8 +56,8 @@ WAITS = Respondents(waits=True, poll=0.01)
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db") as opened:
+def journal(tmp_path: Path, clock: Clock) -> Iterator[Journal]:
+    with Journal.open(tmp_path / "journal.db", monotonic=clock.now) as opened:
         yield opened
 
 
@@ -337,19 +338,19 @@ async def test_an_approval_that_came_in_time_counts_however_late_the_run_goes_on
 
 @pytest.mark.parametrize("days", [1, -1])
 async def test_a_clock_that_is_set_denies_no_call_early_and_keeps_none_open_longer(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch, days: int
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, clock: Clock, days: int
 ) -> None:
     """In the process that waits the monotonic clock counts; the wall clock is set by a day meanwhile."""
     real, shift = time.time, 0.0
     monkeypatch.setattr(time, "time", lambda: real() + shift)
-    began = time.monotonic()
-    running = asyncio.create_task(start(journal, CALL, {"WRITE": never}, timed(1.5), WAITS))
+    running = asyncio.create_task(start(journal, CALL, {"WRITE": never}, timed(40), WAITS))
     await until(lambda: len(inbox(journal)) == 1)
     shift = days * 86_400.0
     await asyncio.sleep(0.2)
     assert not running.done()
-    assert "nobody approved" in ended(await running).response
-    assert 1.5 <= time.monotonic() - began < 60
+    clock.go_on(50)
+    async with asyncio.timeout(60):
+        assert "nobody approved" in ended(await running).response
 
 
 async def test_between_a_crash_and_the_resumption_the_time_goes_on_by_the_clock(
@@ -445,38 +446,55 @@ async def test_the_time_of_a_question_ends_while_its_process_waits(journal: Jour
     assert ended(await start(journal, text, {}, None, WAITS)).response == "none"
 
 
-async def test_the_time_that_people_take_is_not_the_runs(journal: Journal) -> None:
-    """Not for its limit, not for what it says it used, and not for who takes it up from the journal."""
+def stands_still(drivers: list[LocalDriver]) -> bool:
+    """Whether the time of the run that was started is not counted now."""
+    return bool(drivers) and len({drivers[0].seconds for _ in range(3)}) == 1
 
-    async def slow(args: dict[str, Any], context: object) -> JSON:
-        await asyncio.sleep(0.1)
+
+async def test_the_time_that_people_take_is_not_the_runs(journal: Journal, clock: Clock) -> None:
+    """Not for its limit, not for what it says it used, and not for who takes it up from the journal."""
+    drivers: list[LocalDriver] = []
+
+    def slow(args: dict[str, Any]) -> JSON:
+        clock.go_on(10)
         return "slow"
 
     text = 'S1: @ASK_HUMAN ("ok?") > $a\nS2: @READ (1) > $b\nS3: @ASK_HUMAN ("sure?") > $c\nS4: @RESPOND ($b)'
-    launch = replace(how(), limits=replace(QUICK, max_seconds=1.4))
-    present = Respondents(waits=True, poll=0.01)
-    running = asyncio.create_task(start(journal, text, {"READ": slow}, launch, present))
+    launch = replace(how(), limits=replace(QUICK, max_seconds=40))
+    watch = Watch(on_driver=drivers.append)
+    running = asyncio.create_task(start(journal, text, {"READ": slow}, launch, WAITS, watch))
     for asked in (1, 2):
         await until(lambda asked=asked: journal.runs() != [] and count(journal, EventType.ASK) == asked)
-        await asyncio.sleep(1.5)
+        await until(lambda: stands_still(drivers))
+        clock.go_on(50)
         if asked == 2:
             folded = fold(plan_of(text), journal.events("run"), journal.plan_of)
-            assert 0.1 <= folded.seconds < 1.4
+            assert 10 <= folded.seconds < 40
         answer_run(journal, "run", Answer.approve())
     result = ended(await running)
     assert (result.status, result.response) == (Status.DONE, "slow")
-    assert 0.1 <= result.usage.seconds < 1.4
+    assert 10 <= result.usage.seconds < 40
 
 
-async def test_a_limit_of_time_still_holds_after_the_waiting(journal: Journal) -> None:
-    text = 'S1: @ASK_HUMAN ("ok?", timeout=0.8, default="none") > $a\nS2: @READ (1) > $b'
+async def test_a_limit_of_time_still_holds_after_the_waiting(journal: Journal, clock: Clock) -> None:
+    text = 'S1: @ASK_HUMAN ("ok?", timeout=40, default="none") > $a\nS2: @READ (1) > $b'
+    drivers: list[LocalDriver] = []
+    under_way = asyncio.Event()
 
     async def hang(args: dict[str, Any], context: object) -> JSON:
-        await asyncio.sleep(30)
+        under_way.set()
+        await asyncio.Event().wait()
         return "late"
 
-    launch = replace(how(), limits=replace(QUICK, max_seconds=0.7))
-    result = ended(await start(journal, text, {"READ": hang}, launch, WAITS))
+    launch = replace(how(), limits=replace(QUICK, max_seconds=40))
+    watch = Watch(on_driver=drivers.append)
+    running = asyncio.create_task(start(journal, text, {"READ": hang}, launch, WAITS, watch))
+    await until(lambda: stands_still(drivers))
+    clock.go_on(50)
+    await until(under_way.is_set)
+    clock.go_on(50)
+    async with asyncio.timeout(60):
+        result = ended(await running)
     assert result.refusal is not None
     assert (result.refusal.budget, result.variables) == ("max_seconds", {"a": "none"})
 

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from tests.runtime.conftest import Clock
 from tests.runtime.tools import FACTS, launch, plan_of, route_to, run
 
 from callsheet.ir import JSON
@@ -18,7 +19,6 @@ from callsheet.machine import (
     Result,
     Started,
     Status,
-    TimerFired,
     compile_plan,
 )
 from callsheet.ports.calls import CallContext
@@ -211,18 +211,24 @@ async def test_a_retry_waits_its_delay() -> None:
     assert calls[1] - calls[0] >= 0.045
 
 
-async def test_a_wait_holds_up_nobody_else() -> None:
+async def test_a_wait_holds_up_nobody_else(clock: Clock) -> None:
     order: list[str] = []
 
     def fail(args: dict[str, Any]) -> JSON:
         order.append("fail")
         raise RuntimeError("no")
 
+    def write(args: dict[str, Any]) -> JSON:
+        order.append("write")
+        if order.count("write") == 3:
+            clock.go_on(50)
+        return None
+
     text = (
-        "@PARALLEL {\n S1: @A () ON_FAIL @RETRY(1, delay=0.05)\n"
+        "@PARALLEL {\n S1: @A () ON_FAIL @RETRY(1, delay=40)\n"
         " S2: ?FOREACH ($i IN [1, 2, 3]) THEN @WRITE ($i)\n}"
     )
-    await run(text, {"A": fail, "WRITE": lambda args: order.append("write")})
+    await run(text, {"A": fail, "WRITE": write})
     assert order == ["fail", "write", "write", "write", "fail"]
 
 
@@ -277,9 +283,16 @@ async def test_every_intent_is_committed_before_its_call_leaves() -> None:
     ]
 
 
-async def test_an_outcome_is_written_down_though_another_step_only_waits() -> None:
+async def test_an_outcome_is_written_down_though_another_step_only_waits(clock: Clock) -> None:
     """What has happened does not lie unwritten while the run sleeps."""
-    scroll = Scroll(pause=0.01)
+
+    class Waker(Scroll):
+        async def commit(self, is_idle: bool) -> None:
+            await super().commit(is_idle)
+            if "Succeeded S2.0.1" in self.lines:
+                clock.go_on(50)
+
+    scroll = Waker(pause=0.01)
 
     async def fail(args: dict[str, Any], context: CallContext) -> JSON:
         raise RuntimeError("no")
@@ -288,10 +301,10 @@ async def test_an_outcome_is_written_down_though_another_step_only_waits() -> No
         await asyncio.sleep(0.004)
         return 1
 
-    text = "@PARALLEL {\n S1: @A () ON_FAIL @RETRY(1, delay=0.1)\n S2: @WRITE ()\n}"
+    text = "@PARALLEL {\n S1: @A () ON_FAIL @RETRY(1, delay=40)\n S2: @WRITE ()\n}"
     await recorded(text, {"A": fail, "WRITE": write}, scroll)
-    assert scroll.lines.index("Succeeded S2.0.1") < scroll.lines.index("TimerFired S1.0.2")
-    assert isinstance(TimerFired("x"), tuple)
+    written = scroll.lines.index("commit", scroll.lines.index("Succeeded S2.0.1"))
+    assert written < scroll.lines.index("TimerFired S1.0.2")
 
 
 async def test_what_the_recorder_makes_of_an_outcome_is_what_the_run_is_told() -> None:
@@ -314,15 +327,22 @@ async def test_a_journal_that_stays_unwritable_ends_the_driver_and_its_calls() -
                 raise OSError("disk full")
 
     ended: list[str] = []
+    under_way = asyncio.Event()
 
     async def slow(args: dict[str, Any], context: CallContext) -> JSON:
+        under_way.set()
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(60)
         finally:
             ended.append(context.key)
 
+    async def answer(args: dict[str, Any], context: CallContext) -> JSON:
+        await under_way.wait()
+        return 1
+
+    tools = {"A": answer, "B": slow}
     with pytest.raises(OSError, match="disk full"):
-        await recorded("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}\nS3: @A ()", {"A": 1, "B": slow}, Broken())
+        await recorded("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}\nS3: @A ()", tools, Broken())
     assert ended == ["S2.0.1"]
 
 

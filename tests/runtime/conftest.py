@@ -1,0 +1,28 @@
+"""Fixtures for runs in tests: a clock that is set ahead, where others would wait."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+
+class Clock:
+    """The monotonic clock of this process and of its event loops; it goes on, and further when told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._real, self._ahead = time.monotonic, 0.0
+        monkeypatch.setattr(time, "monotonic", self.now)
+
+    def now(self) -> float:
+        """Its seconds."""
+        return self._real() + self._ahead
+
+    def go_on(self, seconds: float) -> None:
+        """Let so many seconds pass at once."""
+        self._ahead += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
