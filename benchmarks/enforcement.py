@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from callsheet.api.policies import load_policy
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, Effect, Plan
-from callsheet.ir.labels import read_label
+from callsheet.ir.labels import LITERAL, read_label
 from callsheet.machine import (
     Enforcement,
     Limits,
@@ -27,6 +28,8 @@ from callsheet.machine import (
     ToolFacts,
     compile_plan,
 )
+from callsheet.passes.verify import verify
+from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy, ToolRule
 
 STEPS = 1_000
@@ -38,12 +41,16 @@ FACTS = {
     "NOTE": ToolFacts(Effect.UNSAFE, ("x",)),
     "SEND": ToolFacts(Effect.UNSAFE, ("x",)),
 }
-POLICY = Policy(
+POLICY = replace(
+    load_policy("workspace"),
     tools={
         "READ": ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/pub")),
         "SEND": ToolRule(egress=True, destructive=False, idempotent=True, returns=read_label("U/pub")),
-    }
+    },
+    max_steps=None,
+    max_calls=None,
 )
+"""The shipped policy, with its patterns of what no argument may hold, and the tools of these plans."""
 PRIVATE = replace(
     POLICY,
     tools={
@@ -112,6 +119,13 @@ def seconds(program: Program, enforcement: Enforcement | None) -> float:
     return spent / count
 
 
+def proved(plan: Plan, policy: Policy) -> tuple[Program, Enforcement]:
+    """A plan made ready for its first run, as a run under a policy does it: it is proved before."""
+    verdict = verify(plan, judge_of(policy), inputs={"xs": LITERAL})
+    assert verdict.ok, verdict.violations
+    return compile_plan(plan, FACTS), Enforcement.under(policy)
+
+
 def row(name: str, make: Callable[[int], Plan], policy: Policy) -> None:
     """Print what a policy adds to a call: in the first run of a plan, and in a later one of the same plan.
 
@@ -123,7 +137,7 @@ def row(name: str, make: Callable[[int], Plan], policy: Policy) -> None:
     gc.freeze()
     rounds: list[tuple[float, float, float]] = []
     for number in range(1, ROUNDS + 1):  # side by side
-        new = compile_plan(make(number * STEPS + 2), FACTS), Enforcement.under(replace(policy))
+        new = proved(make(number * STEPS + 2), replace(policy))
         rounds.append((seconds(program, None), seconds(*new), seconds(program, enforcement)))
     free, first, later = (1e6 * min(of) for of in zip(*rounds, strict=True))
     print(f"{name:44}{free:9.2f}{first:9.2f}{first - free:9.2f}{later:9.2f}{later - free:9.2f}")

@@ -44,14 +44,17 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
                 return False
     try:
         test = code.condition
-        if test is not None and (monitor is not None or not test(slots)):
-            return False
+        if test is not None:
+            if not test(slots):
+                return False
+            if monitor is not None:  # `start` may say it again, which changes nothing
+                monitor.tested(code)
         args = code.arguments(slots)
     except Unresolved:
         return False
     admitted = None
     if monitor is not None:
-        admitted = monitor.passing.admitted(code)
+        admitted = monitor.passing.admitted(code, args)
         if admitted is None:
             return False
     visits, identity, tool = run.visits, code.identity, code.tool
@@ -132,7 +135,7 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
         if are_plain and budget.ahead > 0:
             key, tool, args, sent = f"{frame.prefix}{index}.1", code.tool, code.arguments(slots), None
             if monitor is not None:
-                admitted = monitor.passing.admitted(code)
+                admitted = monitor.passing.admitted(code, args)
                 if admitted is None:
                     _perform(run, frame, index, out)
                     continue

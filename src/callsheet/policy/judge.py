@@ -6,24 +6,27 @@ once for a policy and prepares each tool the first time it is called.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
-from callsheet.policy.builtins import PathUse, Traits, fold
+from callsheet.policy.builtins import ANSWERS, PathUse, Traits, fold
 from callsheet.policy.calls import CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
-from callsheet.policy.rules import RULES, Check, Notes, OfLabels, Prepare, Setting, Verdicts
+from callsheet.policy.rules import RULES, Check, Notes, OfLabels, OfTexts, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import flowing, of_name
-from callsheet.policy.urls import authority_of
+from callsheet.policy.rules.executable import is_executable
+from callsheet.policy.urls import authority_of, head_of
 
 Seen: TypeAlias = "frozenset[str]"
 """Names of arguments, folded."""
+Clears: TypeAlias = Callable[[str], bool]
+"""Whether nothing speaks against the texts of a call, all in one with `BETWEEN` between them."""
 
 
 class Prepared(NamedTuple):
@@ -43,6 +46,10 @@ class Prepared(NamedTuple):
     """
     of_labels_again: Seen | None
     """The same of a call that may be made more than once."""
+    of_private: bool
+    """Whether the same is so of private arguments that stand apart, as `stand_apart` has it."""
+    clears: tuple[Clears, ...]
+    """What the texts of all arguments in one have to pass beside that."""
     adds: bool
     """Whether private data in a result, where all arguments are public, is what the world adds to it."""
 
@@ -114,17 +121,56 @@ class Judge:
         """The arguments of a tool, by folded names, whose text counts as long as everybody may read all.
 
         What is said of a call then holds of every other with arguments of the same names and labels, in
-        which these have the same text, behind the same way, if what it gives is public (or `adds` holds of
-        the tool) and the policy names neither of their steps. None where the text of any argument may count.
-        `again` asks it of calls that may be made more than once.
+        which these have the same text, behind the same way, if its texts pass what the tool `clears`, what it
+        gives is public (or `adds` holds of the tool) and the policy names neither of their steps. None where
+        the text of any argument may count. `again` asks it of calls that may be made more than once.
 
         >>> Judge(Policy()).seen("FETCH_PAGE", again=False)
         frozenset({'url'})
-        >>> Judge(Policy(forbidden=("key",))).seen("FETCH_PAGE", again=False) is None
-        True
         """
         prepared = self.prepared(tool)
         return prepared.of_labels_again if again else prepared.of_labels
+
+    def clears(self, tool: str) -> tuple[Clears, ...]:
+        """What the texts of a call of a tool have to pass, each in one, whatever their labels are.
+
+        >>> [clear("monkeys") for clear in Judge(Policy(forbidden=("key",))).clears("FETCH_PAGE")]
+        [False]
+        """
+        return self.prepared(tool).clears
+
+    def of_private(self, tool: str) -> bool:
+        """Whether `seen` holds of private data as well, where the values of a call stand apart.
+
+        So they do by `stand_apart`, if none of the texts but the last opens anything in which the next one
+        would stand (`opens_nothing`), and no data is of the label of what the plan says itself.
+        """
+        return self.prepared(tool).of_private
+
+    def what_counts(self, tool: str, name: str, text: str) -> Hashable:
+        """All that rules look at in the text of an argument: equal where they say the same of both.
+
+        `name` is folded. Of an address that is its host, of a path in the workspace the label of the file
+        and whether it is executed.
+
+        >>> judge = Judge(Policy())
+        >>> judge.what_counts("READ_FILE", "path", "a.md") == judge.what_counts("READ_FILE", "path", "b/c.md")
+        True
+        >>> judge.what_counts("FETCH_PAGE", "url", "https://c.example/a?b")
+        'https://c.example'
+        """
+        traits = self.traits(tool)
+        if traits is None:
+            return text
+        if name == traits.address:
+            return head_of(text) or text
+        if name != traits.path or traits.path_use is PathUse.HOST:
+            return text
+        try:
+            label = self.setting.sources.file(workspace_path(text))
+        except PathRefused:
+            return text
+        return label, traits.path_use is PathUse.WRITE and is_executable(text)
 
     def prepared(self, tool: str) -> Prepared:
         """The rules for a tool."""
@@ -134,19 +180,23 @@ class Judge:
             traits = self.setting.traits(name)
             rules = [prepare(self.setting, name, traits) for prepare in self._rules]
             held = [rule for rule in rules if rule is not None]
-            checks = tuple([rule.check if isinstance(rule, OfLabels) else rule for rule in held])
-            deciding = tuple(
-                [
-                    rule.check if isinstance(rule, OfLabels) else rule
-                    for rule in held
-                    if not _only_obliges(rule)
-                ]
-            )
+            by_labels = [rule for rule in held if not isinstance(rule, OfTexts)]
             source = self._fixed_source(name, traits)
-            of_labels = self._seen(held, name, traits, source)
-            again = of_labels if all(isinstance(rule, OfLabels) and rule.again for rule in held) else None
-            adds = traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN")
-            found = Prepared(name, traits, checks, deciding, source, of_labels, again, adds)
+            of_labels = self._seen(by_labels, name, traits, source)
+            found = Prepared(
+                name,
+                traits,
+                checks=tuple([_check_of(rule) for rule in held]),
+                deciding=tuple([_check_of(rule) for rule in held if not _only_obliges(rule)]),
+                source=source,
+                of_labels=of_labels,
+                of_labels_again=of_labels if all(_holds_again(rule) for rule in by_labels) else None,
+                of_private=name not in _MADE_OF_WORDS
+                and (traits is None or traits.address is None)
+                and all(isinstance(rule, OfLabels) and rule.private for rule in by_labels),
+                clears=tuple([rule.clears for rule in held if isinstance(rule, OfTexts)]),
+                adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
+            )
             self._prepared[tool] = found
         return found
 
@@ -252,8 +302,20 @@ class Judge:
         return label
 
 
-def _only_obliges(rule: Check | OfLabels) -> bool:
+def _check_of(rule: Check | OfLabels | OfTexts) -> Check:
+    return rule.check if isinstance(rule, OfLabels | OfTexts) else rule
+
+
+def _only_obliges(rule: Check | OfLabels | OfTexts) -> bool:
     return isinstance(rule, OfLabels) and rule.only_obliges
+
+
+def _holds_again(rule: Check | OfLabels) -> bool:
+    return isinstance(rule, OfLabels) and rule.again
+
+
+_MADE_OF_WORDS = frozenset({"SELECT", "ASK_HUMAN", "AGENT_SOLVE", *ANSWERS})
+"""What they give, or show, is made by the words of their arguments."""
 
 
 class _ThisVery:

@@ -69,6 +69,18 @@ def authority_of(argument: Argument) -> Authority:
     return Authority(host, None, chosen_by, is_written, head)
 
 
+def head_of(text: str) -> str | None:
+    """Scheme and authority at the beginning of a text, behind which nothing makes it another address.
+
+    None where they may go on, or what follows in the text may make it none.
+
+    >>> head_of("https://c.example/a?q="), head_of("https://c.example"), head_of("https://c.example/\\x00")
+    ('https://c.example', None, None)
+    """
+    end = _ended(text)
+    return text[:end] if end is not None and is_plain(text) else None
+
+
 def _ended(text: str) -> int | None:
     """Where the authority ends, None if it may go on."""
     _, separator, rest = text.partition("://")

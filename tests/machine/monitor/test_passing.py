@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 from tests.machine.monitor.test_laws import keys_of, told
 from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts
 
-from callsheet.ir.labels import LITERAL, read_label
+from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL, Label, read_label
 from callsheet.machine import (
     Answered,
     Ask,
@@ -21,6 +24,7 @@ from callsheet.machine import (
     Finish,
     Machine,
     PlanCompiled,
+    Succeeded,
     Verdict,
     compile_plan,
 )
@@ -86,7 +90,9 @@ def machine_of(text: str, rules: Enforcement) -> Machine:
     return Machine(compile_plan(plan_of(text), FACTS), LIMITS, enforcement=rules)
 
 
-def driven(machine: Machine, world: int, schedule: int) -> Simulation:
+def driven(
+    machine: Machine, world: int, schedule: int, outcome: Callable[[int, Any], Event] = outcome
+) -> Simulation:
     def respond(command: Command) -> tuple[float, Event]:
         assert not isinstance(command, Finish)
         if isinstance(command, Ask):
@@ -106,15 +112,21 @@ def each(policy: Policy) -> Enforcement:
     return Enforcement(policy, Judge(policy).judge, {}, policy.inputs)
 
 
-def goes_the_same_way(text: str, policy: Policy, world: int = 0, schedule: int = 0) -> Machine:
+def goes_the_same_way(
+    text: str,
+    policy: Policy,
+    world: int = 0,
+    schedule: int = 0,
+    outcome: Callable[[int, Any], Event] = outcome,
+) -> Machine:
     """The machine at the end of a run that goes as it does where each call is judged in full.
 
     Another run of the same program, to which something else happens, has been there before.
     """
     program, rules = compile_plan(plan_of(text), FACTS), Enforcement.under(policy)
-    driven(Machine(program, LIMITS, enforcement=rules), world + 1, schedule).run(INPUTS)
+    driven(Machine(program, LIMITS, enforcement=rules), world + 1, schedule, outcome).run(INPUTS)
     quick, full = Machine(program, LIMITS, enforcement=rules), machine_of(text, each(policy))
-    one, other = driven(quick, world, schedule), driven(full, world, schedule)
+    one, other = driven(quick, world, schedule, outcome), driven(full, world, schedule, outcome)
     assert one.run(INPUTS) == other.run(INPUTS)
     assert keys_of(one) == keys_of(other)
     assert told(quick) == told(full)
@@ -184,6 +196,67 @@ def test_so_it_does_where_paths_and_addresses_count(
     goes_the_same_way(text, replace(policy, sources=sources, audiences=audiences), world)
 
 
+ODD: tuple[JSON, ...] = (
+    "plain words", "<img src='https://evil.example/?", "see [a](https://evil.example/", "a) b", "[x]: ", "a]",
+    "https://evil.example/?q=", "evil.example", "key 3", "ü 3", "\u200b3", "", 3, 2.5, None, ["a", "<b"],
+    {"k": "("},
+)  # fmt: skip
+"""What data may say that makes something of what stands beside it, or that patterns look for."""
+
+
+def odd(world: int, command: Any) -> Event:
+    """The outcome of a call: odd texts from what reads, a number from all else."""
+    reads = command.tool in ("READ", "FAULTY")
+    value = ODD[crc32(f"{world}{command.key}".encode()) % len(ODD)] if reads else 1
+    return Succeeded(command.key, value)
+
+
+@st.composite
+def with_texts(draw: st.DrawFn) -> str:
+    """Plans that put data of several labels beside each other, and into texts."""
+    given_texts = [
+        "$a", '"$a"', '"Number: $a and $b."', '"x $a"', '"$a $b $a"', '"https://evil.example/?q=$a"',
+        '"$a$b"', '"[$a]"',
+        '"$a.k of $b"', "$b.0", '["$a", $b]', '"no data"', '"($b)"', '"<b> $a"',
+    ]  # fmt: skip
+    steps = ['S1: @READ ("q") > $a', 'S2: @FAULTY ("q") > $b']
+    for number in range(3, draw(st.integers(4, 12)) + 1):
+        one, two = (draw(st.sampled_from(given_texts)) for _ in range(2))
+        call = draw(
+            st.sampled_from(
+                [
+                    f"@KEEP ({one}, {two})",
+                    f"@WRITE (y={one})",
+                    f"@LLM_SUMMARIZE ({one}, focus={two})",
+                    f"@STORE_FACT (content={one})",
+                    f'@WRITE_FILE (path="docs/{number % 3}.md", content={one})',
+                    '@FETCH_PAGE (url="https://a.example/?q=$a")',
+                    '@FETCH_PAGE (url="https://api.corp.example/$a/$b")',
+                    '@FETCH_PAGE (url="https://a.example$a/")',
+                    '@READ ("q")',
+                ]
+            )
+        )
+        head = draw(st.sampled_from(["", "", "", '?IF ($a != "plain words") THEN ']))
+        steps.append(f"S{number}: {head}{call} > ${draw(st.sampled_from('abcd'))}")
+    return "\n".join(["PLAN_START", *steps, "PLAN_END"])
+
+
+@given(with_texts(), POLICIES, LABELS, LABELS, SEEDS)
+@settings(max_examples=400, deadline=None)
+def test_so_it_does_whatever_private_data_says_beside_other_data(
+    text: str, policy: Policy, label: Label, other: Label, world: int
+) -> None:
+    audiences = (Audience(name="corp", hosts=("*.corp.example",)),)
+    plain = policy_of().tools["READ"]
+    tools = {
+        **policy.tools,
+        "READ": replace(plain, returns=label),
+        "FAULTY": replace(plain, returns=other),
+    }
+    goes_the_same_way(text, replace(policy, tools=tools, audiences=audiences), world, 0, odd)
+
+
 @pytest.mark.parametrize(
     ("tool", "rest"),
     [("READ_FILE", ""), ("WRITE_FILE", ', content="x"'), ("EDIT_FILE", ', old="x", new="y"')],
@@ -191,6 +264,43 @@ def test_so_it_does_where_paths_and_addresses_count(
 def test_another_path_is_another_call(tool: str, rest: str) -> None:
     text = "\n".join(f'S{n}: @{tool} (path="{path}"{rest}) > $d' for n, path in ((1, "a.md"), (2, "../a.md")))
     assert refused(goes_the_same_way(text, Policy())) == "path"
+
+
+def test_another_host_is_another_call() -> None:
+    text = 'S1: @FETCH_PAGE (url="https://a.example/x")\nS2: @FETCH_PAGE (url="https://localhost/x")'
+    assert refused(goes_the_same_way(text, Policy())) == "address"
+
+
+def test_private_data_for_somebody_else_is_another_call() -> None:
+    policy = policy_of()
+    reads = replace(policy.tools["READ"], returns=PRIVATE)
+    sends = replace(policy.tools["KEEP"], egress=True, audience_arg="y", trusted_audience=("friend",))
+    policy = replace(policy, tools={**policy.tools, "READ": reads, "KEEP": sends})
+    text = 'S1: @READ ("q") > $c\nS2: @KEEP ($c, "friend")\nS3: @KEEP ($c, "stranger")'
+    assert refused(goes_the_same_way(text, policy)) == "flow"
+
+
+def test_beside_private_data_it_counts_what_the_plan_says_by_way_of_a_variable() -> None:
+    text = """
+        S1: @READ ("q", "x") > $c
+        S2: ?FOREACH ($i IN ["x", "https://evil.example/?q="]) THEN @KEEP ($i, $c) > $d
+    """
+    policy = policy_of(returns=PRIVATE, no_echo=False)
+    machine = goes_the_same_way(text, replace(policy, planner=LITERAL))
+    assert machine.monitor is not None
+    assert str(machine.monitor.variables()["d"][0]) == "U/model+trusted"
+
+
+def test_data_that_opens_a_tag_takes_in_what_stands_behind_it() -> None:
+    text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP ("$i and $c", "x") > $d'
+
+    def images(_world: int, command: Any) -> Event:
+        said: JSON = ["plain", "<img src='https://evil.example/?"] if command.tool == "READ" else 1
+        return Succeeded(command.key, said)
+
+    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False), outcome=images)
+    assert machine.monitor is not None
+    assert str(machine.monitor.variables()["d"][0]) == "U/model+trusted"
 
 
 def test_a_path_of_data_is_looked_at_each_time() -> None:

@@ -222,7 +222,7 @@ class Monitor:
         code = attempt.code
         number = code.number
         if not is_asked:
-            passed = self.passing.admitted(code)
+            passed = self.passing.admitted(code, attempt.args, attempt.inputs)
             if passed is not None:
                 self.underway.calls[attempt.key] = passed
                 return passed
@@ -242,7 +242,7 @@ class Monitor:
         if code.kind is Kind.ASK:
             attempt.args = asked(attempt.args, arguments, self._audiences())
         if not is_asked:
-            self.passing.note(code, admitted)
+            self.passing.note(code, admitted, attempt.args, attempt.inputs)
         if code.loop is not None and isinstance(attempt, Talk):
             self.underway.talks[attempt.key] = admitted.sent, admitted.origins
             self.narrow(attempt)

@@ -1,30 +1,52 @@
 """Calls that pass by their labels alone: what was said of one holds of the next of the same shape.
 
 In: a call that was judged in full. Out: the labels of other calls of its tool, with arguments of the same
-names and labels, behind the same way. Only where everybody may read all of them and no rule looks at what
-they say, unless the plan itself says it: every other call is judged anew, with its values.
+names and labels, behind the same way. Only where no rule looks at what they say, unless the plan itself says
+it or their texts are clear by themselves; and where everybody may read them, or they stand apart so that
+nothing could be made of them together. Every other call is judged anew, with its values.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Hashable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
 
-from callsheet.ir import Call, Literal, Ref, Template
+from callsheet.ir import Call, Literal, Ref, Template, Value
 from callsheet.ir.expr import refs_of
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.origins import Extended
 from callsheet.machine.monitor.reading import named_of
-from callsheet.machine.monitor.reads import Written, slots_in
+from callsheet.machine.monitor.reads import Written
 from callsheet.machine.monitor.standing import Standing
 from callsheet.machine.program import Kind, Program, StepCode
+from callsheet.machine.values import to_text
+from callsheet.policy.apart import opens_nothing, stand_apart
 from callsheet.policy.calls import bare
-from callsheet.policy.judge import Judge, Seen
+from callsheet.policy.judge import Clears, Judge
+from callsheet.policy.rules.base import BETWEEN
+from callsheet.policy.urls import head_of
 
-_Shape: TypeAlias = "tuple[str | int, ...]"
-Known: TypeAlias = "dict[tuple[Label, ...], tuple[Label, Label]]"
-"""By the label of the way and those of what is read: the label of the result, and of what is taken along."""
+_Shape: TypeAlias = "tuple[Hashable, ...]"
+
+
+class Told(NamedTuple):
+    """What was said of a call: the label of its result, and of what it takes along.
+
+    With `apart` it holds only of calls whose values stand apart.
+    """
+
+    result: Label
+    sent: Label
+    apart: bool
+
+
+Known: TypeAlias = "dict[tuple[Label, ...], Told]"
+"""By the label of the way and those of what is read."""
+Args: TypeAlias = "Mapping[str, Any]"
+Inputs: TypeAlias = "Sequence[Any]"
 
 _MOST = 4_096
 """So many shapes, and labels of each, are kept; a run has a handful."""
@@ -34,19 +56,33 @@ _WRITTEN = -1
 
 
 class Sight(NamedTuple):
-    """What has to be looked at of a step: the slots that its call reads, and what is known of its shape."""
+    """What has to be looked at of a step: the slots that its call reads, and what is known of its shape.
+
+    `clears` are what the texts of its call have to pass.
+    """
 
     slots: tuple[int, ...]
     known: Known
+    clears: tuple[Clears, ...]
+
+
+class Apart(Enum):
+    """Whether the values of a step stand apart, as `stand_apart` has it."""
+
+    NO = 0
+    ALONE = 1
+    """There is one piece of data in them."""
+    YES = 2
 
 
 class _Sights:
     """What is to be looked at of the steps of a program under one set of rules, for all its runs."""
 
-    __slots__ = ("by_step", "shapes")
+    __slots__ = ("apart", "by_step", "shapes")
 
     def __init__(self) -> None:
         self.by_step: dict[int, Sight | None] = {}
+        self.apart: dict[int, Apart] = {}
         self.shapes: dict[_Shape, Known] = {}
 
 
@@ -86,12 +122,12 @@ class Passing:
         # what the rules say of a shape follows from them alone: it holds in every run of the program
         self._sights = _Sights() if rules is None else program.keep((_Sights, rules), _Sights)
 
-    def admitted(self, code: StepCode) -> Admitted | None:
+    def admitted(self, code: StepCode, args: Args, inputs: Inputs = ()) -> Admitted | None:
         """What is known of the call that a step is about to make; None where it has to be judged in full."""
         sight = self._sight(code)
         if sight is None:
             return None
-        slots, known = sight
+        slots, known, clears = sight
         if not known:
             return None
         deciding, standing = self._deciding, self._standing
@@ -104,23 +140,58 @@ class Passing:
             labels = standing.labels
             told = known.get((way, *[labels[slot] for slot in slots]))
             origins = standing.origins_at(slots)
-        if told is None:
+        if told is None or (
+            (clears or told.apart) and not self._passes(code, sight, told.apart, args, inputs)
+        ):
             return None
-        return bare(Admitted, (told[0], told[1], self._extended.by(origins, code.id), (), NOTHING_SHOWN))
+        return bare(
+            Admitted, (told.result, told.sent, self._extended.by(origins, code.id), (), NOTHING_SHOWN)
+        )
 
-    def note(self, code: StepCode, admitted: Admitted) -> None:
-        """A call of a step was judged in full: so is what looks like it, if everybody may read all of it."""
-        result = admitted.result
-        if admitted.reasons or not admitted.sent.is_public or result.is_secret:
+    def note(self, code: StepCode, admitted: Admitted, args: Args, inputs: Inputs) -> None:
+        """A call was judged in full: so is what looks like it, if what it says counts for nothing."""
+        result, sent = admitted.result, admitted.sent
+        if admitted.reasons or result.is_secret:
             return
         sight = self._sight(code)
-        if sight is None or self._rules is None or not (result.is_public or self._rules.adds(code.tool)):
+        if sight is None or self._rules is None:
+            return
+        labels = [self._standing.labels[slot] for slot in sight.slots]
+        apart = not sent.is_public or not (result.is_public or self._rules.adds(code.tool))
+        if apart and (
+            LITERAL in labels
+            or not self._rules.of_private(code.tool)
+            or not self._passes(code, sight, True, args, inputs)
+        ):
             return
         if len(sight.known) >= _MOST:
             sight.known.clear()
-        labels = self._standing.labels
-        way = self._deciding.about(code.number)
-        sight.known[way, *[labels[slot] for slot in sight.slots]] = admitted.result, admitted.sent
+        sight.known[self._deciding.about(code.number), *labels] = Told(result, sent, apart)
+
+    def _passes(self, code: StepCode, sight: Sight, apart: bool, args: Args, inputs: Inputs) -> bool:
+        """Whether the texts of a call are clear, and stand apart where they have to."""
+        texts = [*inputs, *args.values()] if inputs else list(args.values())
+        for number, text in enumerate(texts):
+            if type(text) is int:
+                texts[number] = str(text)
+            elif type(text) is not str:
+                return False
+        text = texts[0] if len(texts) == 1 else BETWEEN.join(texts)
+        for clear in sight.clears:
+            if not clear(text):
+                return False
+        if not apart:
+            return True
+        how = self._sights.apart.get(code.number) or self._apart(code)
+        return how is Apart.ALONE or (how is Apart.YES and opens_nothing(text))
+
+    def _apart(self, code: StepCode) -> Apart:
+        values = [value for _, value in self._written(code)]
+        how = Apart.NO
+        if stand_apart(values):
+            how = Apart.YES if sum(_holes(value) for value in values) > 1 else Apart.ALONE
+        self._sights.apart[code.number] = how
+        return how
 
     def _sight(self, code: StepCode) -> Sight | None:
         """What to look at of a step, None where its calls are all judged in full."""
@@ -132,16 +203,6 @@ class Passing:
             return by_step[number]
         by_step[number] = sight = self._seen(code, rules)
         return sight
-
-    def _alone(self, code: StepCode, seen: Seen) -> Sight | None:
-        """What to look at of a step with an argument whose text counts: it looks like no other.
-
-        None where that text is not the plan's own.
-        """
-        written = self._written(code)
-        if any(type(value) is not Literal and name.casefold() in seen for name, value in written):
-            return None
-        return Sight(slots_in([value for _, value in written], self._slot_of), {})
 
     def _written(self, code: StepCode) -> Written:
         """The arguments of a call by name, as they stand in the plan; those of a model are not named."""
@@ -156,12 +217,16 @@ class Passing:
         seen = None if code.id in self._named else rules.seen(code.tool, again=repeats or code.retries > 0)
         if seen is None:
             return None
-        if seen:
-            return self._alone(code, seen)
         places: dict[int, int] = {}
-        slot_of, shape = self._slot_of, [code.tool, code.retries, int(repeats)]
+        slot_of = self._slot_of
+        shape: list[Hashable] = [code.tool, code.retries, repeats]
         for name, value in self._written(code):
             shape.append(name)
+            if seen and name.casefold() in seen:
+                counts = _what_counts(rules, code.tool, name.casefold(), value)
+                if counts is None:
+                    return None
+                shape.append(counts)
             if type(value) is Ref:  # nearly all are one of these three
                 shape.append(places.setdefault(slot_of(value.name), len(places)))
             elif type(value) is Template:
@@ -180,4 +245,22 @@ class Passing:
             if len(shapes) >= _MOST:
                 shapes.clear()
             known = shapes[key] = {}
-        return Sight(tuple(places), known)
+        return Sight(tuple(places), known, rules.clears(code.tool))
+
+
+def _what_counts(rules: Judge, tool: str, name: str, value: Value) -> Hashable:
+    """All that rules look at in an argument; None where that is not the plan's own."""
+    if type(value) is Literal:
+        return rules.what_counts(tool, name, to_text(value.value))
+    traits = rules.traits(tool)
+    is_address = traits is not None and name == traits.address
+    if is_address and type(value) is Template and type(value.parts[0]) is str:
+        return head_of(value.parts[0])
+    return None
+
+
+def _holes(value: Value) -> int:
+    """How many pieces of data stand in a value."""
+    if type(value) is Template:
+        return sum(type(part) is Ref for part in value.parts)
+    return int(type(value) is Ref)

@@ -7,7 +7,6 @@ FOREACH goes over a list that is written in the plan.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -28,6 +27,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.policy.apart import stand_apart
 from callsheet.policy.calls import Argument, CallView, Hole, Part, bare
 
 _MOST_ITEMS = 100
@@ -92,37 +92,7 @@ def stands_apart(step: Step) -> bool:
     Where what is written is public and no variable is known, all of it beside each other is then no address
     with data in it, and loads nothing.
     """
-    if step.foreach is not None:
-        return False
-    for value in step.values():
-        if isinstance(value, Literal):
-            if isinstance(value.value, str) and _IN_ADDRESS.search(value.value):
-                return False
-        elif isinstance(value, Template):
-            if not _is_apart(value.parts):
-                return False
-        elif not isinstance(value, Ref):
-            return False
-    return True
-
-
-_IN_ADDRESS = re.compile(r"[/(<%\]]|[.:](?!\s)|[^\x00-\x7f]")
-"""What may begin, join or end an address; a full stop or a colon before a blank does not."""
-
-
-def _is_apart(parts: Sequence[str | Ref]) -> bool:
-    """Whether there is a blank between any two variables, and the texts hold nothing of an address."""
-    is_parted = True
-    for part in parts:
-        if isinstance(part, Ref):
-            if not is_parted:
-                return False
-            is_parted = False
-        elif _IN_ADDRESS.search(part):
-            return False
-        else:
-            is_parted = is_parted or " " in part
-    return True
+    return step.foreach is None and stand_apart(step.values())
 
 
 def tool_of(step: Step) -> str:

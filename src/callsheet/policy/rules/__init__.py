@@ -19,7 +19,7 @@ from callsheet.policy.rules import (
     retry,
     storing,
 )
-from callsheet.policy.rules.base import Check, Notes, OfLabels, Prepare, Setting, Verdicts
+from callsheet.policy.rules.base import Check, Notes, OfLabels, OfTexts, Prepare, Setting, Verdicts
 
 RULES: tuple[Prepare, ...] = (
     names.prepare,
@@ -39,4 +39,4 @@ RULES: tuple[Prepare, ...] = (
 )
 """Every rule, in the order in which objections are told."""
 
-__all__ = ["RULES", "Check", "Notes", "OfLabels", "Prepare", "Setting", "Verdicts"]
+__all__ = ["RULES", "Check", "Notes", "OfLabels", "OfTexts", "Prepare", "Setting", "Verdicts"]

@@ -87,21 +87,35 @@ Check: TypeAlias = Callable[[CallView, Notes], None]
 
 
 class OfLabels(NamedTuple):
-    """A check to which it makes no difference what the arguments say, as long as everybody may read them.
+    """A check to which it makes no difference what the arguments say.
 
     It looks at their names and labels alone, at the label of the way, at what the policy says of the
-    step, and at the text of the arguments that it `sees`, whose names it takes in any case. `again` says that
-    this holds as well of a call that may be made more than once.
+    step, and at the text of the arguments that it `sees`, whose names it takes in any case; of one that is an
+    address at no more than its host. `again` says that this holds as well of a call that may be made more
+    than once, `private` of one with data that not everybody may read.
     """
 
     check: Check
     again: bool = True
+    private: bool = True
     sees: tuple[str, ...] = ()
     only_obliges: bool = False
     """Whether it neither refuses a call nor asks for a yes: nothing that counts once the run goes on."""
 
 
-Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | OfLabels | None"]
+class OfTexts(NamedTuple):
+    """A check that says nothing of a call whose texts are clear, whatever their labels are.
+
+    `clears` takes the texts of all arguments in one, with `BETWEEN` between them.
+    """
+
+    check: Check
+    clears: Callable[[str], bool]
+
+
+BETWEEN = "\n\x00\n"
+"""What stands between two texts of a call that are looked at in one."""
+Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | OfLabels | OfTexts | None"]
 
 
 def of_name(call: CallView, name: str) -> Argument | None:

@@ -49,7 +49,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 )
                 return
 
-    return OfLabels(check)
+    return OfLabels(check, private=fixed is not None)  # else who they reach stands in the arguments
 
 
 def _flow(

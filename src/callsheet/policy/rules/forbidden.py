@@ -7,12 +7,10 @@ import unicodedata
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.patterns import patterns_of
-from callsheet.policy.rules.base import Check, Notes, Setting, known, texts
-
-_BETWEEN = "\n\x00\n"
+from callsheet.policy.rules.base import BETWEEN, Notes, OfTexts, Setting, known, texts
 
 
-def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | None:
     """FORBIDDEN for each pattern that stands in an argument, also by way of holes that may be empty."""
     if not setting.policy.forbidden:
         return None
@@ -37,7 +35,10 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 help="hand secrets over by a tool that has them, not in a plan",
             )
 
-    return check
+    def clears(text: str) -> bool:
+        return not patterns.found_in(text) and (text.isascii() or not patterns.found_in(_plain(text)))
+
+    return OfTexts(check, clears)
 
 
 def _all_text(arguments: tuple[Argument, ...]) -> str:
@@ -51,9 +52,11 @@ def _all_text(arguments: tuple[Argument, ...]) -> str:
             found.append(parts[0])
         else:
             found.append("".join([known(part) for part in parts]))
-    return found[0] if len(found) == 1 else _BETWEEN.join(found)
+    return found[0] if len(found) == 1 else BETWEEN.join(found)
 
 
 def _plain(text: str) -> str:
+    """The text with each letter in its plain form, and without the characters that nobody sees."""
     folded = unicodedata.normalize("NFKC", text)
-    return "".join(c for c in folded if unicodedata.category(c) != "Cf")
+    unseen = {ord(c): None for c in set(folded) if unicodedata.category(c) == "Cf"}
+    return folded.translate(unseen) if unseen else folded
