@@ -72,13 +72,17 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 async def under_way(world: World) -> None:
     """Wait until the run's start is in the journal and all that can has left."""
-    for _ in range(1_000):
-        await asyncio.sleep(0.01)
-        if world.journal.exists():
-            with Journal.open(world.journal) as journal:
-                if journal.runs():
-                    break
+    async with asyncio.timeout(60):
+        while not _begun(world.journal):  # noqa: ASYNC110 - as others see it
+            await asyncio.sleep(0.01)
     await asyncio.sleep(0.05)
+
+
+def _begun(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with Journal.open(path) as journal:
+        return journal.runs() != []
 
 
 @pytest.mark.parametrize("state", PLANS)

@@ -20,7 +20,7 @@ async def test_a_run_is_followed_while_another_runtime_carries_it_on_to_its_end(
     def slow(name: str) -> str:
         """Waits to be told."""
         begun.set()
-        assert go.wait(30)
+        assert go.wait(60)
         return f"hello {name}"
 
     path = tmp_path / "runs.db"

@@ -23,6 +23,13 @@ def waiting(machine):
     return result
 
 
+@pytest.fixture
+def later(monkeypatch):
+    """Sets the wall clock ahead by seconds."""
+    real = time.time
+    return lambda seconds: monkeypatch.setattr(time, "time", lambda: real() + seconds)
+
+
 def notes(machine) -> str:
     path = machine.folder / "notes.txt"
     return path.read_text() if path.exists() else ""
@@ -174,35 +181,35 @@ def test_without_a_journal_a_call_that_needs_a_yes_is_denied(machine):
     assert notes(machine) == ""
 
 
-def test_a_call_that_nobody_approves_in_time_is_denied(machine):
+def test_a_call_that_nobody_approves_in_time_is_denied(machine, later):
     machine.write("p.ltp", PLAN)
     run = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note")
-    waits = machine(*run, "--approval-timeout", "3d", "--approval-timeout", "NOTE=1s")
+    waits = machine(*run, "--approval-timeout", "3d", "--approval-timeout", "NOTE=30s")
     assert waits.exit_code == 4
     assert ", until " in waits.stderr
     (asked,) = machine.json("inbox")
     assert asked["until"] is not None
-    time.sleep(1.1)
+    later(31)
     late = machine("approve", "r1")
     assert late.exit_code == 2
     assert "help: the run goes on without an answer: callsheet resume r1" in late.stderr
     assert (
         "its time is over; it goes on without an answer with: callsheet resume r1" in machine("inbox").stdout
     )
-    assert "nobody approved the call of @NOTE within 1s" in machine("resume", "r1").stdout
+    assert "nobody approved the call of @NOTE within 30s" in machine("resume", "r1").stdout
     assert notes(machine) == ""
 
 
-def test_the_time_for_an_approval_may_stand_in_the_configuration(machine):
+def test_the_time_for_an_approval_may_stand_in_the_configuration(machine, later):
     machine.write("p.ltp", PLAN)
     machine.write(
         "home/config/callsheet/config.toml",
-        'approve = ["note"]\napproval_timeout = "3d"\n[approval_timeout_by_tool]\nnote = "1s"\n',
+        'approve = ["note"]\napproval_timeout = "3d"\n[approval_timeout_by_tool]\nnote = "30s"\n',
     )
     run = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1")
     assert machine(*run).exit_code == 4
-    time.sleep(1.1)
-    assert "nobody approved the call of @NOTE within 1s" in machine("resume", "r1").stdout
+    later(31)
+    assert "nobody approved the call of @NOTE within 30s" in machine("resume", "r1").stdout
 
 
 @pytest.mark.parametrize("said", ["soon", "0s", "NOTE=", "2000d"])

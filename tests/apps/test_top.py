@@ -87,7 +87,7 @@ def test_a_run_of_another_process_is_watched_to_its_end(machine, wait_for):
             top.until("run r1 · done · 4 steps: 3 done, 1 left out")
             top.until("ended: done at S4")
             assert top.ends() == 0
-        assert run.wait(30) == 0
+        assert run.wait(60) == 0
     assert "$a = 2" in top.plain().decode()
 
 
@@ -100,7 +100,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(machine, wait_for):
             os.kill(top.child, signal.SIGINT)
             top.until("callsheet top r1 watches it again")
             assert top.ends() == 130
-        assert run.wait(30) == 0
+        assert run.wait(60) == 0
 
 
 def test_a_run_that_waits_for_people_is_said_to(machine):

@@ -456,8 +456,7 @@ async def test_cancelling_while_servers_start_leaves_no_process(workshop, notes,
     with pytest.raises(asyncio.CancelledError):
         await task
     await pool.close()
-    await asyncio.sleep(0.1)
-    assert not _running(str(tmp_path))
+    await eventually(lambda: not _running(str(tmp_path)))
 
 
 async def test_children_of_a_server_end_with_it(tmp_path):

@@ -151,6 +151,24 @@ async def test_a_function_that_goes_on_after_its_time_is_noted(
     assert late_of(path) == [("S1.0.1", body)]
 
 
+async def test_a_late_answer_is_durable_while_the_next_call_is_under_way(tmp_path: Path) -> None:
+    """Who crashes in a long call has not lost it."""
+    path, free = tmp_path / "journal.db", threading.Event()
+
+    @tool(effect="read", name="slow")
+    async def slow() -> str:
+        free.set()
+        async with asyncio.timeout(60):
+            while not late_of(path):  # noqa: ASYNC110 - as others see it
+                await asyncio.sleep(0.01)
+        return "done"
+
+    async with Runtime([giving_in_a_thread(free), slow], journal=path) as runtime:
+        result = await runtime.run(PLAN, run_id="r")
+    assert result.response == "no answer within 0.1 s done"
+    assert late_of(path) == [("S1.0.1", {"outcome": "ok", "value": "late"})]
+
+
 async def test_what_comes_after_the_end_of_the_run_is_not_noted(tmp_path: Path) -> None:
     path, free = tmp_path / "journal.db", threading.Event()
     async with Runtime([giving_in_a_thread(free)], journal=path) as runtime:

@@ -52,7 +52,7 @@ def serving(folder: Path, more: Sequence[str] = ()) -> Generator[str]:
                 yield f"127.0.0.1:{port}"
             finally:
                 child.terminate()
-                child.wait(20)
+                child.wait(60)
         return
     raise AssertionError(f"the Temporal server has ended at once, {_TRIES} times")
 

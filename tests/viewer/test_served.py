@@ -44,7 +44,7 @@ class Answers(BaseHTTPRequestHandler):
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
-            self.server.grown.wait(20)
+            self.server.grown.wait(60)
             self.wfile.write(b"id: 7\ndata: grown\n\n")
             self.wfile.flush()
         else:

@@ -97,11 +97,12 @@ class Crew:
         self.arrived.append(event)
         self.wake()
 
-    def wake(self) -> None:
-        """Let who waits for arrivals look again, also where nothing has arrived."""
+    def wake(self) -> bool:
+        """Let who waits for arrivals look again, also where nothing has arrived; whether anybody waits."""
         arrival = self._arrival
         if arrival is not None and not arrival.done():
             arrival.set_result(None)
+        return arrival is not None
 
     async def dismiss(self) -> None:
         """Cancel what is under way; a call that will not end is left to itself after a while."""

@@ -26,12 +26,15 @@ from callsheet.machine import (
     Succeeded,
     TimeUp,
 )
+from callsheet.ports.waiting import give_up
 from callsheet.runtime.asking import Desk, People
 from callsheet.runtime.crew import Crew
 from callsheet.runtime.gateway import Carried, Gateway
 
 _STEPS_BETWEEN_YIELDS = 256
 _SECONDS_BETWEEN_YIELDS = 0.02
+_PATIENCE = 5.0
+"""Seconds that commits have to end when the driver does."""
 SLICE = 500
 """How many steps and items a machine does at a stretch, so that others on the loop get their turns."""
 
@@ -92,6 +95,8 @@ class LocalDriver:
         self._seconds = seconds
         self._since: float | None = None
         self._timer: asyncio.Handle | None = None
+        self._beside: set[asyncio.Future[None]] = set()
+        """Commits that the driver does not wait for."""
 
     @property
     def seconds(self) -> float:
@@ -106,9 +111,28 @@ class LocalDriver:
 
     def _note_late(self, event: Succeeded | Failed) -> None:
         """Write down, while the run goes on, what came after its call was given up."""
-        if self._recorder is not None and self._driving is not None and self._machine.result is None:
-            self._recorder.late(event)
-            self._crew.wake()  # so that it is committed, also where nothing else happens for long
+        recorder = self._recorder
+        if recorder is not None and self._driving is not None and self._machine.result is None:
+            recorder.late(event)
+            # It is committed also where nothing else happens for long: by the driver, if it can be woken.
+            if not self._crew.wake() and not self._machine.is_paused:
+                self._commit_beside(recorder)
+
+    def _commit_beside(self, recorder: Recorder) -> None:
+        """Commit what was noted while the driver awaits a call in place, which may take long.
+
+        What goes wrong here the driver hears at its own next commit.
+        """
+        unsettled = recorder.commit(is_idle=False)
+        if unsettled is not None:
+            commit = asyncio.ensure_future(unsettled)
+            self._beside.add(commit)
+            commit.add_done_callback(self._committed_beside)
+
+    def _committed_beside(self, commit: asyncio.Future[None]) -> None:
+        self._beside.discard(commit)
+        if not commit.cancelled():
+            commit.exception()  # looked at, so that it is not reported as lost
 
     def _end_by(self, ending: Cancelled | TimeUp) -> None:
         self._ending = self._ending or ending
@@ -187,6 +211,8 @@ class LocalDriver:
                 await self._desk.close()
             if not self._crew.is_at_rest:
                 await self._crew.dismiss()
+            if self._beside:
+                await give_up({*self._beside}, _PATIENCE)
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
         machine, crew, direct = self._machine, self._crew, 0

@@ -168,7 +168,7 @@ def running(folder: Path, setup: Setup | None = None, **wishes: Any) -> Iterator
 
     thread = threading.Thread(target=run, args=(wishes.pop("policy", None),))
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(60)
     try:
         if not failed:
             api = Api(told[0].url, folder)

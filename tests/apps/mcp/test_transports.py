@@ -117,7 +117,7 @@ def test_the_process_ends_when_its_client_is_gone_and_the_run_goes_on_later(fold
         assert heard[0]["result"]["serverInfo"]["name"] == "callsheet"
         assert heard[1]["params"]["message"].startswith("S1 done")
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     shown = subprocess.run(
         [*COMMAND, "runs", "--json", "--journal", str(journal)],
         capture_output=True,
@@ -152,7 +152,7 @@ def test_an_old_client_gets_nothing_that_it_cannot_know(folder: Path, version: s
         process.stdin.flush()
         first, second = (json.loads(process.stdout.readline())["result"] for _ in range(2))
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert first["protocolVersion"] == version
     assert [block["type"] for block in second["content"]] == kinds
     assert second["content"][0]["text"].startswith("seen tea")
@@ -178,7 +178,7 @@ def web(folder: Path) -> Generator[Web]:
         assert line.startswith("callsheet mcp listens at http://127.0.0.1:"), line
         yield Web(line.split()[-1], process)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 @asynccontextmanager

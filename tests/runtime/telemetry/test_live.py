@@ -35,7 +35,7 @@ def test_what_has_come_out_arrives_while_the_run_goes_on_and_sending_it_again_ad
 
     @tool(effect="read")
     def wait() -> str:
-        assert collector.arrived.wait(20)
+        assert collector.arrived.wait(60)
         names.extend(span["name"] for span in collector.spans.values())
         return "waited"
 
@@ -57,7 +57,7 @@ def test_a_collector_that_hangs_holds_no_run_up(collector: Collector, tmp_path: 
 
     @tool(effect="read")
     def wait() -> str:
-        assert collector.arrived.wait(20)
+        assert collector.arrived.wait(60)
         return "waited"
 
     export = live(journal, collector)
@@ -73,7 +73,7 @@ def test_what_was_refused_arrives_later_in_the_run(collector: Collector, tmp_pat
 
     @tool(effect="read")
     def wait() -> str:
-        assert collector.arrived.wait(20)
+        assert collector.arrived.wait(60)
         return "waited"
 
     export = live(journal, collector)

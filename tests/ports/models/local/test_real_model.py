@@ -146,8 +146,12 @@ async def test_a_late_answer_is_a_failure_and_keeps_nobody_waiting(
 
 
 async def test_a_caller_that_leaves_lets_the_next_one_in(model: LocalModel) -> None:
+    await model.complete(ASK, max_tokens=1)
+    server = model.server.pid
+    assert server is not None
+    used = _cpu(server)
     gone = asyncio.create_task(model.complete(ASK, ENDLESS, max_tokens=900))
-    await asyncio.sleep(0.3)
+    await _works(server, used)
     gone.cancel()
     with pytest.raises(asyncio.CancelledError):
         await gone
@@ -158,8 +162,9 @@ async def test_a_killed_server_fails_its_call_and_the_next_call_starts_another(m
     await model.complete(ASK, max_tokens=1)
     before = model.server.pid
     assert before is not None
+    used = _cpu(before)
     call = asyncio.create_task(model.complete(ASK, ENDLESS, max_tokens=900))
-    await asyncio.sleep(0.3)
+    await _works(before, used)
     os.kill(before, signal.SIGKILL)
     with pytest.raises(ModelFailed, match="signal 9") as failed:
         await call
@@ -174,8 +179,9 @@ async def test_a_model_named_as_local_is_asked_again_after_its_process_was_kille
     await plain.complete(ASK, max_tokens=1)
     before = plain.server.pid
     assert before is not None
+    used = _cpu(before)
     call = asyncio.create_task(named.complete(ASK, LONG))
-    await asyncio.sleep(0.3)
+    await _works(before, used)
     os.kill(before, signal.SIGKILL)
     answer = await call
     assert (len(answer.text), answer.usage.tries) == (300, 2)
@@ -227,6 +233,19 @@ def test_the_server_ends_with_its_parent(model_file: Path) -> None:
     while _lives(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _lives(child)
+
+
+def _cpu(pid: int) -> float:
+    """The CPU seconds that a process has used."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+async def _works(pid: int, used: float) -> None:
+    """Wait until a server that had used so much is at work on an answer."""
+    async with asyncio.timeout(60):
+        while _cpu(pid) < used + 0.2:  # noqa: ASYNC110 - another process may be what it waits for
+            await asyncio.sleep(0.01)
 
 
 def _lives(pid: int) -> bool:
