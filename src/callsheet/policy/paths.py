@@ -11,7 +11,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 _DRIVE_OR_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_ODD = re.compile(r"[%:]|[ .](?:/|\Z)")
+_ODD = re.compile(r"[%:\\]|[ .](?:/|\Z)")
 _MOST_DECODINGS = 6
 _MAX_PATH = 4_096
 
@@ -54,12 +54,12 @@ def host_path(text: str) -> str:
 
 
 def readings_of(path: str) -> tuple[str, ...]:
-    """All that a normal path may be taken for by some system: names that end in blanks or dots, streams."""
+    """All that a normal path may be taken for by some system: ends of blanks or dots, streams, `\\`."""
     if path.isascii() and not _ODD.search(path):
         return (path,)
     bare = "/".join(part.split(":")[0].rstrip(" .") or part for part in path.split("/"))
     folded = unicodedata.normalize("NFKC", path)
-    return tuple(dict.fromkeys((path, bare, folded, unquote(path))))
+    return tuple(dict.fromkeys((path, bare, folded, unquote(path), path.replace("\\", "/"))))
 
 
 def walked(path: str) -> str:
@@ -74,8 +74,15 @@ def walked(path: str) -> str:
 
 
 def file_key(path: str) -> str:
-    """What two spellings of one file have in common, also where case does not count."""
-    return unicodedata.normalize("NFKC", path).casefold()
+    """What two spellings of one file have in common, also where case does not count or `\\` parts folders.
+
+    >>> file_key("Public\\\\x.txt") == file_key("public/%78.txt") == "public/x.txt"
+    True
+    """
+    folded = unicodedata.normalize("NFKC", path).casefold()
+    if "%" not in folded and "\\" not in folded:
+        return folded
+    return walked(unquote(folded).casefold().replace("\\", "/"))
 
 
 def _is_absolute(path: str) -> bool:

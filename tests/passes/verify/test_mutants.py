@@ -297,6 +297,7 @@ MUTANTS: dict[str, list[Patch]] = {
         (paths, "_readings", one_reading),
         (paths, "workspace_path", paths.workspace_path.__wrapped__),
     ],
+    "a file is another by each spelling of its path": [(places, "file_key", str.casefold)],
     "a file has the label of its path as it is written": [(sources, "readings_of", lambda path: (path,))],
     "secrets are found by their exact names": [("callsheet.policy.sources", "covers", covers_exactly)],
     "nothing is executable": [(executable, "is_executable", no)],
