@@ -47,6 +47,19 @@ def test_an_entry_for_a_tool_of_a_server_that_was_not_asked_is_told_of(machine):
     assert "describe it in the policy, under tools: @SEND_LETTER" in other.stdout
 
 
+def test_a_named_server_that_cannot_be_opened_is_told_of_beside_its_entry(machine):
+    machine.write(
+        "p.toml", 'schema = 1\nextends = "workspace"\n[tools."mcp:mail/send-note"]\negress = false\n'
+    )
+    machine.write("mcp.json", json.dumps({"mcpServers": {"mail": {"command": "no-such-program"}}}))
+    plan = machine.plan('S1: @SEND_NOTE (to="bo")')
+    told = machine("verify", plan, "--policy", "p.toml", "--mcp-config", "mcp.json")
+    assert told.exit_code == 2
+    assert "error TOL010: the MCP server 'mail' cannot be started" in told.stdout
+    assert "the entry mcp:mail/send-note counts once the server 'mail' is open" in told.stdout
+    assert "--mcp-config" not in told.stdout
+
+
 def test_json_tells_the_same(machine):
     told = json.loads(machine("verify", machine.plan(*LEAK), "--policy", "workspace", "--json").stdout)
     (plan,) = told["plans"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.api.binding import bind_policy
+from callsheet.api.entries import with_ways_out
 from callsheet.api.obligations import Undertaking, unmet
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
@@ -126,6 +127,8 @@ def prove(
     given = {**dict.fromkeys(inputs, bound.inputs), **(labels or {})}
     parameters = {} if registry is None else _parameters(registry)
     verdict = verify(plan, Judge(bound), inputs=given, parameters=parameters, can_ask=can_ask, left=left)
+    if registry is not None and not verdict.ok:
+        verdict = replace(verdict, violations=with_ways_out(verdict, plan, policy, registry))
     return Proof(plan, bound, verdict, doubts)
 
 
