@@ -67,6 +67,16 @@ def test_of_two_servers_with_a_tool_of_one_name_each_has_its_own_reason() -> Non
     assert way_out(ENTRY, there, "DB__DELETE").startswith("describe it in the policy")
 
 
+def test_without_an_entry_the_way_out_says_who_was_not_asked() -> None:
+    plan = Plan.parse("S1: @DELETE").ir
+    for there, said in (
+        (registry("drop"), "once its server was asked: a server of mcp.json was not"),
+        (registry("delete"), "under tools"),
+    ):
+        (violation,) = prove(plan, Policy(), there, not_asked="a server of mcp.json").verdict.violations
+        assert (violation.help or "").startswith(f"describe it in the policy, {said}")
+
+
 def test_without_an_entry_the_way_out_says_which_server_could_not_be_opened() -> None:
     assert way_out(Policy(), registry("drop", "db", unopened=("fs",))) == (
         "describe it in the policy, once its server is open: 'fs' could not be opened"

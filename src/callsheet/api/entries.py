@@ -19,20 +19,27 @@ from callsheet.ports.tools import Registry
 _SERVER = "mcp:"
 
 
-def with_ways_out(verdict: Verdict, plan: Plan, policy: Policy, registry: Registry) -> tuple[Violation, ...]:
-    """The violations, those for want of an entry with what is known of its reason."""
-    return tuple(_explained(each, plan, policy, registry) for each in verdict.violations)
+def with_ways_out(
+    verdict: Verdict, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None = None
+) -> tuple[Violation, ...]:
+    """The violations, those for want of an entry with what is known of its reason.
+
+    `not_asked` says, in words, where a tool that is not in the registry may be all the same.
+    """
+    return tuple(_explained(each, plan, policy, registry, not_asked) for each in verdict.violations)
 
 
-def _explained(violation: Violation, plan: Plan, policy: Policy, registry: Registry) -> Violation:
+def _explained(
+    violation: Violation, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None
+) -> Violation:
     step = plan.step(violation.step or "")
     if violation.rule is not Rule.UNKNOWN_TOOL or step is None or not isinstance(step.action, Call):
         return violation
-    way_out = way_to_an_entry(step.action.tool, policy, registry)
+    way_out = way_to_an_entry(step.action.tool, policy, registry, not_asked)
     return violation if way_out is None else replace(violation, help=way_out)
 
 
-def way_to_an_entry(tool: str, policy: Policy, registry: Registry) -> str | None:
+def way_to_an_entry(tool: str, policy: Policy, registry: Registry, not_asked: str | None) -> str | None:
     """What to do that an entry of the policy counts for a tool; None where only describing it helps."""
     repinned = _other_pin(tool, policy, registry)
     if repinned is not None:
@@ -51,6 +58,8 @@ def way_to_an_entry(tool: str, policy: Policy, registry: Registry) -> str | None
             asked = ", ".join(servers)
             return f"the entry {key} is for a server {server!r}; those that were asked are {asked}"
         return None
+    if registry.get(tool) is None and not_asked is not None:
+        return f"describe it in the policy, once its server was asked: {not_asked} was not (--mcp-config)"
     if registry.get(tool) is None and registry.unopened:
         names = ", ".join(map(repr, registry.unopened))
         return f"describe it in the policy, once its server is open: {names} could not be opened"
