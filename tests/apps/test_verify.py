@@ -128,6 +128,25 @@ def test_explain_policy_tells_which_steps_a_person_is_asked_about(machine):
     ]
 
 
+def test_explain_policy_tells_what_is_wrong_with_the_plan_as_a_whole(machine):
+    machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[budgets]\nmax_steps = 2\n')
+    for shape in ("text", "mermaid"):
+        told = machine("explain-policy", machine.plan(*FINE), "--policy", "p.toml", "--format", shape)
+        assert told.exit_code == 3
+        assert "plan.ltp:5:1: error POL115: the plan has 3 steps, the policy allows 2" in told.stderr
+        assert "help: make two plans of it, or let the policy allow more: [budgets] max_steps" in told.stderr
+
+
+def test_explain_policy_as_data_is_not_fine_where_the_plan_cannot_run(machine):
+    told = machine(
+        "explain-policy", machine.plan("S1: @READ_FILE (path='a', n=1) > $a"), "--policy", "open", "--json"
+    )
+    assert told.exit_code == 2
+    data = json.loads(told.stdout)
+    assert data["ok"] is False
+    assert {row["code"] for row in data["diagnostics"]} == {"CHK041"}
+
+
 def test_explain_policy_as_data_and_as_a_picture(machine):
     plan = machine.plan(*FINE)
     told = machine.json("explain-policy", plan, "--policy", "workspace")
