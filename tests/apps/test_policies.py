@@ -83,8 +83,20 @@ def test_check_tries_the_predicate_of_every_rule(machine: Machine) -> None:
     result = machine("policy", "check", "p.toml")
     assert result.exit_code == 2
     assert [line[:27] for line in result.stdout.splitlines() if "POL" in line] == [
-        "p.toml:4:9: error POL003: t",
+        "p.toml:4:17: error POL003: ",
         "p.toml:8:9: error POL003: t",
+    ]
+
+
+def test_check_shows_each_predicate_at_its_own_rule(machine: Machine) -> None:
+    rule = '[[rule]]\ntool = "@{}"\nwhen = "{}"\nthen = "refuse"\n'
+    rules = rule.format("PAY", "args.n > > 1") + rule.format("SEND", "args.n > > 1")
+    machine.write("p.toml", f"schema = 1\n# args.n > > 1\n{rules}" + rule.format("PUT", r"args.a == \"b\" 3"))
+    result = machine("policy", "check", "p.toml")
+    assert [line.partition(" ")[0] for line in result.stdout.splitlines() if "POL003" in line] == [
+        "p.toml:5:18:",
+        "p.toml:9:18:",
+        "p.toml:13:1:",
     ]
 
 

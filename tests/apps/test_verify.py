@@ -47,6 +47,19 @@ def test_an_entry_for_a_tool_of_a_server_that_was_not_asked_is_told_of(machine):
     assert "describe it in the policy, under tools: @SEND_LETTER" in other.stdout
 
 
+def test_a_named_server_that_cannot_be_opened_is_told_of_beside_its_entry(machine):
+    machine.write(
+        "p.toml", 'schema = 1\nextends = "workspace"\n[tools."mcp:mail/send-note"]\negress = false\n'
+    )
+    machine.write("mcp.json", json.dumps({"mcpServers": {"mail": {"command": "no-such-program"}}}))
+    plan = machine.plan('S1: @SEND_NOTE (to="bo")')
+    told = machine("verify", plan, "--policy", "p.toml", "--mcp-config", "mcp.json")
+    assert told.exit_code == 2
+    assert "error TOL010: the MCP server 'mail' cannot be started" in told.stdout
+    assert "the entry mcp:mail/send-note counts once the server 'mail' is open" in told.stdout
+    assert "--mcp-config" not in told.stdout
+
+
 def test_json_tells_the_same(machine):
     told = json.loads(machine("verify", machine.plan(*LEAK), "--policy", "workspace", "--json").stdout)
     (plan,) = told["plans"]
@@ -113,6 +126,25 @@ def test_explain_policy_tells_which_steps_a_person_is_asked_about(machine):
     assert [line for line in told.splitlines() if "asks" in line] == [
         "    asks   for a yes: @NOTE cannot be undone"
     ]
+
+
+def test_explain_policy_tells_what_is_wrong_with_the_plan_as_a_whole(machine):
+    machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[budgets]\nmax_steps = 2\n')
+    for shape in ("text", "mermaid"):
+        told = machine("explain-policy", machine.plan(*FINE), "--policy", "p.toml", "--format", shape)
+        assert told.exit_code == 3
+        assert "plan.ltp:5:1: error POL115: the plan has 3 steps, the policy allows 2" in told.stderr
+        assert "help: make two plans of it, or let the policy allow more: [budgets] max_steps" in told.stderr
+
+
+def test_explain_policy_as_data_is_not_fine_where_the_plan_cannot_run(machine):
+    told = machine(
+        "explain-policy", machine.plan("S1: @READ_FILE (path='a', n=1) > $a"), "--policy", "open", "--json"
+    )
+    assert told.exit_code == 2
+    data = json.loads(told.stdout)
+    assert data["ok"] is False
+    assert {row["code"] for row in data["diagnostics"]} == {"CHK041"}
 
 
 def test_explain_policy_as_data_and_as_a_picture(machine):

@@ -41,6 +41,52 @@ def test_a_predicate_that_is_none_refuses_the_policy() -> None:
     assert "args.amount >" in caught.value.diagnostics[0].message
 
 
+@pytest.mark.parametrize(
+    ("when", "said", "at", "way_out"),
+    [
+        ("args.amount >", "it ends where a value was expected", "", None),
+        (
+            "args.a > 1 and true",
+            "'and' stands where an operator or the end was expected",
+            "and",
+            "CEL writes &&",
+        ),
+        ("not args.a", "'args' stands where an operator or the end was expected", "args", "CEL writes !"),
+        ("args.a = 3", "'=' is nothing in CEL", "=", "CEL writes =="),
+        ("args.a ? 1", "it ends where an operator or ':' was expected", "", None),
+        ("args.to.endsWith('x'", "')' is missing at its end", "", None),
+        ("size(args.a 3)", "'3' stands where ')' was expected", "3", None),
+        ("args.a == 'x", "a text has no end: its closing quote is missing", "'x", None),
+        ("args..a", "'..' cannot stand here", "..", None),
+        ("args[", "it ends where a value was expected", "", None),
+        (
+            "args.a ==\n  'x' or args.b",
+            "'or' stands where an operator or the end was expected",
+            "or",
+            "CEL writes ||",
+        ),
+        (
+            "args.a == 'ERROR: <input>:1:1: Syntax error: x' or 1",
+            "'or' stands where an operator",
+            "or",
+            "CEL",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_predicate_is_said_in_few_words_at_its_place(
+    when: str, said: str, at: str, way_out: str | None
+) -> None:
+    with pytest.raises(CallsheetError, match="POL003") as caught:
+        holds(when)
+    (found,) = caught.value.diagnostics
+    assert f"{when!r}: {said}" in found.message
+    assert found.span is not None
+    assert when[found.span.start : found.span.end] == at
+    assert found.span.start == (when.rindex(at) if at else len(when))
+    assert (found.help or "").startswith(way_out or "")
+    assert (found.help is None) == (way_out is None)
+
+
 def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> None:
     with pytest.raises(CallsheetError, match="POL003") as caught:
         holds("amount > 100.0")

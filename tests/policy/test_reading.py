@@ -183,6 +183,30 @@ def test_a_value_that_means_nothing_refuses_the_policy(lines: str) -> None:
     assert {code for code, _, _ in faults(f"schema = 1\n{lines}\n")} == {"POL003"}
 
 
+@pytest.mark.parametrize(
+    ("lines", "way_out"),
+    [
+        ("[defaults]\nmemory = 'U/private'", "did you mean priv? else write [audience.private]"),
+        ("[sources]\n'file:a' = { conf = 'public' }", "did you mean pub? else write [audience.public]"),
+        ("[sources]\n'file:a' = { conf = 'secrt' }", "did you mean secret"),
+        ("[tools.'@A']\nreturns = 'T/finanse'\n[audience.finance]\nhosts = []", "did you mean finance?"),
+        ("[defaults]\nmemory = 'U/lawyers'", "write [audience.lawyers] with its hosts"),
+        ("[tools.'@A']\naudience_arg = to", "a text stands in quotes"),
+        ("[tools.@A]", "a name with @, : or * stands in quotes"),
+        ("extends = 'workspce'", "did you mean workspace?"),
+    ],
+)
+def test_what_newcomers_write_leads_to_what_they_mean(lines: str, way_out: str) -> None:
+    with pytest.raises(CallsheetError) as caught:
+        read_policy(Source("policy.toml", f"schema = 1\n{lines}\n"))
+    assert (caught.value.diagnostics[0].help or "").startswith(way_out)
+
+
+def test_a_policy_without_a_version_is_named() -> None:
+    with pytest.raises(CallsheetError, match=r"the policy ours\.toml does not say its version"):
+        read_policy(Source("ours.toml", "name = 'ours'"))
+
+
 @pytest.mark.parametrize("schema", ["", "schema = 2", "schema = true", "schema = '1'"])
 def test_a_policy_says_the_version_it_is_written_in(schema: str) -> None:
     assert [code for code, _, _ in faults(f"{schema}\n")] == ["POL004"]

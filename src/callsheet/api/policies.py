@@ -115,8 +115,9 @@ def _missing(name: str, error: OSError) -> CallsheetError:
         reason = error.strerror or str(error)
         return CallsheetError.single("POL006", f"the policy {name} cannot be read: {reason}")
     near = did_you_mean(name, SHIPPED)
-    others = ", ".join(known for known in SHIPPED if known not in near)
-    way_out = f"did you mean {near[0]}? the others are {others}" if near else f"the shipped ones are {others}"
+    meant = f"did you mean {near[0]}? " if near else ""
     return CallsheetError.single(
-        "POL006", f"there is no policy {name!r}", help=f"{way_out} and the path of a file"
+        "POL006",
+        f"there is no policy {name!r}",
+        help=f"{meant}there are {', '.join(SHIPPED)}, and files: `callsheet policy init` writes one",
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.api.binding import bind_policy
+from callsheet.api.entries import with_ways_out
 from callsheet.api.obligations import Undertaking, unmet
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
@@ -103,7 +104,7 @@ class PolicyRefused(CallsheetError):
     """A policy refuses a plan; nothing of it has run. Faces end with exit status 3."""
 
 
-def prove(
+def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
     plan: Plan,
     policy: Policy,
     registry: Registry | None = None,
@@ -113,19 +114,23 @@ def prove(
     approved: Iterable[str] = (),
     can_ask: bool = True,
     left: Left = NOTHING_LEFT,
+    not_asked: str | None = None,
 ) -> Proof:
     """Hold a plan against a policy.
 
     Without a `registry` the policy's entries are taken as they stand. `inputs` are the variables that the run
     is given; their labels are those of `labels`, else the policy's. `approved` are ids of steps to which
     somebody has said yes. Where nobody can be asked during the run (`can_ask`), what needs a yes is refused.
-    `left` are the labels of what earlier runs have left in files.
+    `left` are the labels of what earlier runs have left in files, `not_asked` where, in words, a tool that is
+    not in the registry may be all the same.
     """
     bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry)
     bound = replace(bound, approved=bound.approved | frozenset(approved))
     given = {**dict.fromkeys(inputs, bound.inputs), **(labels or {})}
     parameters = {} if registry is None else _parameters(registry)
     verdict = verify(plan, Judge(bound), inputs=given, parameters=parameters, can_ask=can_ask, left=left)
+    if registry is not None and not verdict.ok:
+        verdict = replace(verdict, violations=with_ways_out(verdict, plan, policy, registry, not_asked))
     return Proof(plan, bound, verdict, doubts)
 
 

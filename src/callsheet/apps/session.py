@@ -286,12 +286,15 @@ async def open_toolbox(
         found = await pool.connect(keep_going=True)
         for tool, alias in pool.tools():
             take_in(registry, tool, alias)
+        status = tuple(pool.status())
+        is_open = {server.name for server in status}
+        registry.unopened = tuple(c.name for c in chosen.configs if c.name not in is_open)
         if plan is not None and not absent_tools(plan, registry, agents):
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
         known = configured((*in_environment(os.environ), *credentials_of(chosen.configs), *pool.secrets()))
-        status, blocks = tuple(pool.status()), setup.settings.agent_blocks
+        blocks = setup.settings.agent_blocks
         yield Toolbox(registry, origins, status, found, folder, known, blocks)
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir import JSON
+from callsheet.policy.cel_errors import unreadable
 from callsheet.policy.model import CallRule
 
 Predicate: TypeAlias = "Callable[[Mapping[str, JSON]], bool]"
@@ -45,14 +46,17 @@ def compile_rules(rules: Iterable[CallRule]) -> dict[CallRule, Predicate]:
     return {rule: _compiled(rule) for rule in rules}
 
 
-def faults_of(rules: Iterable[CallRule]) -> list[tuple[CallRule, Diagnostic]]:
-    """What keeps rules from being carried out here, of each that is not; as `compile_rules` raises it."""
-    found: list[tuple[CallRule, Diagnostic]] = []
-    for rule in rules:
+def faults_of(rules: Iterable[CallRule]) -> list[tuple[int, Diagnostic]]:
+    """What keeps rules from being carried out here, with the number of the rule, as `compile_rules` raises.
+
+    The span of what is wrong within a predicate counts from its beginning.
+    """
+    found: list[tuple[int, Diagnostic]] = []
+    for number, rule in enumerate(rules):
         try:
             _compiled(rule)
         except CallsheetError as error:
-            found += [(rule, diagnostic) for diagnostic in error.diagnostics]
+            found += [(number, diagnostic) for diagnostic in error.diagnostics]
     return found
 
 
@@ -68,10 +72,10 @@ def _compiled(rule: CallRule) -> Predicate:
     try:
         program = cel.compile(rule.when)
     except ValueError as error:
-        said = str(error).partition("ERROR:")[2].strip().partition("\n")[0] or str(error)
-        raise CallsheetError.single(
-            "POL003", f"the rule for @{rule.tool} has a predicate that is none: {rule.when!r}: {said}"
-        ) from None
+        wrong = unreadable(rule.when, str(error))
+        message = f"the rule for @{rule.tool} has a predicate that is none: {rule.when!r}: {wrong.message}"
+        diagnostic = Diagnostic("POL003", Severity.ERROR, message, wrong.place, wrong.help)
+        raise CallsheetError([diagnostic], Source("when", rule.when)) from None
     _refuse_unknown(rule, program)
 
     def holds(args: Mapping[str, JSON]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, cast
 
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER
 from callsheet.policy.model import Audience, Policy
 from callsheet.policy.tables import KEYS, Faults, Table, read_table
@@ -24,6 +24,14 @@ Find = Callable[[str], Source | None]
 """Gives the text of a policy that another one extends, by the name it is called there."""
 
 _MOST_EXTENDED = 8
+_SHIPPED = ("strict", "workspace", "open")
+_LEVELS = ("pub", "priv", "secret")
+_LONG_NAMES = {"public": "pub", "private": "priv", "secrets": "secret"}
+_IN_QUOTES = {
+    "Invalid value": 'a text stands in quotes: name = "ours"; truth values are true and false',
+    "Invalid initial character for a key part": 'a name with @, : or * stands in quotes: "@SEND_MAIL"',
+}
+"""What newcomers to TOML leave out, by what its reader says then."""
 
 
 def read_policy(source: Source, find: Find | None = None) -> Policy:
@@ -41,14 +49,16 @@ def _read(source: Source, find: Find, above: tuple[str, ...]) -> Policy:
     data = _parsed(source)
     faults = Faults(source)
     table = read_table(data, KEYS, (), faults)
-    _check_schema(data, faults)
+    _check_schema(data, faults, source.name)
     base = Policy()
     extended = table.get("extends")
     if isinstance(extended, str):
         found = None if len(above) >= _MOST_EXTENDED or extended in above else find(extended)
         if found is None:
             why = f"it extends {extended!r}, which extends it" if extended in above else _no_policy(extended)
-            faults.add("POL005", why, ("extends",), "the shipped ones are strict, workspace and open")
+            near = did_you_mean(extended, _SHIPPED)
+            others = "the shipped ones are strict, workspace and open"
+            faults.add("POL005", why, ("extends",), f"did you mean {near[0]}? {others}" if near else others)
         else:
             base = _read(found, find, (*above, extended))
     table.setdefault("name", PurePath(source.name).stem)
@@ -76,18 +86,19 @@ def _parsed(source: Source) -> dict[str, Any]:
             Severity.ERROR,
             f"the policy is not TOML: {head or said}",
             Span(start, start + 1),
-            "a policy is a TOML file; `callsheet policy init` writes one",
+            _IN_QUOTES.get(head, "a policy is a TOML file; `callsheet policy init` writes one"),
         )
         raise CallsheetError([diagnostic], source) from None
 
 
-def _check_schema(data: Mapping[str, Any], faults: Faults) -> None:
+def _check_schema(data: Mapping[str, Any], faults: Faults, name: str) -> None:
     given: object = data.get("schema")
     if given is None:
-        faults.add("POL004", "the policy does not say its version", (), "write `schema = 1` at its top")
+        message = f"the policy {name} does not say its version"
+        faults.add("POL004", message, (), f"write `schema = {SCHEMA}` at its top")
     elif type(given) is not int or given != SCHEMA:
         message = f"the policy is of version {given!r}; this callsheet reads version {SCHEMA}"
-        faults.add("POL004", message, ("schema",))
+        faults.add("POL004", message, ("schema",), f"write `schema = {SCHEMA}`")
 
 
 def _merged(base: Policy, table: Table, faults: Faults) -> Policy:
@@ -145,4 +156,12 @@ def _check_audiences(policy: Policy, faults: Faults) -> None:
     for path, readers in faults.readers:
         for name in sorted(readers - known):
             message = f"{name!r} is no audience of this policy"
-            faults.add("POL003", message, path, f"write [audience.{name}] with its hosts or mail addresses")
+            faults.add("POL003", message, path, _way_to_readers(name, known))
+
+
+def _way_to_readers(name: str, known: set[str]) -> str:
+    """What to write for readers that nobody has described; a level with another ending is no new audience."""
+    meant = _LONG_NAMES.get(name)
+    near = (meant,) if meant else did_you_mean(name, sorted({*known, *_LEVELS}))
+    described = f"[audience.{name}] with its hosts or mail addresses"
+    return f"did you mean {' or '.join(near)}? else write {described}" if near else f"write {described}"

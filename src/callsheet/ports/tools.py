@@ -77,6 +77,8 @@ class Registry:
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, str] = {}
         self._ambiguous: dict[str, list[str]] = {}
+        self.unopened: tuple[str, ...] = ()
+        """The servers whose tools would be here, had they been opened."""
         for tool in tools:
             self.add(tool)
 
@@ -126,6 +128,7 @@ class Registry:
         left_out, rest = frozenset(names), Registry()
         rest._tools = {name: tool for name, tool in self._tools.items() if name not in left_out}
         rest._aliases = {alias: name for alias, name in self._aliases.items() if name not in left_out}
+        rest.unopened = self.unopened
         rest._ambiguous = {name: [*names] for name, names in self._ambiguous.items()}
         return rest
 

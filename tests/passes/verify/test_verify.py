@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from tests.conformance.security import policy_of
 from tests.passes.verify.held import held
 
+from callsheet.api.policies import load_policy
 from callsheet.frontends.ltp import parse
 from callsheet.ir.labels import read_label
 from callsheet.passes.verify import Verdict, values, verify
 from callsheet.policy.calls import Argument, CallView, Hole, Rule
 from callsheet.policy.judge import Judge
-from callsheet.policy.model import Policy
+from callsheet.policy.model import Policy, ToolRule
 
 PRIVATE = read_label("U/priv")
 
@@ -182,3 +186,47 @@ def test_a_text_before_private_data_is_an_address_only_if_it_is_one(text: str, i
     )
     found = judge.judge(CallView("S1", "RESPOND", arguments)).objections
     assert bool(found) is is_refused
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "rule", "at", "way_out"),
+    [
+        (
+            'S1: @READ_FILE (path="n")\nS2: @RESPOND ("x")',
+            {"max_steps": 1},
+            Rule.LIMIT,
+            "S2:",
+            "[budgets] max_steps",
+        ),
+        ('S1: @READ_FILE (path="n")\nS2: GOTO S1', {}, Rule.STRUCTURE, "S", "guard the jump back"),
+        (
+            'S1: @FETCH_PAGE (url="https://b.example/") > $a\nS2: @RESPOND ("x")',
+            {"egress_hosts": ("a.example",)},
+            Rule.ADDRESS,
+            '"https://b',
+            "allows (a.example)",
+        ),
+        (
+            'S1: @PAY (sum=3) ON_FAIL @RETRY(2)\nS2: @RESPOND ("x")',
+            {"tools": {"PAY": ToolRule()}},
+            Rule.RETRY,
+            "@PAY",
+            "take the retry away, or let the policy say that it may be tried again: idempotent = true",
+        ),
+    ],
+)
+def test_a_refusal_has_a_place_and_a_way_out_that_leads_on(
+    text: str, policy: dict[str, Any], rule: Rule, at: str, way_out: str
+) -> None:
+    found = [
+        each
+        for each in verify(
+            parse(text).require(), Judge(replace(load_policy("workspace"), **policy))
+        ).violations
+        if each.rule is rule
+    ]
+    assert found
+    for violation in found:
+        assert violation.span is not None
+        assert text[violation.span.start :].startswith(at)
+        assert way_out in (violation.help or "")

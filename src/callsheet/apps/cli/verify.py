@@ -9,7 +9,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit, status_of
 from callsheet.apps.cli.given import parse_variables
-from callsheet.apps.cli.output import count_of, json_rows, print_json
+from callsheet.apps.cli.output import count_of, json_rows, print_diagnostics, print_json
 from callsheet.diagnostics import CallsheetError, render_all
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ def explain_policy(
 ) -> int:
     """Say of each step of PLAN who may have written and who may read what it takes and gives, and why.
 
-    PLAN is a file or - for standard input. Exits 3 if the policy refuses the plan.
+    PLAN is a file or - for standard input. Exits 3 if the policy refuses the plan. What is wrong with
+    no single step is said on standard error.
     """
     from callsheet.policy.calls import Duty  # noqa: PLC0415 - not for --help
     from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - as above
@@ -165,8 +166,10 @@ def explain_policy(
         if diagnostic.is_error and diagnostic.step is not None:
             refused.setdefault(diagnostic.step, []).append(f"{diagnostic.code}: {diagnostic.message}")
     if as_json:
-        print_json({**proof.to_json(), "plan": text.source.name, "steps": labels_json(proof.steps)})
+        told = {**proved.row(), "plan": text.source.name, "steps": labels_json(proof.steps)}
+        print_json({**told, "diagnostics": json_rows(found, text.source)})
     else:
+        print_diagnostics([d for d in found if d.is_error and d.step is None], text.source)
         asked: dict[str, list[str]] = {}
         for duty in proof.obligations:
             if duty.kind is Duty.APPROVE:

@@ -71,7 +71,16 @@ def prove_text(
     checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, means=shelf.means)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
     left = NOTHING_LEFT if journal is None else left_before(journal, shelf.setup.folder)
-    proof = prove(text.plan, policy, registry, inputs=inputs, approved=steps, can_ask=can_ask, left=left)
+    proof = prove(
+        text.plan,
+        policy,
+        registry,
+        inputs=inputs,
+        approved=steps,
+        can_ask=can_ask,
+        left=left,
+        not_asked=not_asked,
+    )
     proof = proof.under(undertaking(shelf.setup, registry))
     return Proved(text, proof, (*errors, *proof.diagnostics))
 

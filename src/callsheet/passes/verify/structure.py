@@ -28,7 +28,9 @@ def _limits(subject: Subject) -> Iterator[Violation]:
     most = subject.judge.policy.max_steps
     count = len(subject.plan.steps)
     if most is not None and count > most:
-        yield Violation(None, Rule.LIMIT, f"the plan has {count} steps, the policy allows {most}")
+        message = f"the plan has {count} steps, the policy allows {most}"
+        way_out = "make two plans of it, or let the policy allow more: [budgets] max_steps"
+        yield Violation(None, Rule.LIMIT, message, help=way_out, span=subject.plan.steps[most].span)
 
 
 def _errors(subject: Subject) -> Iterator[Violation]:
@@ -41,7 +43,7 @@ def _errors(subject: Subject) -> Iterator[Violation]:
                 Rule.STRUCTURE,
                 finding.message,
                 help=finding.way_out,
-                span=finding.span,
+                span=finding.span if finding.span is not None or step is None else step.span,
             )
 
 
@@ -52,7 +54,8 @@ def _endless(subject: Subject) -> Iterator[Violation]:
     for number, step in enumerate(subject.plan.steps):
         if subject.is_reached[number] and not subject.control.can_end[number]:
             message = "the plan cannot end once it is here"
-            yield Violation(step.id, Rule.STRUCTURE, message, help="end it, or guard the jump back")
+            way_out = "end it, or guard the jump back"
+            yield Violation(step.id, Rule.STRUCTURE, message, help=way_out, span=step.span)
             return
 
 

@@ -116,4 +116,4 @@ def _describe(setting: Setting, tool: str) -> str:
             return (
                 f"the entry {key} counts once the server was asked for its tools: name it with --mcp-config"
             )
-    return f"describe it in the policy, under tools: @{tool}"
+    return f"describe it in the policy, under tools: @{tool} (`callsheet policy init` writes entries)"

@@ -27,10 +27,15 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             notes.object(
                 Rule.RETRY,
                 f"@{tool} may be done twice: it is tried again without an idempotency key",
-                help="give it an idempotency key, or take the retry away",
+                help=_way_out(traits),
             )
 
     return OfLabels(check, again=repeatable)  # of others the key counts, whether it is empty
+
+
+def _way_out(traits: Traits | None) -> str:
+    given = "" if traits is None or traits.key is None else f"give it {traits.key}=… if it takes one, "
+    return f"{given}take the retry away, or let the policy say that it may be tried again: idempotent = true"
 
 
 def has_key(call: CallView, traits: Traits | None) -> bool:

@@ -38,16 +38,30 @@ def check(policies: tuple[str, ...], as_json: bool) -> int:
 def _try(named: str) -> None:
     """Read a policy and make its predicates ready; raises CallsheetError with all that is wrong."""
     from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
+    from callsheet.policy.places import key_spans  # noqa: PLC0415 - as above
     from callsheet.policy.predicates import faults_of  # noqa: PLC0415 - as above
 
-    faults = faults_of(load_policy(named).rules)
+    rules = load_policy(named).rules
+    faults = faults_of(rules)
     if faults:
         source = policy_source(named)
-        placed = [replace(fault, span=_place(rule.when, source)) for rule, fault in faults]
+        keys = key_spans(source.text)
+        placed = [
+            replace(
+                fault, span=_place(rules[number].when, fault.span, keys.get(("rule", number, "when")), source)
+            )
+            for number, fault in faults
+        ]
         raise CallsheetError(placed, source)
 
 
-def _place(when: str, source: Source) -> Span | None:
-    """Where a predicate stands in a file; None for one with escapes, and one of what the file extends."""
-    at = source.text.find(when)
-    return Span(at, at + len(when)) if at >= 0 else None
+def _place(when: str, within: Span | None, key: Span | None, source: Source) -> Span | None:
+    """Where a predicate, or what is wrong `within` it, stands in a file.
+
+    That is behind the `key` of its rule; at the key for one with escapes, and nowhere (None) for one of
+    what the file extends.
+    """
+    at = source.text.find(when, 0 if key is None else key.end)
+    if at < 0 or (key is not None and source.text[key.end : at].strip(" \t='\"\n")):
+        return key
+    return Span(at, at + len(when)) if within is None else Span(at + within.start, at + within.end)

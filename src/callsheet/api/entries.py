@@ -1,0 +1,78 @@
+"""Why no entry of a policy counts for a tool that a plan calls, and what to do about it.
+
+In: a tool's name, the policy as it is written, the tools that are there. Out: a way out, where more is known
+than that the policy does not name the tool: its entry has another pin, or its server is not there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from callsheet.api.drafting import policy_name
+from callsheet.ir import Call, Plan
+from callsheet.passes.verify import Verdict, Violation
+from callsheet.policy.builtins import fold
+from callsheet.policy.calls import Rule
+from callsheet.policy.model import Policy
+from callsheet.ports.tools import Registry
+
+_SERVER = "mcp:"
+
+
+def with_ways_out(
+    verdict: Verdict, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None = None
+) -> tuple[Violation, ...]:
+    """The violations, those for want of an entry with what is known of its reason.
+
+    `not_asked` says, in words, where a tool that is not in the registry may be all the same.
+    """
+    return tuple(_explained(each, plan, policy, registry, not_asked) for each in verdict.violations)
+
+
+def _explained(
+    violation: Violation, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None
+) -> Violation:
+    step = plan.step(violation.step or "")
+    if violation.rule is not Rule.UNKNOWN_TOOL or step is None or not isinstance(step.action, Call):
+        return violation
+    way_out = way_to_an_entry(step.action.tool, policy, registry, not_asked)
+    return violation if way_out is None else replace(violation, help=way_out)
+
+
+def way_to_an_entry(tool: str, policy: Policy, registry: Registry, not_asked: str | None) -> str | None:
+    """What to do that an entry of the policy counts for a tool; None where only describing it helps."""
+    repinned = _other_pin(tool, policy, registry)
+    if repinned is not None:
+        return f"the entry {repinned} does not count, as its pin is of another tool: see POL007"
+    origins = dict.fromkeys(each.spec.origin for each in registry)
+    servers = [origin.removeprefix(_SERVER) for origin in origins if origin.startswith(_SERVER)]
+    for key in policy.tools:
+        server, _, own = key.removeprefix(_SERVER).partition("/")
+        if not key.startswith(_SERVER) or tool not in (fold(own), f"{fold(server)}__{fold(own)}"):
+            continue
+        if server in registry.unopened:
+            return f"the entry {key} counts once the server {server!r} is open; it could not be opened"
+        if server in servers:
+            return f"the entry {key} is for the server {server!r}, which is open and has no such tool"
+        if servers:
+            asked = ", ".join(servers)
+            return f"the entry {key} is for a server {server!r}; those that were asked are {asked}"
+        return None
+    if registry.get(tool) is None and not_asked is not None:
+        return f"describe it in the policy, once its server was asked: {not_asked} was not (--mcp-config)"
+    if registry.get(tool) is None and registry.unopened:
+        names = ", ".join(map(repr, registry.unopened))
+        return f"describe it in the policy, once its server is open: {names} could not be opened"
+    return None
+
+
+def _other_pin(tool: str, policy: Policy, registry: Registry) -> str | None:
+    """The entry that would be that of the tool, had it not another pin."""
+    for own, each in zip(registry.names(), registry, strict=True):
+        if tool not in registry.names_of(own):
+            continue
+        for key in (policy_name(own, each.spec), *registry.names_of(own)):
+            rule = policy.tools.get(key)
+            if rule is not None and rule.pin is not None and rule.pin != each.spec.pin:
+                return key
+    return None

@@ -1,0 +1,85 @@
+"""What CEL says of a predicate that it cannot read, in few words, and where in the predicate it means.
+
+In: the text of a predicate and of CEL's error. Out: a sentence, a place, a way out. CEL lists every token
+that might stand at the place; people are told which kind of thing was expected.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from callsheet.diagnostics import Span
+
+_BEGIN = "Failed to parse expression '{}': "
+_ERROR = re.compile(r"^ERROR: [^\n:]*:(\d+):(\d+): (.*)$", re.MULTILINE)
+_SYNTAX = "Syntax error: "
+_EXPECTING = re.compile(r"(?:mismatched|extraneous) input '(.*)' expecting (.*)")
+_MISSING = re.compile(r"missing (.+) at '(.*)'")
+_NO_TOKEN = re.compile(r"token recognition error at: '(.*)'")
+_NO_WAY = re.compile(r"no viable alternative at input '(.*)'")
+_END = "<EOF>"
+_CLOSING = (")", "]", "}", ":", ",")
+_WAYS_OUT = {
+    "and": "CEL writes && for and",
+    "or": "CEL writes || for or",
+    "not": "CEL writes ! for not",
+    "=": "CEL writes == for equal",
+}
+
+
+class Unreadable(NamedTuple):
+    """What is wrong with a predicate, where in it, and what to do about it."""
+
+    message: str
+    place: Span
+    help: str | None
+
+
+def unreadable(when: str, said: str) -> Unreadable:
+    """What CEL said of a predicate that it cannot read, for people."""
+    listed = _ERROR.findall(said.removeprefix(_BEGIN.format(when)))
+    found = sorted((int(line), int(column), text) for line, column, text in listed)
+    if not found:
+        return Unreadable(said.partition("\n")[0], Span(0, len(when)), None)
+    line, column, text = next((each for each in found if each[2].startswith(_SYNTAX)), found[0])
+    before = sum(len(each) + 1 for each in when.split("\n")[: line - 1])
+    at = min(before + column - 1, len(when))
+    message, token = _in_few_words(text.removeprefix(_SYNTAX))
+    if _NO_WAY.search(text):  # CEL means the last of several tokens there
+        at = max(when.rfind(token, 0, at + len(token)), 0)
+    end = min(at + max(len(token), 1), max(len(when), at))
+    way_out = _WAYS_OUT.get(token) or _WAYS_OUT.get(when[:at].rstrip().rpartition(" ")[2])
+    return Unreadable(message, Span(at, end), way_out)
+
+
+def _in_few_words(said: str) -> tuple[str, str]:
+    """The sentence, and the token that it is about; empty where the predicate ends."""
+    if match := _EXPECTING.fullmatch(said):
+        token = "" if match[1] == _END else match[1]
+        expected = _kind_of(match[2])
+        return (f"{token!r} stands" if token else "it ends") + f" where {expected} was expected", token
+    if match := _MISSING.fullmatch(said):
+        token = "" if match[2] == _END else match[2]
+        return f"{match[1]} is missing " + (f"before {token!r}" if token else "at its end"), token
+    if match := _NO_TOKEN.fullmatch(said):
+        token = match[1].strip()
+        if token[:1] in ("'", '"'):
+            return "a text has no end: its closing quote is missing", token
+        return f"{token!r} is nothing in CEL", token
+    if match := _NO_WAY.fullmatch(said):
+        return f"{match[1]!r} cannot stand here", match[1]
+    return said, ""
+
+
+def _kind_of(tokens: str) -> str:
+    """What was expected, of all the tokens that might stand there."""
+    names = [each.strip("'") for each in tokens.strip("{}").split(", ")]
+    if "IDENTIFIER" in names and "NUM_INT" in names:
+        return "a value"
+    kinds = ["an operator"] if "==" in names else []
+    kinds += [repr(each) for each in _CLOSING if f"'{each}'" in tokens]
+    kinds += ["the end"] if _END in names else []
+    if "IDENTIFIER" in names:
+        kinds.append("a name")
+    return " or ".join(kinds) or tokens

@@ -1,0 +1,86 @@
+"""A tool without an entry that counts: the way out says which it is, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from callsheet import Plan
+from callsheet.api.proving import prove
+from callsheet.policy.model import Policy, ToolRule
+from callsheet.ports.calls import CallContext
+from callsheet.ports.tools import Registry, Tool, ToolSpec
+
+ENTRY = Policy(tools={"mcp:fs/delete": ToolRule(destructive=False, pin="sha256:1")})
+
+
+async def _nothing(args: dict[str, Any], context: CallContext) -> None:
+    return None
+
+
+def registry(tool: str | None = None, server: str = "fs", *, unopened: tuple[str, ...] = ()) -> Registry:
+    made = Registry()
+    if tool is not None:
+        spec = ToolSpec(tool.upper(), tool, origin=f"mcp:{server}", pin="sha256:2")
+        made.add(Tool(spec, _nothing), alias=f"{server.upper()}__{tool.upper()}")
+    made.unopened = unopened
+    return made
+
+
+def way_out(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
+    (violation,) = prove(Plan.parse(f"S1: @{tool}").ir, policy, there).verdict.violations
+    return violation.help or ""
+
+
+@pytest.mark.parametrize("name", ["DELETE", "FS__DELETE"])
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (
+            registry("delete"),
+            "the entry mcp:fs/delete does not count, as its pin is of another tool: see POL007",
+        ),
+        (registry(), "the entry mcp:fs/delete counts once the server was asked for its tools"),
+        (
+            registry("drop", "db"),
+            "the entry mcp:fs/delete is for a server 'fs'; those that were asked are db",
+        ),
+        (
+            registry("drop"),
+            "the entry mcp:fs/delete is for the server 'fs', which is open and has no such tool",
+        ),
+        (
+            registry("drop", "db", unopened=("fs",)),
+            "the entry mcp:fs/delete counts once the server 'fs' is open; it could not be opened",
+        ),
+    ],
+)
+def test_an_entry_that_does_not_count_is_named_with_the_reason(there: Registry, said: str, name: str) -> None:
+    assert way_out(ENTRY, there, name).startswith(said)
+
+
+def test_of_two_servers_with_a_tool_of_one_name_each_has_its_own_reason() -> None:
+    there = registry("delete")
+    there.add(Tool(ToolSpec("DELETE", "delete", origin="mcp:db"), _nothing), alias="DB__DELETE")
+    assert "see POL007" in way_out(ENTRY, there, "FS__DELETE")
+    assert way_out(ENTRY, there, "DB__DELETE").startswith("describe it in the policy")
+
+
+def test_without_an_entry_the_way_out_says_who_was_not_asked() -> None:
+    plan = Plan.parse("S1: @DELETE").ir
+    for there, said in (
+        (registry("drop"), "once its server was asked: a server of mcp.json was not"),
+        (registry("delete"), "under tools"),
+    ):
+        (violation,) = prove(plan, Policy(), there, not_asked="a server of mcp.json").verdict.violations
+        assert (violation.help or "").startswith(f"describe it in the policy, {said}")
+
+
+def test_without_an_entry_the_way_out_says_which_server_could_not_be_opened() -> None:
+    assert way_out(Policy(), registry("drop", "db", unopened=("fs",))) == (
+        "describe it in the policy, once its server is open: 'fs' could not be opened"
+    )
+    assert way_out(Policy(), registry("delete", unopened=("db",))).startswith(
+        "describe it in the policy, under"
+    )
