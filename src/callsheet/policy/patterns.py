@@ -35,8 +35,7 @@ class Patterns:
 
     def found_in(self, text: str) -> list[str]:
         """The patterns that match somewhere in the text."""
-        clean = text if text.isascii() else text.encode(errors="replace").decode()
-        matched = self._set.Match(clean)
+        matched = self._set.Match(text.encode(errors="replace"))
         return [self._patterns[number] for number in matched] if matched else []
 
 

@@ -151,24 +151,22 @@ def _judge(labels: Labels, number: int, said: _Said) -> None:
         notes = judge.notes(call)
         if notes is not None:
             said.take(number, _Judged(call, notes, step.values(), step.action.span))
-    if step.on_fail is not None:
+    then = None if step.on_fail is None else step.on_fail.then
+    if then is not None:
         around = subject.surroundings(_reader(labels, number))
         message = failure_view(step, around, labels.failure_way(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
-            then = step.on_fail.then
-            where = None if then is None else then.span
-            said.take(number, _Judged(message, notes, tuple(step.failure_values()), where))
-    if step.on_fail is not None or subject.plan.order is Order.DAG:
+            said.take(number, _Judged(message, notes, tuple(step.failure_values()), then.span))
+    if then is not None or subject.plan.order is Order.DAG:
         said.obligations.update(dict.fromkeys(_withheld(labels, number)))
 
 
 def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
-    """That the error of a step is not shown with the failure of its run, where it may hold too much."""
+    """That the error of a step that may end the plan is not shown with that, where it may hold too much."""
     subject = labels.subject
     step, label = subject.plan.steps[number], labels.results[number]
-    is_told = subject.plan.order is Order.DAG or (step.on_fail is not None and step.on_fail.then is not None)
-    if not is_told or not isinstance(step.action, Call):
+    if not isinstance(step.action, Call):
         return
     way = labels.failure_way(number)
     if label.is_public and way.is_public:
