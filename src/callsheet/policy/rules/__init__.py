@@ -8,6 +8,7 @@ from callsheet.policy.rules import (
     agent,
     answers,
     approval,
+    attachments,
     control,
     executable,
     flow,
@@ -24,6 +25,7 @@ from callsheet.policy.rules.base import Check, Notes, OfLabels, OfTexts, Prepare
 RULES: tuple[Prepare, ...] = (
     names.prepare,
     flow.prepare,
+    attachments.prepare,
     control.prepare,
     approval.prepare,
     addresses.prepare,
