@@ -12,8 +12,8 @@ from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.calls import Hole, Part
 from callsheet.policy.urls import MARK
 
-_ENDS = "<>\"'`"
-"""What ends an address, beside white space."""
+_REST = r"(?:[^\s<>\"'`]|[\"'`](?!,))*\Z"
+"""An address goes on to a blank or a bracket: many programs read past a quote, if no comma follows it."""
 _DATA = "\ufffb"
 """Stands for data that is not public."""
 _WORDS = (
@@ -22,10 +22,10 @@ _WORDS = (
 )
 """Schemes that programs make a link of without two slashes."""
 _BARE = re.compile(
-    rf"(?:[a-z][a-z0-9+.-]*:[/\\]{{2}}|(?<![:\w/])//|www\.|(?<![\w-])(?:{_WORDS}):)[^\s<>\"'`]*\Z", re.I
+    rf"(?:[a-z][a-z0-9+.-]*:[/\\]{{2}}|(?<![:\w/])//|www\.|(?<![\w-])(?:{_WORDS}):){_REST}", re.I
 )
 _HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3})"
-_DOMAIN = re.compile(rf"(?<![\w@./-]){_HOST}(?::\d+)?[/?#][^\s<>\"'`]*\Z", re.I)
+_DOMAIN = re.compile(rf"(?<![\w@./-]){_HOST}(?::\d+)?[/?#]{_REST}", re.I)
 _MARKDOWN = re.compile(r"\]\(\s*<?[^)>\n]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
 _LOADING = (
     r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
@@ -104,7 +104,7 @@ def _is_address(before: str, after: str, *, is_own: bool) -> bool:
     """
     tail = before[-2_000:]
     last = tail[-1:]
-    if last and not (last.isspace() or last in _ENDS) and (_BARE.search(tail) or _DOMAIN.search(tail)):
+    if last and not (last.isspace() or last in "<>") and (_BARE.search(tail) or _DOMAIN.search(tail)):
         return True  # an address goes on to the end of what stands before
     if "]" in tail and _MARKDOWN.search(tail):
         return True

@@ -93,7 +93,7 @@ HOSTILE = [
         case(f"answers: an address with data, {text}", NOTES, f'@RESPOND ("{text}")')
         for text in (
             "https:\\\\\\\\c.example\\\\$a", "https:/c.example/$a", "http:c.example/$a", "c.рф/$a", "c.xn--p1ai/$a", "93.184.216.34/$a",
-            "magnet:?x=$a", "callto:$a", "matrix:u/x?$a", "${a}.c.example", "(see ${a}.my.c.example.com)",
+            "magnet:?x=$a", "callto:$a", "https://c.example/x'/$a", "matrix:u/x?$a", "${a}.c.example", "(see ${a}.my.c.example.com)",
         )
     ),
     *(
@@ -482,7 +482,7 @@ HARMLESS = [
         for text in (
             "see c.example for $a", "v1.2.3.4/x: $a", "Skype: $a, tel: $a, data: $a", "metadata:$a", "1.2.3.4 $a", "10 < 12, on = $a",
             "<b>$a</b>", "scp host:/x/$a", "javascript: $a",
-            "saved as ${a}.tar.gz and ${a}.test.py",
+            "{'url':'https://c.example/','notes':'$a'}", "saved as ${a}.tar.gz and ${a}.test.py",
         )
     ),
     case("a script beside public data", PAGE, "@RESPOND ('<script>go()</script>', $p)"),
