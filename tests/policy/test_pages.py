@@ -7,9 +7,10 @@ import re
 import pytest
 
 from callsheet.api.policies import policy_source
-from callsheet.api.proving import CODES, prove
+from callsheet.api.proving import prove
 from callsheet.diagnostics import Source, explain
 from callsheet.frontends.ltp import parse
+from callsheet.policy.codes import CODES
 from callsheet.policy.model import Policy
 from callsheet.policy.reading import read_policy
 

@@ -410,6 +410,19 @@ async def test_what_was_said_of_steps_of_the_first_plan_says_nothing_of_the_next
     assert world.sent == []
 
 
+async def test_who_is_refused_a_new_plan_is_told_the_rule_and_what_its_planner_was_told(world: World) -> None:
+    """Else nobody sees why a text that stands in the plan is private."""
+    world.write("notes.txt", "private")
+    world.policy = replace(POLICY, replan=ReplanRule())
+    world.more["compiler"] = planning('S1: @WEB_SEARCH ("$n")', read_label("T/priv"))
+    outcome = await world.run(REPLANS)
+    assert outcome.result is not None
+    error = outcome.result.error or ""
+    assert "RUN051: S1: POL103 private data" in error
+    assert "($n → S1" in error
+    assert error.endswith("all that the new plan says itself counts as T/priv, as what its planner was told")
+
+
 PUBLIC = {"memory": read_label("T/pub"), "replan": ReplanRule()}
 
 

@@ -20,30 +20,10 @@ from callsheet.ir.labels import Label
 from callsheet.machine import PolicyRefusal
 from callsheet.passes.verify import NOTHING_LEFT, Left, StepLabels, Verdict, Violation, verify
 from callsheet.policy.calls import Obligation, Rule
+from callsheet.policy.codes import CODES
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry
-
-CODES: Mapping[Rule, str] = {
-    Rule.UNKNOWN_TOOL: "POL101",
-    Rule.DENIED_TOOL: "POL102",
-    Rule.FLOW: "POL103",
-    Rule.CONTROL: "POL104",
-    Rule.ADDRESS: "POL105",
-    Rule.PATH: "POL106",
-    Rule.EXECUTABLE: "POL107",
-    Rule.CONSEQUENTIAL: "POL108",
-    Rule.FORBIDDEN: "POL109",
-    Rule.RETRY: "POL110",
-    Rule.AGENT: "POL111",
-    Rule.REPLAN: "POL112",
-    Rule.ANSWER: "POL113",
-    Rule.IMPLICIT: "POL114",
-    Rule.LIMIT: "POL115",
-    Rule.STRUCTURE: "POL116",
-    Rule.PREDICATE: "POL117",
-}
-"""The diagnostic of each rule."""
 
 
 @dataclass(frozen=True, slots=True)

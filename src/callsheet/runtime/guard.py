@@ -26,7 +26,8 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.machine.keys import parse_key
-from callsheet.passes.verify import Left, verify
+from callsheet.passes.verify import Left, Violation, verify
+from callsheet.policy.codes import CODES
 from callsheet.policy.hops import Hops, beyond
 from callsheet.policy.model import Policy
 from callsheet.policy.sources import Sources
@@ -59,8 +60,17 @@ def by_proof(
     verdict = verify(compiled.plan, held, inputs=labels, parameters=parameters, can_ask=True, left=left)
     if verdict.ok:
         return None
-    told = "; ".join(str(violation) for violation in verdict.violations[:_MOST_TOLD])
+    told = "; ".join(_told(violation) for violation in verdict.violations[:_MOST_TOLD])
+    if held.planner != LITERAL:
+        told += f"; all that the new plan says itself counts as {held.planner}, as what its planner was told"
     return CallsheetError.single("RUN051", told, help="plan what the policy allows")
+
+
+def _told(violation: Violation) -> str:
+    """The rule, and the way of the data; it begins at a variable of the run, which gave it no input."""
+    way = [place.removeprefix("the input ") for place in violation.flow[:1]] + [*violation.flow[1:]]
+    named = replace(violation, message=f"{CODES[violation.rule]} {violation.message}", flow=tuple(way))
+    return str(named)
 
 
 @dataclass(frozen=True, slots=True)
