@@ -16,6 +16,7 @@ from callsheet import (
     RunFailed,
     RunStatus,
     Runtime,
+    ScriptedModel,
     tool,
 )
 
@@ -92,6 +93,13 @@ def test_without_an_event_loop(tmp_path: Path) -> None:
 async def test_a_rule_that_fits_no_step_is_a_finding(tmp_path: Path) -> None:
     findings = await Runtime([send], approve=["SEMD"]).check(SEND, {"who": "x"})
     assert [d.code for d in findings.warnings] == ["RUN032"]
+
+
+@pytest.mark.parametrize(("rule", "codes"), [("send", []), ("semd", ["RUN032"])])
+async def test_a_rule_for_a_tool_of_an_agent_is_no_finding(rule: str, codes: list[str]) -> None:
+    plan = 'S1: @AGENT_SOLVE (goal="x", tools=["send"]) > $a\nS2: @RESPOND ($a)'
+    findings = await Runtime([send], model=ScriptedModel([]), approve=[rule]).check(plan)
+    assert [d.code for d in findings.warnings] == codes
 
 
 def test_the_rules_are_a_list() -> None:

@@ -101,6 +101,17 @@ def test_no_step_of_a_new_plan_is_told_as_that_of_the_old_one(machine, stage):
     assert "once more" not in told
 
 
+def test_show_tells_what_the_steps_of_a_new_plan_did(machine):
+    """They may have the ids of older steps, which did something else."""
+    plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: RE-PLAN ("once more")')
+    machine.write("again.py", "def ask(messages):\n    return 'S1: @ADD (a=5) > $b\\nS2: @RESPOND ($b)'\n")
+    machine("run", plan, "--tools", machine.tools, "--model", "again.py:ask", "--run-id", "anew")
+    told = [line.split("(", 1) for line in machine("show", "anew").stdout.splitlines() if " S1 " in line]
+    assert [rest.split(")")[0] for _, rest in told] == ["a=1", "a=5"]
+    times = machine("show", "anew", "--timeline").stdout.splitlines()
+    assert [line[:14] for line in times if line.startswith("S1")] == ["S1  @ADD (a=1)", "S1  @ADD (a=5)"]
+
+
 def test_a_plan_on_standard_input_runs(machine):
     result = machine("run", "-", "--progress", "none", stdin='PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n')
     assert result.stdout == "x\n"

@@ -234,7 +234,9 @@ async def test_the_time_of_an_agent_goes_on_while_its_run_is_stopped(
     world.more["turn"] = Model(note("b"))
     outcome = await world.resume()
     assert outcome.result is not None
-    assert outcome.result.error == "the agent has no right to go on: it has expired"
+    assert outcome.result.error == (
+        "the agent has no right to go on: the time that the policy gives it is over ([dynamic] agent.seconds)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from callsheet.api.agents import agent_steps
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.ir import Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
+from callsheet.machine.agents.allowance import tools_named
 from callsheet.machine.approvals import covers
 from callsheet.passes import ToolSignature, check
 from callsheet.ports import asking
@@ -88,8 +90,12 @@ def check_readable(
 
 
 def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) -> tuple[Diagnostic, ...]:
-    """RUN032 for each tool that no step calls, where a person is asked about it or its calls are limited."""
+    """RUN032 for each tool that is asked about, or whose calls are limited, and no step calls.
+
+    The tools that a step names for its agent count as called.
+    """
     called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
+    called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
     rules = [(name, "before whose calls a person is to be asked") for name in approve]
     rules += [(name, "whose calls are limited") for name in limited]
     return tuple(

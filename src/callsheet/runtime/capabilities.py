@@ -116,4 +116,4 @@ class Ledger:
 
 def _in_time(capability: Capability, now: float) -> None:
     if now >= capability.expires:
-        raise TokenRefused("it has expired")
+        raise TokenRefused("the time that the policy gives it is over ([dynamic] agent.seconds)")

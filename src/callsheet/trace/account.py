@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from callsheet.ir import JSON, Plan
+from callsheet.ir import JSON, Action, Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
@@ -49,6 +49,8 @@ class StepAccount:
     """What people have said to its questions and calls."""
     turns: list[str] = field(default_factory=list[str])
     """What an agent did, turn by turn."""
+    action: Action | None = None
+    """What its step does in the plan of that time: a step of a new plan may have the id of an older one."""
 
     def told(self, note: Note) -> None:
         """Keep what is to be known beside the outcome."""
@@ -97,6 +99,11 @@ class Account:
 class _Scribe:
     """Writes visits down as events and notes come by."""
 
+    plan_of: PlanOf
+    actions: dict[str, Action]
+    """By the ids of the steps that there are now."""
+    plan: str = ""
+    """The hash of the plan that came last."""
     now: float = 0.0
     epoch: int = 0
     steps: list[StepAccount] = field(default_factory=list[StepAccount])
@@ -115,6 +122,8 @@ class _Scribe:
                 if not visit.calls and row.epoch > visit.epoch:
                     visit.started = row.ts  # no process carried it on in between
                 visit.calls += 1
+            elif row.type is EventType.PLAN and row.body is not None:
+                self.plan = row.body["plan"]
             elif row.type is EventType.LATE:
                 self.late.append(LateAnswer.of(row))
             yield row
@@ -123,7 +132,8 @@ class _Scribe:
         """Take what the machine says happened just now."""
         match note.kind:
             case NoteKind.EARLY:
-                self.early[note.step] = StepAccount(note.step, self.now, facts=["it started before its turn"])
+                self.early[note.step] = self._new(note.step)
+                self.early[note.step].facts.append("it started before its turn")
             case NoteKind.STARTED:
                 self._visit(note.step)
             case NoteKind.SKIPPED:
@@ -135,11 +145,8 @@ class _Scribe:
                     self.open[note.step].retries += 1
             case NoteKind.JUMPED:
                 self._remark(note.step, f"goes to {note.detail}")
-            case NoteKind.REPLANNED if note.step in self.open:
-                self._remark(note.step, f"new plan, {note.detail}")
-            case NoteKind.REPLANNED:  # after a graph had failed, by no step of it
-                visit = self._visit(note.step)
-                visit.outcome, visit.ended, visit.detail = "ok", self.now, f"new plan, {note.detail}"
+            case NoteKind.REPLANNED:
+                self._replanned(note.step, f"new plan, {note.detail}")
             case NoteKind.CAST_FAILED:
                 self.warnings.append(f"{note.step}: the result is {note.detail}; it was kept as it was")
             case NoteKind.CUT | NoteKind.FACT | NoteKind.ANSWERED | NoteKind.TURN:
@@ -153,11 +160,22 @@ class _Scribe:
                 pass
 
     def _visit(self, step: str) -> StepAccount:
-        visit = self.early.pop(step, None) or StepAccount(step, self.now)
+        visit = self.early.pop(step, None) or self._new(step)
         visit.turn, visit.epoch = self.now, self.epoch
         self.steps.append(visit)
         self.open[step] = visit
         return visit
+
+    def _replanned(self, step: str, said: str) -> None:
+        if step in self.open:
+            self._remark(step, said)
+        else:  # after a graph had failed, by no step of it
+            visit = self._visit(step)
+            visit.outcome, visit.ended, visit.detail = "ok", self.now, said
+        self.actions |= actions_of(self.plan_of(self.plan))
+
+    def _new(self, step: str) -> StepAccount:
+        return StepAccount(step, self.now, action=self.actions.get(step))
 
     def _end(self, visit: StepAccount, note: Note) -> None:
         visit.outcome, visit.ended = _ENDS[note.kind], self.now
@@ -170,9 +188,14 @@ class _Scribe:
             visit.detail = f"{visit.detail}; {text}" if visit.detail else text
 
 
+def actions_of(plan: Plan) -> dict[str, Action]:
+    """What the steps of a plan do, by their ids."""
+    return {step.id: step.action for step in plan.steps}
+
+
 def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
     """Tell a run from its events; raises JournalError (JRN020) where they cannot be read."""
-    scribe = _Scribe()
+    scribe = _Scribe(plan_of, actions_of(plan))
     folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
     result = folded.machine.result
     if result is not None:

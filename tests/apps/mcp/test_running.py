@@ -53,6 +53,20 @@ async def test_a_plan_is_run_and_its_steps_are_told_before_the_answer(room: Room
     assert answer.content[1].uri == f"callsheet://runs/{data['run_id']}/report"
 
 
+async def test_no_step_of_a_new_plan_is_told_as_that_of_the_old_one(room: Room, mode: str) -> None:
+    told: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    text = 'S1: @SEND (text="x") > $sent\nS2: RE-PLAN ("once more")'
+    async with room.client(mode, model=True) as client:
+        await client.call_tool("plan_execute", {"ltp_text": text}, progress_callback=hear)
+    assert room.calls == ["send x", "look tea"]
+    assert told[0] == 'S1 done: @SEND (text="x")'
+    assert told[2:] == ["S1 done", "S2 done"]
+
+
 async def test_a_loop_tells_more_steps_than_the_plan_has_and_no_total_then(room: Room, mode: str) -> None:
     told: list[tuple[float, float | None]] = []
 

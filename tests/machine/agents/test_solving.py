@@ -179,7 +179,7 @@ def test_an_agent_makes_no_more_calls_than_its_step_allows() -> None:
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.ok("S1.0.1/t1c1")
     bench.ok("S1.0.1/t2", act("read", x=2))
-    assert "all 1 calls are made" in str(question(bench).turns[1].seen[0].value)
+    assert "the one call is made" in str(question(bench).turns[1].seen[0].value)
 
 
 @pytest.mark.parametrize(

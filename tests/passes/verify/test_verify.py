@@ -141,6 +141,19 @@ def test_an_agent_calls_only_what_it_is_given() -> None:
     assert refused.rule is Rule.AGENT
 
 
+def test_one_tool_that_reads_private_data_and_sends_is_not_one_of_two() -> None:
+    agent = {"agent": {"tools": ["@WEB_SEARCH"], "max_turns": 5}}
+    tools = {"@WEB_SEARCH": {"egress": True, "returns": "T/priv"}}
+    verdict = proved(
+        'S1: @AGENT_SOLVE (goal="x", tools=["web_search"]) > $a\nS2: @RESPOND ("ok")',
+        dynamic=agent,
+        tools=tools,
+    )
+    (violation,) = verdict.violations
+    assert violation.message.endswith("read private data with @WEB_SEARCH and send it out with @WEB_SEARCH")
+    assert (violation.help or "").startswith("leave it out")
+
+
 def test_a_pattern_that_re2_does_not_know_is_refused_when_it_is_read() -> None:
     with pytest.raises(ValueError, match="cannot be read as a pattern"):
         Judge(Policy(forbidden=(r"(a)\1",))).judge(CallView("S1", "CALC", (Argument("x", ("1",)),)))

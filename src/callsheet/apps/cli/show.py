@@ -69,12 +69,14 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
 
     story = story_of(journal, info, bad)
     turns: dict[tuple[str, int], float] = {}
+    actions: dict[tuple[str, int], str] = {}
     visits: Counter[str] = Counter()
     for visit in story.account.steps:
         if visit.calls:
             visits[visit.step] += 1
             turns[visit.step, visits[visit.step]] = visit.turn
-    actions = {step.id: describe_action(step.action) for step in story.steps}
+            if visit.action is not None:
+                actions[visit.step, visits[visit.step]] = describe_action(visit.action)
     spans = spans_of(journal.events(info.run_id), actions, turns)
     if as_json:
         begin = min((span.start for span in spans), default=0.0)

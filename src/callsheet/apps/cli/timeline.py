@@ -20,12 +20,12 @@ class _Visit:
 
 
 def spans_of(
-    events: Iterable[Event], actions: Mapping[str, str], turns: Mapping[tuple[str, int], float]
+    events: Iterable[Event], actions: Mapping[tuple[str, int], str], turns: Mapping[tuple[str, int], float]
 ) -> list[Span]:
     """A span for each visit of a step that made calls, from its first call to its last answer.
 
-    `actions` say what a step does, `turns` when the turn of a step's n-th visit came. A call that was
-    never answered ends with the last event of the run.
+    `actions` say what a step does in its n-th visit, `turns` when its turn came. A call that was never
+    answered ends with the last event of the run.
     """
     visits: dict[tuple[int, str, int], _Visit] = {}
     last = 0.0
@@ -49,5 +49,6 @@ def spans_of(
     for visit in visits.values():
         seen[visit.step] = count = seen.get(visit.step, 0) + 1
         turn = turns.get((visit.step, count), visit.start)
-        spans.append(Span(visit.step, actions.get(visit.step, ""), visit.start, turn, visit.end))
+        action = actions.get((visit.step, count), "")
+        spans.append(Span(visit.step, action, visit.start, turn, visit.end))
     return spans

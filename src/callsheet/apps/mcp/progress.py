@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from callsheet.apps.mcp.calling import Caller
-from callsheet.ir import Plan
+from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.describe import describe_action
 
@@ -28,12 +28,14 @@ class Progress:
     """
 
     def __init__(self, plan: Plan, told: int = 0) -> None:
-        self._actions = _actions(plan)
+        self._plan, self._actions = plan, _actions(plan)
         self._ended, self._told = 0, told
         self._said: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
     def note(self, note: Note) -> None:
         """Hear what happened; a run that is taken up tells what happened before once more."""
+        if note.kind is NoteKind.REPLANNED and self._plan.order is not Order.DAG:
+            self._actions = {}  # the new plan has steps of these ids that do something else
         word = "stopped" if note.is_cut_off else _ENDS.get(note.kind)
         if word is None or not note.step:
             return
@@ -50,11 +52,11 @@ class Progress:
 
     def from_start(self) -> None:
         """Expect to hear everything from the start of the run again."""
-        self._ended = 0
+        self._ended, self._actions = 0, _actions(self._plan)
 
     def follow(self, plan: Plan) -> None:
         """Tell of another plan from now on."""
-        self._actions = _actions(plan)
+        self._plan, self._actions = plan, _actions(plan)
 
     @asynccontextmanager
     async def telling(self, caller: Caller) -> AsyncGenerator[None]:
@@ -68,7 +70,7 @@ class Progress:
             task.cancel()
 
     async def _tell_all(self, caller: Caller) -> None:
-        total = len(self._actions)
+        total = len(self._plan.steps)
         while (said := await self._said.get()) is not None:
             ended, message = said
             try:

@@ -13,7 +13,6 @@ from callsheet.apps.wording.origin import Origin, origin_of
 from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
-    from callsheet.ir import Step
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.chain import BadEvent
@@ -37,8 +36,6 @@ class Story:
     account: Account
     asks: tuple[PendingAsk, ...]
     """What people are asked and the run has not gone on from."""
-    steps: tuple[Step, ...]
-    """The steps of the plan that the run started with."""
     in_doubt: tuple[DoubtfulCall, ...]
     origin: Origin | None = None
     children: tuple[RunInfo, ...] = ()
@@ -71,7 +68,6 @@ def story_of(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> St
         bad=bad,
         account=account,
         asks=asks,
-        steps=plan.steps,
         in_doubt=in_doubt,
         origin=origin_of(first.body),
         children=tuple(journal.children(info.run_id)),

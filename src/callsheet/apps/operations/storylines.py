@@ -38,12 +38,11 @@ def story_lines(story: Story, hint: str = "") -> Iterator[str]:
         yield f"child    {child.run_id}, from event {child.forked_at}, {child.status}"
     yield f"used     {account.folded.usage().describe()}"
     yield ""
-    steps = (*account.folded.machine.program.plan.steps, *story.steps)  # those of a new plan as well
-    actions = {step.id: describe_action(step.action) for step in steps}
     held = {call.step: "in doubt" for call in story.in_doubt}
     held |= {ask.step: "asks" for ask in story.asks if not ask.is_answered}
     for visit in account.steps:
-        yield _step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH), _held(visit, held))
+        action = "" if visit.action is None else describe_action(visit.action)
+        yield _step_line(visit, cut(action, _ACTION_WIDTH), _held(visit, held))
         for turn in _turns(visit):
             yield f"      {turn}"
     for warning in (*account.warnings, *_cuts(account)):

@@ -140,7 +140,8 @@ def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
         return wrong
     most = talk.allowed.calls
     if most is not None and talk.calls_made() >= most:
-        return f"all {most} calls are made; finish with what is known"
+        made = "the one call is" if most == 1 else f"all {most} calls are"
+        return f"{made} made; finish with what is known"
     return _repeats(talk, loop, action)
 
 

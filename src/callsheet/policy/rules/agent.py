@@ -154,8 +154,12 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
             help="decide by something public, or start it whatever the data says",
         )
     if can.ways_out and can.private:
-        both = f"read private data with @{can.private[0]} and send it out with @{can.ways_out[0]}"
-        notes.object(Rule.AGENT, f"the agent could {both}", "tools", help="give it one of the two, not both")
+        reads, sends = can.private[0], can.ways_out[0]
+        way_out = "give it one of the two, not both"
+        if reads == sends:
+            way_out = f"leave it out; if what @{reads} gives is public, say so in the policy: returns"
+        both = f"read private data with @{reads} and send it out with @{sends}"
+        notes.object(Rule.AGENT, f"the agent could {both}", "tools", help=way_out)
     if can.changes and (data.untrusted or can.hears_strangers):
         notes.object(
             Rule.AGENT,
