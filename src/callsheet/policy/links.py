@@ -46,7 +46,7 @@ _IMAGE = re.compile(
     r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
 )
 _ACTIVE = re.compile(
-    r"<script\b|<form\b|<[a-z][^>]*[\s/\"'](?:on\w+|srcdoc|formaction)\s*=|(?<![\w-])(?:java|vb)script:(?=\S)",
+    r"<script\b|<form\b|<[a-z][^<>]*[\s/\"'](?:on\w+|srcdoc|formaction)\s*=|(?<![\w-])(?:java|vb)script:(?=\S)",
     re.I,
 )
 _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)

@@ -1,0 +1,28 @@
+"""What a text would load or send, told in time linear in the text."""
+
+from __future__ import annotations
+
+import pytest
+from tests.growth import grows_with_the_text
+
+from callsheet.policy.links import is_active
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<p onclick = x>", "<a\nclass='b' onfocus=x>", "<SCRIPT>", "[x](javascript:go)", '<i/onload="x">'],
+)
+def test_a_script_a_form_or_a_handler_is_active(text: str) -> None:
+    assert is_active(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["a < b on = c", "<b>on = 1</b>", "javascript: a language", "<p class='on'>"]
+)
+def test_other_texts_are_not(text: str) -> None:
+    assert not is_active(text)
+
+
+@pytest.mark.parametrize("piece", ["<a ", "<a onx ", "<a '", "/onx", "javascript"])
+def test_a_long_text_takes_no_longer_than_it_is_long(piece: str) -> None:
+    assert grows_with_the_text(is_active, "<a {}", piece)
