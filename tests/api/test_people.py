@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +89,16 @@ def test_without_an_event_loop(tmp_path: Path) -> None:
         (ask,) = open_one.inbox_sync()
         open_one.answer_sync("mail", ask.key, True, msg_id="slack-1")
         assert open_one.resume_sync("mail").response == "sent to ada"
+
+
+@pytest.mark.parametrize("said", ["no", "yes", 1, None, {"verdict": "deny"}])
+def test_nothing_that_is_merely_true_or_false_is_taken_for_an_answer(tmp_path: Path, said: Any) -> None:
+    with runtime(tmp_path) as open_one:
+        open_one.run_sync(SEND, {"who": "ada"}, run_id="mail")
+        with pytest.raises(CallsheetError, match="RUN031: an answer is True, False or an Answer"):
+            open_one.answer_sync("mail", answer=said)
+        (ask,) = open_one.inbox_sync()
+        assert not ask.is_answered
 
 
 async def test_a_rule_that_fits_no_step_is_a_finding(tmp_path: Path) -> None:

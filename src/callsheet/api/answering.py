@@ -6,8 +6,25 @@ In: the id of a run, an answer. Out: what is asked, what was answered; the run g
 from __future__ import annotations
 
 from callsheet.api.traveling import Traveling
+from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
+
+
+def _answer_of(given: object) -> Answer:
+    """What was said; nothing that only counts as true, such as the text "no", is taken for a yes."""
+    match given:
+        case Answer():
+            return given
+        case bool():
+            return Answer.approve() if given else Answer.deny()
+        case _:
+            kind = type(given).__name__
+            raise CallsheetError.single(
+                "RUN031",
+                f"an answer is True, False or an Answer, and not a {kind}",
+                help="Answer.of(…) answers a question; Answer.approve() and Answer.deny() say yes and no",
+            )
 
 
 class Answering(Traveling):
@@ -39,9 +56,9 @@ class Answering(Traveling):
         an answer that does not fit.
         """
         self._require_journal()
+        said = _answer_of(answer)
         async with self._opened() as session:
             assert session.journal is not None
-            said = answer if isinstance(answer, Answer) else Answer.approve() if answer else Answer.deny()
             name = session.find(run_id)
             return answer_run(session.journal, name, said, key, digest=digest, msg_id=msg_id)
 
@@ -52,9 +69,10 @@ class Answering(Traveling):
         a run that has ended.
         """
         self._require_journal()
+        said = _answer_of(answer)
         async with self._opened() as session:
             assert session.journal is not None
-            answer_ahead(session.journal, session.find(run_id), key, answer, msg_id)
+            answer_ahead(session.journal, session.find(run_id), key, said, msg_id)
 
     def inbox_sync(self) -> list[PendingAsk]:
         """As `inbox`, for programs without an event loop."""
