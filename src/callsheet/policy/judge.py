@@ -12,13 +12,14 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
-from callsheet.policy.builtins import ANSWERS, PathUse, Traits, fold
+from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold
 from callsheet.policy.calls import CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules import RULES, Check, Notes, OfLabels, OfTexts, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
+from callsheet.policy.rules.attachments import ATTACHMENTS
 from callsheet.policy.rules.base import flowing, of_name
 from callsheet.policy.rules.executable import is_executable
 from callsheet.policy.urls import authority_of, head_of
@@ -151,7 +152,8 @@ class Judge:
         """All that rules look at in the text of an argument: equal where they say the same of both.
 
         `name` is folded. Of an address that is its host, of a path in the workspace the label of the file
-        and whether it is executed.
+        and whether it is executed. None where other arguments count besides: who gets a file that is sent
+        along.
 
         >>> judge = Judge(Policy())
         >>> judge.what_counts("READ_FILE", "path", "a.md") == judge.what_counts("READ_FILE", "path", "b/c.md")
@@ -162,6 +164,8 @@ class Judge:
         traits = self.traits(tool)
         if traits is None:
             return text
+        if traits.reach is Reach.RECIPIENT and name in ATTACHMENTS:
+            return None
         if name == traits.address:
             return head_of(text) or text
         if name != traits.path or traits.path_use is PathUse.HOST:

@@ -280,6 +280,13 @@ def test_private_data_for_somebody_else_is_another_call() -> None:
     assert refused(goes_the_same_way(text, policy)) == "flow"
 
 
+def test_a_file_that_is_sent_along_to_somebody_else_is_another_call() -> None:
+    policy = policy_of(egress=True, audience_arg="y", trusted_audience=("friend",))
+    policy = replace(policy, sources=(SourceRule(kind="file", pattern="docs/**", label=LITERAL),))
+    text = 'S1: @KEEP (y="friend", attachment="notes.txt")\nS2: @KEEP (y="stranger", attachment="notes.txt")'
+    assert refused(goes_the_same_way(text, policy)) == "flow"
+
+
 def test_beside_private_data_it_counts_what_the_plan_says_by_way_of_a_variable() -> None:
     text = """
         S1: @READ ("q", "x") > $c

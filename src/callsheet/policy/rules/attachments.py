@@ -10,7 +10,8 @@ from callsheet.policy.paths import PathRefused, workspace_path
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, leaves, shown
 from callsheet.policy.rules.receivers import receivers
 
-_NAMES = ("attachment", "attachments", "attach", "attached", "upload", "uploads")
+ATTACHMENTS = ("attachment", "attachments", "attach", "attached", "upload", "uploads")
+"""Arguments that name files to send along."""
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -36,13 +37,13 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                     )
                     return
 
-    return OfLabels(check, private=traits.reach is Reach.WORLD, sees=_NAMES)
+    return OfLabels(check, private=traits.reach is Reach.WORLD, sees=ATTACHMENTS)
 
 
 def _attached(call: CallView) -> Iterator[tuple[str, str]]:
     """The arguments that name files to send along, and the paths in them that are known."""
     for argument in call.arguments:
-        if argument.name.casefold() in _NAMES:
+        if argument.name.casefold() in ATTACHMENTS:
             for leaf in leaves(argument):
                 try:
                     if leaf.text:
