@@ -263,6 +263,22 @@ def test_what_waits_for_people_goes_on_with_the_next_server(folder):
     assert Path("notes.txt").read_text() == "two\n"
 
 
+@pytest.mark.parametrize("time", [0.3, "0.3s", {"NOTE": 0.3}, {"": "0.3s"}])
+def test_the_time_for_a_yes_is_said_as_everywhere(folder, time):
+    with running(folder) as api:
+        api.start('S1: @NOTE (line="x") > $x', run_id="late", approve=["NOTE"], approval_timeout=time)
+        assert api.ended("late")["status"] == "done"
+        assert "denied: nobody approved" in str(api.get("/v1/runs/late"))
+
+
+@pytest.mark.parametrize("time", ["soon", True, 0, [1], {"NOTE": "1 hour"}, {"NOTE": None}])
+def test_what_is_no_time_for_a_yes_is_told_what_one_is(folder, time):
+    with running(folder) as api:
+        told = api("POST", "/v1/runs", {"plan": 'S1: @RESPOND ("x")', "approval_timeout": time})
+    assert told.status == 422
+    assert told.json["detail"].startswith("approval_timeout: seconds or a text such as 45m")
+
+
 def test_a_run_that_ends_its_servers_is_left_as_it_is_until_somebody_resumes_it(folder):
     with running(folder, running=1) as api:
         api.start('S1: @HOLD (name="never") > $x', run_id="first")

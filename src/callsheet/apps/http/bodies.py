@@ -5,9 +5,12 @@ Lists stand for lists and numbers for numbers: nothing is taken for what it is n
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic_core import PydanticCustomError
+
+from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
 
 _NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
@@ -30,6 +33,19 @@ SyntaxName = Literal["ltp", "micro", "dag"]
 PolicyName = Literal["strict", "workspace", "open"]
 Whole = Annotated[int, Field(ge=0, le=2**53)]
 Amount = Annotated[float, Field(ge=0, le=1e15)]
+Time = Amount | Text
+
+
+def _is_time(given: object) -> object:
+    """In the place of what each form of a time has against it, what a time is."""
+    try:
+        approval_timeouts(cast("ApprovalTimeout | None", given))
+    except (TypeError, ValueError, AttributeError):
+        wanted = (
+            "seconds or a text such as 45m, 12h or 3d, at most a year; or an object of such times by tool"
+        )
+        raise PydanticCustomError("time", wanted) from None
+    return given
 
 
 class Body(BaseModel):
@@ -127,8 +143,10 @@ class RunBody(Body):
     run_id: RunId | None = Field(None, description="The run's id; by default a new one.")
     limits: LimitsBody = LimitsBody()
     approve: list[Text] = Field([], description="Tools before each of whose calls a person is asked.")
-    approval_timeout: dict[str, Amount] = Field(
-        {}, description="Seconds that there are for a yes, by tool; the name '' stands for all others."
+    approval_timeout: Annotated[Time | dict[str, Time] | None, BeforeValidator(_is_time)] = Field(
+        None,
+        description="How long there is for a yes: seconds or a text such as 45m or 3d, for all calls"
+        " or by tool; the name '' stands for all others.",
     )
     on_in_doubt: Literal["ask", "fail", "retry"] | None = None
     policy: PolicyName | None = None

@@ -21,6 +21,7 @@ from callsheet.apps.operations.stories import story_json, story_of
 from callsheet.apps.wording.moments import iso
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace
+from callsheet.machine.approvals import approval_timeouts
 from callsheet.runtime.answers import Answer as Said
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome
@@ -93,7 +94,7 @@ async def start_run(asked: Asked[bodies.RunBody, Nothing]) -> Response:
         run_id=body.run_id,
         limits=changes_of(body.limits),
         approve=tuple(body.approve),
-        approval_timeout=_by_tool(body.approval_timeout),
+        approval_timeout=approval_timeouts(body.approval_timeout),
         on_in_doubt=body.on_in_doubt,
         policy=None if body.policy is None else load_policy(body.policy),
         approved=tuple(body.approved),
@@ -116,15 +117,6 @@ def accepted(state: State, started: Started, source: Source | None = None) -> Re
 def changes_of(limits: bodies.LimitsBody) -> Mapping[str, Any]:
     """The limits that a request names."""
     return limits.model_dump(exclude_none=True)
-
-
-def _by_tool(seconds: Mapping[str, float]) -> dict[str, float]:
-    from callsheet.machine.approvals import approval_timeouts  # noqa: PLC0415 - only where times are given
-
-    try:
-        return approval_timeouts(dict(seconds)) if seconds else {}
-    except ValueError as error:
-        raise Problem("API008", f"approval_timeout: {error}") from None
 
 
 async def get_run(asked: Asked[Nothing, Nothing]) -> Response:
