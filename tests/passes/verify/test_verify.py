@@ -141,6 +141,18 @@ def test_an_agent_calls_only_what_it_is_given() -> None:
     assert refused.rule is Rule.AGENT
 
 
+def test_data_in_the_place_of_a_recipient_is_told_in_one_short_line() -> None:
+    mail = {"@SEND_MAIL": {"egress": True, "audience_arg": "to", "destructive": False}}
+    judge = Judge(policy_of({"tools": mail}))
+    to = Argument("to", (Hole("p", PRIVATE, "a page\nthat says " + "x" * 1_000),), PRIVATE)
+    text = Argument("text", (Hole("n", PRIVATE, "hi"),), PRIVATE)
+    told = [o.message for o in judge.judge(CallView("S1", "SEND_MAIL", (to, text))).objections]
+    (flow,) = [message for message in told if "would reach" in message]
+    assert "would reach a page that says xxx" in flow
+    assert flow.endswith("x…")
+    assert len(flow) < 200
+
+
 def test_one_tool_that_reads_private_data_and_sends_is_not_one_of_two() -> None:
     agent = {"agent": {"tools": ["@WEB_SEARCH"], "max_turns": 5}}
     tools = {"@WEB_SEARCH": {"egress": True, "returns": "T/priv"}}

@@ -40,6 +40,7 @@ _OTHER_ADDRESS = re.compile(
     r"|(?:.*_)?(?:host|server|gateway|mirror|url|uri|via)s?(?:_.*)?"
 )
 """Arguments beside the address of a request that may lead it, or tell of it, elsewhere."""
+_LONGEST = 80
 _INJECTED = re.compile(r"[\r\n]\s*(?:resent-)?(?:to|b?cc|from|sender|reply-to)\s*:", re.IGNORECASE)
 """A line in a header that a careless mailer takes for one more header."""
 
@@ -100,9 +101,16 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
             if leaf.text is None:
                 yield "recipients that are not known before the run", NOBODY_KNOWN
             else:
-                yield from setting.audiences.of_recipients(leaf.text, traits.trusted_audience)
+                for who, audiences in setting.audiences.of_recipients(leaf.text, traits.trusted_audience):
+                    yield _told(who), audiences
     if not seen:
         yield "recipients that the call does not name", NOBODY_KNOWN
+
+
+def _told(who: str) -> str:
+    """A recipient in one line: data may stand in its place, whatever its length."""
+    line = " ".join(who.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def _members(arguments: Iterable[Argument]) -> Iterator[Argument]:
