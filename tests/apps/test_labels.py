@@ -48,6 +48,18 @@ def leaks(machine: Machine) -> bool:
     return machine("run", plan, "--policy", "ours.toml").exit_code != 3
 
 
+@pytest.mark.parametrize("reads", ['@READ_FILE ("public/copy.txt")', '@QUERY_MEMORY ("notes")'])
+def test_a_run_that_is_not_recorded_is_held_to_what_recorded_ones_have_left(
+    left: Machine, reads: str
+) -> None:
+    """The proof knows the file; the fact is known when the run has found it."""
+    left.write("lax.toml", OURS + '[defaults]\nmemory = "T/pub"\n')
+    plan = left.plan(f"S1: {reads} > $n", 'S2: @WEB_SEARCH ("$n") > $r ON_FAIL TERMINATE ("let through")')
+    assert left("run", plan, "--policy", "lax.toml", "--no-journal").exit_code == 3
+    foretold = left("run", plan, "--policy", "lax.toml", "--no-journal", "--dry-run").exit_code
+    assert foretold == (3 if "READ_FILE" in reads else 0)
+
+
 def test_what_a_run_has_left_is_listed(left: Machine) -> None:
     found = labels(left)
     assert found.pop("file public/copy.txt") == "U/priv"

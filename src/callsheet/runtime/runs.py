@@ -7,7 +7,7 @@ person has to decide about.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 
 from callsheet.diagnostics import CallsheetError
@@ -45,7 +45,7 @@ from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.ids import new_run_id
-from callsheet.store.labels import LabelStore
+from callsheet.store.labels import LabelStore, Noted
 from callsheet.store.records import Start
 from callsheet.store.replay import begin
 
@@ -60,11 +60,13 @@ async def run_unrecorded(
     watch: Watch = _NOBODY,
     run_id: str | None = None,
     present: Respondents = _ABSENT,
+    noted: Iterable[Noted] = (),
 ) -> Result:
     """Run a plan without a journal: nothing of it outlives the process.
 
     `run_id` should be one that no other run has, so that tools do not take its calls for those of
-    another; by default it is a new one. A question that nobody `present` answers is denied. Raises
+    another; by default it is a new one. `noted` are the labels of what recorded runs have left, which hold
+    under a policy. A question that nobody `present` answers is denied. Raises
     CallsheetError (RUN050) for a plan that its policy was not held against.
     """
     launch.check(plan)
@@ -77,6 +79,8 @@ async def run_unrecorded(
     with LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
         gateway = Gateway(ports, run_id, at_once=at_once)
         if launch.policy is not None and labels is not None:
+            for place in noted:
+                labels.put(*place)
             guard = Guard(launch.policy, launch.verified, labels)
             gateway = GuardedGateway(ports, run_id, guard, at_once=at_once)
         driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)

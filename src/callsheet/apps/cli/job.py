@@ -20,6 +20,8 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from callsheet.apps.models import Asked
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.apps.veil import Veil
@@ -117,6 +119,7 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
+    from callsheet.runtime.rest import noted_before  # noqa: PLC0415
     from callsheet.runtime.runs import run_unrecorded, start_run  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
@@ -147,7 +150,8 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
                 observer=None if job.detaches else watch.observer,
             )
         elif job.journal is None:
-            result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
+            noted = () if policy is None else noted_before(_labels_beside(job))
+            result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id, noted=noted)
             outcome = RunOutcome(job.run_id, result, usage=result.usage)
         else:
             outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, present)
@@ -198,7 +202,6 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
-    from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
     from callsheet.runtime.rest import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
@@ -210,13 +213,20 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
         labels=secret_labels(job.policy, job.secrets),
         approved=job.approved,
         can_ask=job.journal is not None,
-        left=NOTHING_LEFT if job.journal is None else left_before(job.journal.path, job.setup.folder),
+        left=left_before(_labels_beside(job), job.setup.folder),
     )
     proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
     proof.raise_if_refused(job.text.source)
     if not job.quiet:
         print_diagnostics(proof.diagnostics, job.text.source)
     return proof.policy
+
+
+def _labels_beside(job: Job) -> Path:
+    """The journal beside which labels are kept; one that is not written to has them too."""
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+
+    return default_journal_path() if job.journal is None else job.journal.path
 
 
 def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> Launch:

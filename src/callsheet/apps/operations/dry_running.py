@@ -43,7 +43,7 @@ class Supposed:
     is_recorded: bool = True
     """Whether the run would have a journal."""
     journal: Path | None = None
-    """Which one: where it is noted what earlier runs have left in files."""
+    """Beside which one it is noted what earlier runs have left in files, also for a run that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _proof(
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
     is_recorded, journal = supposed.is_recorded, supposed.journal
-    left = left_before(journal, setup.folder) if is_recorded and journal is not None else NOTHING_LEFT
+    left = left_before(journal, setup.folder) if journal is not None else NOTHING_LEFT
     proof = prove(
         text.require(),
         policy,
