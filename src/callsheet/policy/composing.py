@@ -14,7 +14,8 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
 from callsheet.policy.calls import CallView
-from callsheet.policy.links import hosts_named, hosts_spoken, images, is_active
+from callsheet.policy.links import hosts_named, hosts_spoken, images
+from callsheet.policy.markup import is_active
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import Setting, flowing, of_name, own_texts
 

@@ -7,12 +7,11 @@ program finds a link, an image or a tag that leads to somebody who may not have 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection
-from html import unescape
 from typing import NamedTuple
 
 from callsheet.policy.links import host_of
+from callsheet.policy.rendered import as_read
 
 _REST = r"[^\s<>\"'`()\[\]{}|\\^,;*]{0,2000}"
 _ADDRESS = re.compile(
@@ -29,11 +28,6 @@ _TARGET = re.compile(r"\]\(\s*(<[^>\n]{0,2000}>?|[^)\s]{0,2000})")
 _NAMED_TARGET = re.compile(r"^((?:[ \t>*+-]|\d{1,9}[.)])*\[[^\]\n]{1,999}\]):", re.M)
 _NEAR = re.compile(r"(?!//)[\w./#\[\]-]*")
 """The target of a link that stays where the text is."""
-_SOFT = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
-    r"|\\(?=[!-/:-@\[-`{-~])"
-)
-"""What programs leave out: control and zero-width characters, a backslash before punctuation."""
 _ENTITY = re.compile(r"&(?=#?\w)")
 _CLOSING = ".:!?_~"
 
@@ -52,10 +46,10 @@ def disarmed(text: str, allowed: Allowed) -> str:
     '![x] (https[:]//evil[.]example/?d=42) https://c.example/'
     """
     shown = _apart(text, allowed)
-    read = unicodedata.normalize("NFKC", _SOFT.sub("", unescape(shown)))
+    read = as_read(shown)
     if read == shown or _apart(read, allowed) == read:
         return shown
-    plain = _ENTITY.sub("& ", unicodedata.normalize("NFKC", _SOFT.sub("", shown)))
+    plain = _ENTITY.sub("& ", as_read(shown, has_entities=False))
     return _apart(plain, allowed)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.calls import Hole, Part
+from callsheet.policy.rendered import as_read
 from callsheet.policy.urls import MARK
 
 _REST = r"(?:[^\s<>\"'`]|[\"'`](?!,))*\Z"
@@ -18,14 +19,17 @@ _DATA = "\ufffb"
 """Stands for data that is not public."""
 _WORDS = (
     "mailto|data|javascript|vbscript|tel|callto|sms|smsto|facetime|skype|sip|sips|xmpp|whatsapp|tg|magnet|intent|market"
-    "|geo|feed|webcal|bitcoin|view-source|matrix|slack|zoommtg|vscode|(?:ht|f)tps?"
+    "|geo|feed|webcal|ircs?|ldaps?|bitcoin|view-source|matrix|slack|zoommtg|vscode|(?:ht|f)tps?"
 )
 """Schemes that programs make a link of without two slashes."""
 _BARE = re.compile(
-    rf"(?:[a-z][a-z0-9+.-]*:[/\\]{{2}}|(?<![:\w/])//|www\.|(?<![\w-])(?:{_WORDS}):){_REST}", re.I
+    rf"(?:[a-z][a-z0-9+.-]*:[/\\]{{2}}|(?<![:\w/])//|(?<![\w\\])\\\\(?=\w)|www\.|(?<![\w-])(?:{_WORDS}):){_REST}",
+    re.I,
 )
 _HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3})"
-_DOMAIN = re.compile(rf"(?<![\w@./-]){_HOST}(?::\d+)?[/?#]{_REST}", re.I)
+_DOMAIN = re.compile(
+    rf"(?<![\w@./-])(?:{_HOST}|localhost|\[[\da-f.]*:[\da-f:.]*\])(?::\d+)?[/?#]{_REST}", re.I
+)
 _MARKDOWN = re.compile(r"\]\(\s*<?[^)>\n]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
 _LOADING = (
     r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
@@ -33,6 +37,9 @@ _LOADING = (
 )
 _TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*[^)]*\Z", re.I)
 """A tag whose attributes name an address, and not every sign for less than."""
+_OPEN_TAG = re.compile(r"<[a-z][\w:-]*[\s/][^<>]*\Z", re.I)
+_LEADING_ON = re.compile(r"[^<>]*\b(?:\w*(?:src|href)|\w*action|data|ping)\s*=", re.I)
+"""What stands in a tag behind data and leads to a page, which may be told the tag's other attributes."""
 _GLUED = re.compile(rf"[{MARK}{_DATA}](?:[^\s]*[/?#&=])?\Z")
 _AFTER = re.compile(
     r"[\w.%-]*\.(?:[\w-]+\.)+(?:[a-z]{2,}[/?#]|(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b)",
@@ -44,10 +51,6 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
     r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
-)
-_ACTIVE = re.compile(
-    r"<script\b|<form\b|<[a-z][^<>]*[\s/\"'](?:on\w+|srcdoc|formaction)\s*=|(?<![\w-])(?:java|vb)script:(?=\S)",
-    re.I,
 )
 _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
 _SPOKEN_HOST = re.compile(rf"(?<![\w@./:-])(?://|www\.)?{_HOST}(?::\d+)?/(?!\s|\Z)", re.I)
@@ -103,12 +106,22 @@ def _is_address(before: str, after: str, *, is_own: bool) -> bool:
     Data right behind other data may be, since that may end in an address; not where both are of one value.
     """
     tail = before[-2_000:]
+    if _ends_in_address(tail, after, is_own=is_own):
+        return True
+    if tail.isascii() and "&" not in tail and "\\" not in tail:
+        return False
+    return _ends_in_address(as_read(tail), after, is_own=is_own)
+
+
+def _ends_in_address(tail: str, after: str, *, is_own: bool) -> bool:
     last = tail[-1:]
     if last and not (last.isspace() or last in "<>") and (_BARE.search(tail) or _DOMAIN.search(tail)):
         return True  # an address goes on to the end of what stands before
     if "]" in tail and _MARKDOWN.search(tail):
         return True
     if ("<" in tail or "(" in tail) and _TAG.search(tail):
+        return True
+    if "=" in after and "<" in tail and _OPEN_TAG.search(tail) and _LEADING_ON.match(after):
         return True
     return (not is_own and _GLUED.search(tail) is not None) or _AFTER.match(after) is not None
 
@@ -138,15 +151,6 @@ def images(text: str) -> bool:
     if "<" not in text and "(" not in text:  # all that loads something has one of the two
         return False
     return _IMAGE.search(text) is not None
-
-
-def is_active(text: str) -> bool:
-    """Whether the text, shown as a page, may read what stands beside it and send it: a script, a form.
-
-    >>> is_active("<script src=//c.example/x.js></script>"), is_active("<b>10 < 12</b>")
-    (True, False)
-    """
-    return ("<" in text or ":" in text) and _ACTIVE.search(text) is not None
 
 
 def hosts_named(text: str) -> list[str | None]:

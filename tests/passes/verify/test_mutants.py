@@ -30,7 +30,19 @@ from callsheet.passes.verify import (
 from callsheet.passes.verify.labels import Labels
 from callsheet.passes.verify.reading import Reading
 from callsheet.passes.verify.subject import Subject
-from callsheet.policy import audiences, builtins, composing, globs, judge, links, paths, sources, urls
+from callsheet.policy import (
+    audiences,
+    builtins,
+    composing,
+    globs,
+    judge,
+    links,
+    markup,
+    paths,
+    rendered,
+    sources,
+    urls,
+)
 from callsheet.policy.calls import CallView
 from callsheet.policy.judge import Judge
 from callsheet.policy.rules import (
@@ -309,9 +321,21 @@ MUTANTS: dict[str, list[Patch]] = {
     "everything is executable": [(executable, "may_be_executed", yes)],
     **{
         f"links of the kind {name} are not seen": [(links, name, never_matches())]
-        for name in ("_BARE", "_MARKDOWN", "_TAG", "_DOMAIN", "_GLUED")
+        for name in ("_BARE", "_MARKDOWN", "_TAG", "_DOMAIN", "_GLUED", "_OPEN_TAG", "_LEADING_ON")
     },
     "scripts and forms read nothing": [(answers, "_reads_what_is_shown", no)],
+    **{
+        f"what reads a page is not seen by {name}": [(markup, name, never_matches())]
+        for name in (
+            *("_TAG", "_QUOTED_TAG", "_HANDLER", "_REFRESH", "_ELSEWHERE"),
+            *("_STYLE_LOADS", "_SCRIPT_ADDRESS", "_LEFT_OUT", "_NAMED_TAG"),
+        )
+    },
+    "nothing is fetched beside an answer": [(markup, "_FETCHED", frozenset[str]())],
+    "what is spoken of is never run": [(markup, "_runs_spans", no)],
+    "attributes have no entities": [(markup, "unescape", str)],
+    "texts are read as they are written": [(links, "as_read", lambda text: text)],
+    "full stops part no hosts": [(rendered, "_OTHER_DOT", never_matches())],
     "tools make no scripts": [(composing, "is_active", no)],
     "only two slashes make an address": [(links, "_BARE", two_slashes())],
     "ends of hosts are Latin letters": [(links, "_DOMAIN", latin_ends())],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from callsheet.policy.builtins import ANSWERS, Traits
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Part, Rule
-from callsheet.policy.links import carries_data, hosts_named, images, is_active
+from callsheet.policy.links import carries_data, hosts_named, images
+from callsheet.policy.markup import is_active
 from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, leaves, own_texts, texts
 
 
@@ -24,8 +25,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         if _reads_what_is_shown(setting, call):
             notes.object(
                 Rule.ANSWER,
-                f"{tool} would show private data beside a script or a form that can send it away",
-                help="leave the script or the form out, or show the data without it",
+                f"{tool} would show private data beside a script, a form or a page that can send it away",
+                help="leave the script, the form or the page out, or show the data without it",
             )
             return
         if links_data(setting, call, is_strict=True):
@@ -78,7 +79,7 @@ def _reads_what_is_shown(setting: Setting, call: CallView) -> bool:
     """Whether the plan itself puts something beside private data that reads the page it stands in."""
     if setting.policy.planner.is_public and all(argument.label.is_public for argument in call.arguments):
         return False
-    return any(is_active(text) for argument in call.arguments for text in own_texts(argument))
+    return is_active(" ".join(text for argument in call.arguments for text in own_texts(argument)))
 
 
 def _tells_by_image(setting: Setting, call: CallView) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.growth import grows_with_the_text
 
-from callsheet.policy.links import is_active
+from callsheet.policy.markup import is_active
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,22 @@ def test_other_texts_are_not(text: str) -> None:
     assert not is_active(text)
 
 
-@pytest.mark.parametrize("piece", ["<a ", "<a onx ", "<a '", "/onx", "javascript"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "<a ",
+            "<a onx ",
+            "<a '",
+            "/onx",
+            "javascript",
+            "<a x='",
+            "'<a \"",
+            "<style>",
+            "<meta http-equiv= ",
+        ),
+        *("`<a>`", "`<", "&#115;", "java\tscript:", "<link =", "= "),
+    ],
+)
 def test_a_long_text_takes_no_longer_than_it_is_long(piece: str) -> None:
     assert grows_with_the_text(is_active, "<a {}", piece)

@@ -1,0 +1,78 @@
+"""Text that a program would show as a page: whether something in it reads what stands beside it and sends it.
+
+In: a text that a plan says itself. Out: whether it holds a script, a form, a frame, a style or a page from
+elsewhere. Pure; linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+_TAG = re.compile(r"<([a-z][\w:-]*)([^<>]*)", re.I)
+_QUOTED_TAG = re.compile(r"""<([a-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*+)""", re.I)
+"""A tag as browsers read it: a bracket between quotes does not end it. Others see tags in between."""
+_HANDLER = re.compile(r"""(?:\A|[\s/"'])(?:on\w+|srcdoc|formaction)\s*=""", re.I)
+_FETCHED = frozenset({"iframe", "frame", "object", "embed", "applet", "portal", "link", "base"})
+"""Elements that put something from elsewhere beside the text, or change where its links lead."""
+_REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.I)
+_ELSEWHERE = re.compile(r""":|[/\\]{2}|=\s*(?:(["'])\s*\1|["']?\s*\Z)""")
+"""An address that is not of the page, or one that data make."""
+_STYLE_LOADS = re.compile(r"@import\b|url\(", re.I)
+_SCRIPT_ADDRESS = re.compile(r"(?<![\w-])(?:java|vb)script:(?=\S)", re.I)
+_LEFT_OUT = re.compile(r"[\x00-\x1f\x7f]")
+"""What browsers leave out of an address."""
+_NAMED_TAG = re.compile(r"(?<!`)`</?[a-z][\w:-]*\s?/?>`(?!`)", re.I)
+"""A tag that is only spoken of: alone in a code span."""
+
+
+def is_active(text: str) -> bool:
+    """Whether the text, shown as a page, may read what stands beside it and send it, or let others do so.
+
+    >>> is_active("<script src=//c.example/x.js></script>"), is_active("<b>10 < 12</b>")
+    (True, False)
+    >>> is_active("the `<form>` that they sent"), is_active("<iframe src='https://c.example/'>")
+    (False, True)
+    """
+    if ":" in text and _runs_an_address(text):
+        return True
+    if "<" not in text:
+        return False
+    meant = text if _runs_spans(text) else _NAMED_TAG.sub("", text)
+    loads_styles = _STYLE_LOADS.search(text) is not None
+    return any(
+        _is_active_tag(name.lower(), said) or (loads_styles and name.lower() == "style")
+        for name, said in _tags(meant)
+    )
+
+
+def _runs_spans(text: str) -> bool:
+    """Whether a page that knows no code spans would run what stands between two tags that are spoken of."""
+    return "</script" in text.lower() or "${" in text
+
+
+def _tags(text: str) -> Iterator[tuple[str, str]]:
+    """Names of tags and what is said in them, in each way in which a program may read the text."""
+    for pattern in (_TAG, _QUOTED_TAG):
+        for found in pattern.finditer(text):
+            yield found[1], found[2]
+
+
+def _is_active_tag(name: str, said: str) -> bool:
+    if name == "script":
+        return True
+    if "=" not in said:
+        return False
+    if name == "form" or _HANDLER.search(said) is not None:
+        return True
+    if name in _FETCHED or (name == "meta" and _REFRESH.search(said) is not None):
+        return _ELSEWHERE.search(unescape(said)) is not None
+    return False
+
+
+def _runs_an_address(text: str) -> bool:
+    if _SCRIPT_ADDRESS.search(text) is not None:
+        return True
+    read = _LEFT_OUT.sub("", unescape(text))
+    return read != text and _SCRIPT_ADDRESS.search(read) is not None

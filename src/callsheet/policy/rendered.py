@@ -1,0 +1,30 @@
+"""What programs read in a text before they look for links: entities decoded, unseen characters left out.
+
+In: a text as it is written. Out: the text as it is read. Pure; linear.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from html import unescape
+
+_SOFT = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
+    r"|\\(?=[!-/:-@\[-`{-~])"
+)
+"""What programs leave out: control and zero-width characters, a backslash before punctuation."""
+_OTHER_DOT = re.compile(r"(?<=[a-z\d])\u3002(?=[a-z\d])", re.I)
+"""A full stop that parts the names of a host as a dot does; between other letters it ends a sentence."""
+
+
+def as_read(text: str, *, has_entities: bool = True) -> str:
+    r"""A text as it is read; entities are decoded if it may have some.
+
+    >>> as_read("https&#58;\\//c\u200b.example/")
+    'https://c.example/'
+    """
+    plain = _SOFT.sub("", unescape(text) if has_entities else text)
+    if plain.isascii():
+        return plain
+    return _OTHER_DOT.sub(".", unicodedata.normalize("NFKC", plain))
