@@ -39,6 +39,7 @@ MOST = 5.0
 FACTS = {
     "READ": ToolFacts(Effect.READ, ("x",)),
     "NOTE": ToolFacts(Effect.UNSAFE, ("x",)),
+    "MAIL": ToolFacts(Effect.UNSAFE, ("to", "subject", "body")),
     "SEND": ToolFacts(Effect.UNSAFE, ("x",)),
 }
 POLICY = replace(
@@ -56,6 +57,15 @@ PRIVATE = replace(
     tools={
         "READ": replace(POLICY.tools["READ"], returns=read_label("U/priv")),
         "NOTE": ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("U/priv")),
+        "MAIL": ToolRule(
+            egress=True,
+            destructive=False,
+            idempotent=True,
+            returns=read_label("T/pub"),
+            control=("to",),
+            audience_arg="to",
+            trusted_audience=("*@corp.example",),
+        ),
     },
 )
 LOOP = 'S1: @READ ("a") > $a\nS2: ?FOREACH ($i IN $xs) THEN @SEND ({}) > $b'
@@ -66,6 +76,7 @@ OTHERS = {
     "a file written": '@WRITE_FILE (path="out/{n}.md", content="$a") > $v{n}',
     "a page": '@FETCH_PAGE (url="https://example.org/{n}") > $v{n}',
     "a page of data": '@FETCH_PAGE (url="https://example.org/{n}?q=$a") > $v{n}',
+    "private mail": '@MAIL (to="ada@corp.example", subject="Number {n}", body="Number {n}: $a") > $v{n}',
     "private data": '@NOTE (text="Number {n}: $a") > $v{n}',
 }
 """Steps whose calls are judged in full: what they say counts, or not everybody may read it."""
@@ -158,7 +169,7 @@ def main() -> None:
         row(
             f"different steps, {name}",
             partial(different, step),
-            PRIVATE if name == "private data" else POLICY,
+            PRIVATE if name.startswith("private") else POLICY,
         )
     print(f"a policy may add {MOST} microseconds to a call, all in all")
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 
 from callsheet.ir import Literal, Ref, Template, Value
 
-_IN_ADDRESS = re.compile(r"[/(<%\]]|[.:](?!\s)|[^\x00-\x7f]")
+_IN_ADDRESS = re.compile(r"[/(<%&\\\]]|[.:](?!\s)|[^\x00-\x7f]")
 """What may begin, join or end an address; a full stop or a colon before a blank does not."""
-_OPENING = frozenset("<(]")
-"""What begins a tag, or the target of a link, which may go on behind a blank."""
+_OPENING = frozenset("<(]&")
+"""What begins a tag, or the target of a link, which may go on behind a blank, or stands for what does."""
 
 
 def stand_apart(values: Iterable[Value]) -> bool:

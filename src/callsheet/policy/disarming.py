@@ -7,6 +7,7 @@ program finds a link, an image or a tag that leads to somebody who may not have 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
@@ -46,10 +47,10 @@ def disarmed(text: str, allowed: Allowed) -> str:
     '![x] (https[:]//evil[.]example/?d=42) https://c.example/'
     """
     shown = _apart(text, allowed)
-    read = as_read(shown)
+    read = unicodedata.normalize("NFKC", as_read(shown))
     if read == shown or _apart(read, allowed) == read:
         return shown
-    plain = _ENTITY.sub("& ", as_read(shown, has_entities=False))
+    plain = _ENTITY.sub("& ", unicodedata.normalize("NFKC", as_read(shown, has_entities=False)))
     return _apart(plain, allowed)
 
 

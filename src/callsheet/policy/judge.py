@@ -49,6 +49,7 @@ class Prepared(NamedTuple):
     """The same of a call that may be made more than once."""
     of_private: bool
     """Whether the same is so of private arguments that stand apart, as `stand_apart` has it."""
+    prose: frozenset[str] | None
     clears: tuple[Clears, ...]
     """What the texts of all arguments in one have to pass beside that."""
     adds: bool
@@ -148,6 +149,12 @@ class Judge:
         """
         return self.prepared(tool).of_private
 
+    def prose(self, tool: str) -> frozenset[str] | None:
+        """The arguments whose text does not count where private data is in a call; None where no more counts
+        than what is `seen`.
+        """
+        return self.prepared(tool).prose
+
     def what_counts(self, tool: str, name: str, text: str) -> Hashable:
         """All that rules look at in the text of an argument: equal where they say the same of both.
 
@@ -198,6 +205,7 @@ class Judge:
                 of_private=name not in _MADE_OF_WORDS
                 and (traits is None or traits.address is None)
                 and all(isinstance(rule, OfLabels) and rule.private for rule in by_labels),
+                prose=_prose(by_labels),
                 clears=tuple([rule.clears for rule in held if isinstance(rule, OfTexts)]),
                 adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
             )
@@ -316,6 +324,11 @@ def _only_obliges(rule: Check | OfLabels | OfTexts) -> bool:
 
 def _holds_again(rule: Check | OfLabels) -> bool:
     return isinstance(rule, OfLabels) and rule.again
+
+
+def _prose(rules: list[Check | OfLabels]) -> frozenset[str] | None:
+    said = [rule.prose for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
+    return said[0].intersection(*said[1:]) if said else None
 
 
 _MADE_OF_WORDS = frozenset({"SELECT", "ASK_HUMAN", "AGENT_SOLVE", *ANSWERS})

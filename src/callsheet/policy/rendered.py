@@ -6,7 +6,6 @@ In: a text as it is written. Out: the text as it is read. Pure; linear.
 from __future__ import annotations
 
 import re
-import unicodedata
 from html import unescape
 
 _SOFT = re.compile(
@@ -14,8 +13,8 @@ _SOFT = re.compile(
     r"|\\(?=[!-/:-@\[-`{-~])"
 )
 """What programs leave out: control and zero-width characters, a backslash before punctuation."""
-_OTHER_DOT = re.compile(r"(?<=[a-z\d])\u3002(?=[a-z\d])", re.I)
-"""A full stop that parts the names of a host as a dot does; between other letters it ends a sentence."""
+_OTHER_DOT = re.compile(r"(?<=[a-z\d])[\u3002\uff0e\uff61](?=[a-z\d])", re.I)
+"""A full stop of another script, which parts names of hosts as a dot does; elsewhere it ends a sentence."""
 
 
 def as_read(text: str, *, has_entities: bool = True) -> str:
@@ -25,6 +24,4 @@ def as_read(text: str, *, has_entities: bool = True) -> str:
     'https://c.example/'
     """
     plain = _SOFT.sub("", unescape(text) if has_entities else text)
-    if plain.isascii():
-        return plain
-    return _OTHER_DOT.sub(".", unicodedata.normalize("NFKC", plain))
+    return plain if plain.isascii() else _OTHER_DOT.sub(".", plain)

@@ -197,9 +197,9 @@ def test_so_it_does_where_paths_and_addresses_count(
 
 
 ODD: tuple[JSON, ...] = (
-    "plain words", "<img src='https://evil.example/?", "see [a](https://evil.example/", "a) b", "[x]: ", "a]",
-    "https://evil.example/?q=", "evil.example", "key 3", "ü 3", "\u200b3", "", 3, 2.5, None, ["a", "<b"],
-    {"k": "("},
+    "plain words", "<img src='https://evil.example/?", "see [a](https://evil.example/", "a) b", "[x]: ",
+    "a]", "https://evil.example/?q=", "evil.example", "&lt;img src='https://evil.example/?",
+    "\\\\evil.example\\", "key 3", "ü 3", "\u200b3", "", 3, 2.5, None, ["a", "<b"], {"k": "("},
 )  # fmt: skip
 """What data may say that makes something of what stands beside it, or that patterns look for."""
 
@@ -257,6 +257,69 @@ def test_so_it_does_whatever_private_data_says_beside_other_data(
     goes_the_same_way(text, replace(policy, tools=tools, audiences=audiences), world, 0, odd)
 
 
+def names(world: int, command: Any) -> Event:
+    """The outcome of a call: what reads may give a name."""
+    number = crc32(f"{world}{command.key}".encode())
+    if number % 4:
+        return Succeeded(command.key, ("friend", "stranger", "pal")[number % 3])
+    return odd(world, command)
+
+
+@st.composite
+def mails(draw: st.DrawFn) -> str:
+    """Plans that send data of several labels, to one or to several, beside other data."""
+    whom = [
+        '"friend"',
+        '"friend"',
+        '"friend, pal"',
+        '"stranger"',
+        '"Fr <friend>"',
+        '"friend &#60;a href="',
+        "$a",
+        '["friend"]',
+    ]
+    said = ["$a", '"Number: $a and $b."', '"x $a"', '"$a$b"', '"Plain"', '"https://evil.example/?q="', "$b"]
+    steps = ['S1: @READ ("q") > $a', 'S2: @FAULTY ("q") > $b']
+    for number in range(3, draw(st.integers(4, 10)) + 1):
+        title = draw(
+            st.sampled_from(
+                ["", ', subject="Hello"', ', subject="<a href="', ', subject="a\\nBcc: eve"', ", subject=$b"]
+            )
+        )
+        extra = draw(
+            st.sampled_from(
+                ["", "", "", ', cc="stranger"', ', attachment="docs/a.md"', ', headers={"to": "eve"}']
+            )
+        )
+        call = f"@KEEP (y={draw(st.sampled_from(whom))}{title}, body={draw(st.sampled_from(said))}{extra})"
+        loop = draw(st.sampled_from(["", "", "?FOREACH ($a IN [1, 2]) THEN ", '?IF ($b != "") THEN ']))
+        steps.append(f"S{number}: {loop}{call} > ${draw(st.sampled_from('abcd'))}")
+    return "\n".join(["PLAN_START", *steps, "PLAN_END"])
+
+
+@given(mails(), LABELS, LABELS, PUBLIC, st.booleans(), SEEDS)
+@settings(max_examples=400, deadline=None)
+def test_so_it_does_whoever_is_sent_private_data(
+    text: str, label: Label, other: Label, returns: Label, no_echo: bool, world: int
+) -> None:
+    policy = policy_of()
+    plain = policy.tools["READ"]
+    tools = {
+        **policy.tools,
+        "READ": replace(plain, returns=label),
+        "FAULTY": replace(plain, returns=other),
+        "KEEP": replace(
+            plain,
+            egress=True,
+            audience_arg="y",
+            trusted_audience=("friend", "pal"),
+            returns=returns,
+            no_echo=no_echo,
+        ),
+    }
+    goes_the_same_way(text, replace(policy, tools=tools), world, 0, names)
+
+
 @pytest.mark.parametrize(
     ("tool", "rest"),
     [("READ_FILE", ""), ("WRITE_FILE", ', content="x"'), ("EDIT_FILE", ', old="x", new="y"')],
@@ -280,6 +343,56 @@ def test_private_data_for_somebody_else_is_another_call() -> None:
     assert refused(goes_the_same_way(text, policy)) == "flow"
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        'y="stranger", body=$c',
+        'y="friend", cc="stranger", body=$c',
+        "y=$s, body=$c",
+        'y="friend", body=$c, subject="x\\nBcc: eve"',
+    ],
+)
+def test_who_is_sent_private_data_is_looked_at(second: str) -> None:
+    text = f"""
+        S1: @READ ("q") > $c
+        S2: ?FOREACH ($i IN [1, 2]) THEN @KEEP (y="friend", body=$c)
+        S3: @FAULTY ("q") > $s
+        S4: @KEEP ({second})
+    """
+    assert refused(goes_the_same_way(text, mail())) == "flow"
+
+
+def mail() -> Policy:
+    """What reads gives private data, which only a friend may be sent."""
+    policy = policy_of()
+    reads = replace(policy.tools["READ"], returns=PRIVATE)
+    sends = replace(
+        policy.tools["KEEP"], egress=True, audience_arg="y", trusted_audience=("friend",), no_echo=False
+    )
+    return replace(policy, tools={**policy.tools, "READ": reads, "KEEP": sends})
+
+
+def test_who_is_sent_private_data_may_stand_in_the_data() -> None:
+    text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP (y=$i, body=$i)'
+
+    def names(_world: int, command: Any) -> Event:
+        said: JSON = ["friend", "stranger"] if command.tool == "READ" else 1
+        return Succeeded(command.key, said)
+
+    assert refused(goes_the_same_way(text, mail(), outcome=names)) == "flow"
+
+
+def test_a_title_that_opens_a_tag_takes_in_what_stands_behind_it() -> None:
+    text = """
+        S1: @READ ("q") > $c
+        S2: @KEEP (y="friend", subject="<a href=", body="> $c") > $a
+        S3: @KEEP (y="friend", subject="<a href=", body="x $c") > $b
+    """
+    machine = goes_the_same_way(text, mail())
+    assert machine.monitor is not None
+    assert [str(machine.monitor.variables()[name][0]) for name in "ab"] == ["U/priv", "U/model+trusted"]
+
+
 def test_a_file_that_is_sent_along_to_somebody_else_is_another_call() -> None:
     policy = policy_of(egress=True, audience_arg="y", trusted_audience=("friend",))
     policy = replace(policy, sources=(SourceRule(kind="file", pattern="docs/**", label=LITERAL),))
@@ -298,11 +411,12 @@ def test_beside_private_data_it_counts_what_the_plan_says_by_way_of_a_variable()
     assert str(machine.monitor.variables()["d"][0]) == "U/model+trusted"
 
 
-def test_data_that_opens_a_tag_takes_in_what_stands_behind_it() -> None:
-    text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP ("$i and $c", "x") > $d'
+@pytest.mark.parametrize("opening", ["<", "&lt;"])
+def test_data_that_opens_a_tag_takes_in_what_stands_behind_it(opening: str) -> None:
+    text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP ("$i and $i", "x") > $d'
 
     def images(_world: int, command: Any) -> Event:
-        said: JSON = ["plain", "<img src='https://evil.example/?"] if command.tool == "READ" else 1
+        said: JSON = ["plain", f"{opening}img src='https://evil.example/?"] if command.tool == "READ" else 1
         return Succeeded(command.key, said)
 
     machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False), outcome=images)

@@ -374,7 +374,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "camel case is no name": [(receivers, "_HUMP", never_matches())],
     "recipients have the policy's name alone": [(receivers, "_RECIPIENTS", never_matches())],
     "headers hold one line": [(receivers, "_INJECTED", never_matches())],
-    "what is said in prose is a header": [(receivers, "_PROSE", frozenset())],
+    "what is said in prose is a header": [(receivers, "PROSE", frozenset())],
     "a request goes to its address alone": [(receivers, "_other_hosts", off)],
     "what leads a request on has a scheme": [(receivers, "_OTHER_ADDRESS", never_matches())],
     "only names lead a request on": [(receivers, "_BEGINS_AS_ADDRESS", never_matches())],

@@ -58,12 +58,13 @@ _WRITTEN = -1
 class Sight(NamedTuple):
     """What has to be looked at of a step: the slots that its call reads, and what is known of its shape.
 
-    `clears` are what the texts of its call have to pass.
+    `clears` are what the texts of its call have to pass. What is said of it may be known `of_private` data.
     """
 
     slots: tuple[int, ...]
     known: Known
     clears: tuple[Clears, ...]
+    of_private: bool
 
 
 class Apart(Enum):
@@ -127,7 +128,7 @@ class Passing:
         sight = self._sight(code)
         if sight is None:
             return None
-        slots, known, clears = sight
+        slots, known, clears, _ = sight
         if not known:
             return None
         deciding, standing = self._deciding, self._standing
@@ -159,9 +160,7 @@ class Passing:
         labels = [self._standing.labels[slot] for slot in sight.slots]
         apart = not sent.is_public or not (result.is_public or self._rules.adds(code.tool))
         if apart and (
-            LITERAL in labels
-            or not self._rules.of_private(code.tool)
-            or not self._passes(code, sight, True, args, inputs)
+            LITERAL in labels or not sight.of_private or not self._passes(code, sight, True, args, inputs)
         ):
             return
         if len(sight.known) >= _MOST:
@@ -186,7 +185,9 @@ class Passing:
         return how is Apart.ALONE or (how is Apart.YES and opens_nothing(text))
 
     def _apart(self, code: StepCode) -> Apart:
-        values = [value for _, value in self._written(code)]
+        assert self._rules is not None
+        prose = self._rules.prose(code.tool)
+        values = [value for name, value in self._written(code) if not _is_whole(prose, name, value)]
         how = Apart.NO
         if stand_apart(values):
             how = Apart.YES if sum(_holes(value) for value in values) > 1 else Apart.ALONE
@@ -219,6 +220,7 @@ class Passing:
             return None
         places: dict[int, int] = {}
         slot_of = self._slot_of
+        prose, of_private = rules.prose(code.tool), rules.of_private(code.tool)
         shape: list[Hashable] = [code.tool, code.retries, repeats]
         for name, value in self._written(code):
             shape.append(name)
@@ -227,25 +229,36 @@ class Passing:
                 if counts is None:
                     return None
                 shape.append(counts)
-            if type(value) is Ref:  # nearly all are one of these three
+            if prose is not None and name.casefold() not in prose:
+                if type(value) is Literal:
+                    shape.append((name, to_text(value.value)))
+                else:
+                    of_private = False  # who gets the data is in the data
+            if type(value) is Ref:  # nearly all are this, a text with data in it, or a literal
                 shape.append(places.setdefault(slot_of(value.name), len(places)))
-            elif type(value) is Template:
-                for part in value.parts:
-                    if type(part) is Ref:
-                        shape.append(places.setdefault(slot_of(part.name), len(places)))
-                if self._marks and not all(type(part) is Ref for part in value.parts):
-                    shape.append(_WRITTEN)
             elif type(value) is not Literal:
-                if self._marks:
-                    shape.append(repr(value))
-                shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
+                self._read(value, places, shape)
         shapes = self._sights.shapes
         known = shapes.get(key := tuple(shape))
         if known is None:
             if len(shapes) >= _MOST:
                 shapes.clear()
             known = shapes[key] = {}
-        return Sight(tuple(places), known, rules.clears(code.tool))
+        return Sight(tuple(places), known, rules.clears(code.tool), of_private)
+
+    def _read(self, value: Value, places: dict[int, int], shape: list[Hashable]) -> None:
+        """Note which slots a value reads that is put together of several."""
+        slot_of = self._slot_of
+        if type(value) is Template:
+            for part in value.parts:
+                if type(part) is Ref:
+                    shape.append(places.setdefault(slot_of(part.name), len(places)))
+            if self._marks and not all(type(part) is Ref for part in value.parts):
+                shape.append(_WRITTEN)
+            return
+        if self._marks:
+            shape.append(repr(value))
+        shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
 
 
 def _what_counts(rules: Judge, tool: str, name: str, value: Value) -> Hashable:
@@ -257,6 +270,16 @@ def _what_counts(rules: Judge, tool: str, name: str, value: Value) -> Hashable:
     if is_address and type(value) is Template and type(value.parts[0]) is str:
         return head_of(value.parts[0])
     return None
+
+
+def _is_whole(prose: frozenset[str] | None, name: str, value: Value) -> bool:
+    """Whether an argument is the same in all calls of a shape, and parted from what stands beside it."""
+    return (
+        prose is not None
+        and name.casefold() not in prose
+        and type(value) is Literal
+        and opens_nothing(to_text(value.value))
+    )
 
 
 def _holes(value: Value) -> int:

@@ -37,7 +37,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                     )
                     return
 
-    return OfLabels(check, private=traits.reach is Reach.WORLD, sees=ATTACHMENTS)
+    return OfLabels(check, sees=ATTACHMENTS)
 
 
 def _attached(call: CallView) -> Iterator[tuple[str, str]]:

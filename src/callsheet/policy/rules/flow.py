@@ -15,7 +15,7 @@ from callsheet.policy.rules.base import (
     leaves,
     shown,
 )
-from callsheet.policy.rules.receivers import ALWAYS, receivers
+from callsheet.policy.rules.receivers import ALWAYS, PROSE, receivers
 
 _OUT_OF_LINKS = (
     "a step made it of private data and an address, and may have put one into the other: leave the address "
@@ -49,7 +49,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 )
                 return
 
-    return OfLabels(check, private=fixed is not None)  # else who they reach stands in the arguments
+    if fixed is not None:
+        return OfLabels(check)
+    if traits.reach is not Reach.RECIPIENT:  # else who they reach stands in the arguments
+        return OfLabels(check, private=False)
+    return OfLabels(check, prose=PROSE - {(traits.audience or "").casefold()})
 
 
 def _flow(

@@ -33,7 +33,8 @@ _RECIPIENTS = re.compile(
 )
 """Arguments and headers that name who gets a message, beside the one that the policy names."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_PROSE = frozenset({"body", "content", "data", "html", "json", "message", "payload", "text"})
+PROSE = frozenset({"body", "content", "data", "html", "json", "message", "payload", "text"})
+"""Arguments that are what is sent: their text names nobody."""
 _BEGINS_AS_ADDRESS = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
 _OTHER_ADDRESS = re.compile(
     r".*(?:proxy|proxies|endpoint|webhook|callback|redirect|override|referer|referrer).*"
@@ -75,7 +76,7 @@ def _other_hosts(setting: Setting, address: str, call: CallView) -> Iterator[Rec
         yield "outside", NOBODY_KNOWN
     for argument in call.arguments:
         name = _plain(argument.name)
-        if name == address or name in _PROSE:
+        if name == address or name in PROSE:
             continue
         for member in _members((argument,)):
             leads = _OTHER_ADDRESS.fullmatch(_plain(member.name)) is not None
@@ -93,7 +94,7 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
     for argument in _members(call.arguments):
         name = _plain(argument.name)
         if name != own and _RECIPIENTS.fullmatch(name) is None:
-            if name not in _PROSE and any(_INJECTED.search(text) for text in texts(argument)):
+            if name not in PROSE and any(_INJECTED.search(text) for text in texts(argument)):
                 yield f"whom the lines in {argument.name} name", NOBODY_KNOWN
             continue
         seen = seen or argument.name.casefold() == traits.audience.casefold()
