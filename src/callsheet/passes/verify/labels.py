@@ -97,13 +97,18 @@ class Labels:
 
     def _known(self, step: int) -> dict[str, Label]:
         """The labels of what a step's action is given, as they are now."""
-        return {name: self.label_of(step, name) for name in self.subject.readings[step].arguments}
+        reading, values = self.subject.readings[step], self.subject.web.seen[step]
+        of_value, loop = self.of_value, reading.loop
+        return {
+            name: of_value[values[name]] if name in values and name != loop else self.label_of(step, name)
+            for name in reading.arguments
+        }
 
     def _made(
         self, step: int, known: dict[str, Label], way: Label, *, repeats: bool = False
     ) -> list[CallView]:
         around = self.subject.surroundings(known.__getitem__)
-        return list(call_views(self.subject.plan.steps[step], around, way, repeats=repeats))
+        return call_views(self.subject.plan.steps[step], around, way, repeats=repeats)
 
     def judged_calls(self, step: int) -> list[CallView]:
         """The calls that a step may make, with what decides about them; they are made ready once."""
@@ -129,7 +134,10 @@ class Labels:
 
     def way(self, step: int) -> Label:
         """What decides whether the step's action is done."""
-        return self.planner.join(self.ways[step]).join(self.guard(step))
+        way, guard = self.ways[step], self.guard(step)
+        if way is not self.planner:
+            way = self.planner.join(way)
+        return way if guard is way else way.join(guard)
 
     def decision(self, step: int) -> Label:
         """What is told by where the plan goes on behind the step."""
@@ -346,7 +354,7 @@ class _Propagation:
             label = LITERAL if is_note else prepared.source
         else:
             around = subject.surroundings(lambda _name: PUBLIC_WORLD)
-            calls = list(call_views(step, around, LITERAL))
+            calls = call_views(step, around, LITERAL)
             if not is_note:
                 label = join(subject.judge.source(call) for call in calls)
             left = subject.left.read_by(prepared.tool, calls)

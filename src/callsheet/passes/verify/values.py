@@ -177,8 +177,10 @@ class _Linking:
                 for name in undo.pop():
                     self._current[name].pop()
                 continue
-            undo.append(self._at(node))
-            stack.append(~node)
+            pushed = self._at(node)
+            if stack:  # else nothing is left that would see what was there before
+                undo.append(pushed)
+                stack.append(~node)
             stack.extend(children[node])
 
     def _at(self, node: int) -> list[str]:

@@ -7,7 +7,7 @@ FOREACH goes over a list that is written in the plan.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -42,14 +42,17 @@ class Surroundings(NamedTuple):
     parameters: Callable[[str], tuple[str, ...]]
 
 
-def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = False) -> Iterator[CallView]:
+def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = False) -> list[CallView]:
     """The calls that a step's action may make, as they are judged; nothing for a GOTO."""
     if isinstance(step.action, Goto):
-        return
+        return []
     retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
+    tool = tool_of(step)
+    made: list[CallView] = []
     for items in _items(step, around):
         arguments = tuple(bare(_Filled, (around, items)).arguments(step))
-        yield bare(CallView, (step.id, tool_of(step), arguments, pc, retries, False, False, repeats))
+        made.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats)))
+    return made
 
 
 def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None:
@@ -158,7 +161,10 @@ class _Filled(NamedTuple):
     def argument(self, name: str, value: Value) -> Argument:
         """A value as an argument of this name."""
         if isinstance(value, Literal):
-            return bare(Argument, (name, (literal_text(value),), self.around.planner, ()))
+            text = value.value
+            if type(text) is not str:
+                text = literal_text(value)
+            return bare(Argument, (name, (text,), self.around.planner, ()))
         if isinstance(value, Ref):
             hole = self._hole(value)
             return bare(Argument, (name, (hole,), hole.label, ()))
@@ -176,24 +182,24 @@ class _Filled(NamedTuple):
 
     def _of_parts(self, name: str, parts: tuple[str | Ref, ...]) -> Argument:
         made: list[Part] = []
-        label = LITERAL
+        label, planner = LITERAL, self.around.planner
         for part in parts:
-            if isinstance(part, str):
-                made.append(part)
-                label = label.join(self.around.planner)
-                continue
-            hole = self._hole(part)
-            made.append(hole)
-            label = label.join(hole.label)
+            filled: Part = part if isinstance(part, str) else self._hole(part)
+            made.append(filled)
+            added = planner if isinstance(filled, str) else filled.label
+            if added is not label:
+                label = label.join(added)
         return bare(Argument, (name, tuple(made), label, ()))
 
     def _hole(self, ref: Ref) -> Hole:
-        known = self.items.get(ref.name) if self.items else None
-        if known is None and self.around.constants:
-            known = self.around.constants.get(ref.name)
-        text = literal_text(known) if isinstance(known, Literal) and not ref.path else None
-        name = ".".join((ref.name, *map(str, ref.path))) if ref.path else ref.name
-        return bare(Hole, (name, self.around.label_of(ref.name), text))
+        (label_of, constants, _, _), items = self
+        name = ref.name
+        if ref.path:
+            return bare(Hole, (".".join((name, *map(str, ref.path))), label_of(name), None))
+        known = items.get(name) if items else None
+        if known is None and constants:
+            known = constants.get(name)
+        return bare(Hole, (name, label_of(name), literal_text(known) if isinstance(known, Literal) else None))
 
 
 def literal_text(literal: Literal) -> str:
