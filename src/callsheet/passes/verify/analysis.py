@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from callsheet.diagnostics import Span
@@ -32,6 +33,8 @@ from callsheet.policy.rules.base import Notes
 
 _LARGE = 1_000
 _MOST_WAYS = 50
+_AT_ONCE = 256
+"""Steps that are judged together: their calls are looked through for forbidden texts in one."""
 _UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
 _WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
 
@@ -117,8 +120,9 @@ def verify(
             labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
         said = _Said(can_ask)
-        for number in _left(subject):
-            _judge(labels, number, said)
+        numbers = _left(subject)
+        while some := tuple(islice(numbers, _AT_ONCE)):
+            _judge(labels, some, said)
         found = said.found
         found += [_Found(n, objection) for n, objection in strangers_scripts(labels, _left(subject))]
         found += [_Found(n, objection) for n in last_values(subject) for objection in _implied(labels, n)]
@@ -143,12 +147,22 @@ def _left(subject: Subject) -> Iterator[int]:
     return (n for n in every if subject.standing is AT_THE_START or subject.is_reached[n])
 
 
-def _judge(labels: Labels, number: int, said: _Said) -> None:
-    """Note all that the rules say of what a step may do, with its labels."""
+def _judge(labels: Labels, numbers: Sequence[int], said: _Said) -> None:
+    """Note all that the rules say of what these steps may do; their texts are looked at together."""
+    made = [labels.judged_calls(number) for number in numbers]
+    clear = labels.subject.judge.clear_tools(call for calls in made for call in calls)
+    for number, calls in zip(numbers, made, strict=True):
+        _judge_step(labels, number, calls, clear, said)
+
+
+def _judge_step(
+    labels: Labels, number: int, calls: Sequence[CallView], clear: frozenset[str], said: _Said
+) -> None:
+    """Note all that the rules say of what a step may do; of `clear` tools the texts have been looked at."""
     subject = labels.subject
     step, judge = subject.plan.steps[number], subject.judge
-    for call in labels.judged_calls(number):
-        notes = judge.notes(call)
+    for call in calls:
+        notes = judge.notes(call, is_clear=call.tool in clear)
         if notes is not None:
             said.take(number, _Judged(call, notes, step.values(), step.action.span))
     then = None if step.on_fail is None else step.on_fail.then

@@ -5,9 +5,9 @@ from __future__ import annotations
 import unicodedata
 
 from callsheet.policy.builtins import Traits
-from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.patterns import Patterns, patterns_of
-from callsheet.policy.rules.base import BETWEEN, Notes, OfTexts, Setting, known, texts
+from callsheet.policy.rules.base import BETWEEN, Notes, OfTexts, Setting, all_text
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | None:
@@ -20,11 +20,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
         arguments = call.arguments
         if not arguments:
             return
-        found = _found(patterns, _all_text(arguments))
+        found = _found(patterns, all_text(arguments))
         if not found:
             return
         for pattern in dict.fromkeys(found):
-            guilty = next((a.name for a in arguments if pattern in _found(patterns, _all_text((a,)))), None)
+            guilty = next((a.name for a in arguments if pattern in _found(patterns, all_text((a,)))), None)
             notes.object(
                 Rule.FORBIDDEN,
                 f"an argument of @{tool} matches {pattern}, which the policy forbids",
@@ -47,20 +47,6 @@ def _found(patterns: Patterns, text: str) -> list[str]:
             for one in form.split(BETWEEN):
                 found += patterns.found_in(one)
     return found
-
-
-def _all_text(arguments: tuple[Argument, ...]) -> str:
-    """The texts of all arguments in one, so that one pass is enough."""
-    found: list[str] = []
-    for argument in arguments:
-        parts = argument.parts
-        if argument.items:
-            found += texts(argument)
-        elif len(parts) == 1 and isinstance(parts[0], str):
-            found.append(parts[0])
-        else:
-            found.append("".join([known(part) for part in parts]))
-    return found[0] if len(found) == 1 else BETWEEN.join(found)
 
 
 def _plain(text: str) -> str:
