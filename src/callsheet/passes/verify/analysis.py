@@ -26,7 +26,7 @@ from callsheet.passes.verify.subject import Subject, subject_of
 from callsheet.passes.verify.verdict import Verdict, Violation
 from callsheet.passes.verify.views import failure_view
 from callsheet.passes.verify.ways import Ways
-from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
+from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
 from callsheet.policy.rules.base import Notes
@@ -60,9 +60,11 @@ class _Judged(NamedTuple):
 
     def place(self, objection: Objection) -> Span | None:
         """Where the argument stands that an objection is about, or all of it."""
-        told = zip(self.call.arguments, self.values, strict=False)
-        spans = (value.span for argument, value in told if argument.name == objection.argument)
-        return next(spans, None) or self.span
+        if objection.argument is not None:
+            for argument, value in zip(self.call.arguments, self.values, strict=False):
+                if argument.name == objection.argument:
+                    return value.span or self.span
+        return self.span
 
 
 @dataclass(slots=True)
@@ -77,7 +79,8 @@ class _Said:
     def take(self, number: int, judged: _Judged) -> None:
         """Note what is said of a call of this step; a yes that nobody can be asked for refuses it."""
         notes = judged.notes
-        self.found += [_Found(number, objection, judged.place(objection)) for objection in notes.objections]
+        for objection in notes.objections:
+            self.found.append(_Found(number, objection, judged.place(objection)))
         if notes.approvals:
             _approvals(number, judged.call, notes, self)
         for obligation in notes.obligations:
@@ -164,7 +167,7 @@ def _judge_step(
     for call in calls:
         notes = judge.notes(call, is_clear=call.tool in clear)
         if notes is not None:
-            said.take(number, _Judged(call, notes, step.values(), step.action.span))
+            said.take(number, bare(_Judged, (call, notes, step.values(), step.action.span)))
     then = None if step.on_fail is None else step.on_fail.then
     if then is not None:
         around = subject.surroundings(_reader(labels, number))

@@ -228,6 +228,8 @@ class _Propagation:
     def _raise(self, value: int, label: Label, presence: Label = LITERAL) -> None:
         """Put a label to that of a value, and of all that it is an operand of."""
         of_value, of_presence, steps = self.labels.of_value, self.labels.presence, self._steps
+        if label is LITERAL and presence is LITERAL:
+            return
         rising = [(value, label, presence)]
         while rising:
             value, label, presence = rising.pop()
@@ -236,10 +238,10 @@ class _Propagation:
             if (joined is not known and joined != known) or (present is not was and present != was):
                 of_value[value], of_presence[value] = joined, present
                 for reader in self._readers[value]:
-                    if reader < steps:
-                        self._wake(reader)
-                    else:
+                    if reader >= steps:
                         rising.append((reader - steps, joined, present))
+                    elif not self._is_waiting[reader]:
+                        self._wake(reader)
 
     def _entries(self) -> None:
         """What is there before the first step: inputs, initial variables, the notes of the run so far."""
@@ -289,9 +291,11 @@ class _Propagation:
             return Label(way.untrusted, None)
         label = way
         values, reading = subject.web.seen[number], subject.readings[number]
-        for name in (*reading.arguments, *reading.source, *subject.accesses[number].reads):
-            if name in values:
-                label = label.join(labels.presence[values[name]])
+        presence = labels.presence
+        for names in (reading.arguments, reading.source, subject.accesses[number].reads):
+            for name in names:
+                if name in values:
+                    label = label.join(presence[values[name]])
         return label
 
     def _result(self, number: int, way: Label) -> Label:
@@ -358,7 +362,7 @@ class _Propagation:
             if not is_note:
                 label = join(subject.judge.source(call) for call in calls)
             left = subject.left.read_by(prepared.tool, calls)
-        if not left.flows_to(label) and not reads_its_own(subject, number):
+        if left is not LITERAL and not left.flows_to(label) and not reads_its_own(subject, number):
             self.labels.from_before.add(number)
             label = label.join(left)
         if prepared.traits is not None and prepared.traits.address is not None:
