@@ -17,8 +17,9 @@ from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
 from callsheet.passes.verify.bits import MOST_BITS, told_bits
 from callsheet.passes.verify.explained import explained
-from callsheet.passes.verify.labels import Labels, labels_of
+from callsheet.passes.verify.labels import labels_of
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
+from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.scripts import strangers_scripts
 from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
