@@ -14,11 +14,13 @@ from tests.runtime.tools import plan_of
 from callsheet.compat import PlanPolicy, verify_plan
 from callsheet.ir.labels import Label
 from callsheet.passes.verify import verify
-from callsheet.policy.calls import Hole
+from callsheet.policy.calls import Hole, Rule
 from callsheet.policy.disarming import Allowed, addresses_in, disarmed
+from callsheet.policy.judge import Judge
 from callsheet.policy.links import carries_data, hosts_named, hosts_spoken, images
 from callsheet.policy.model import Policy
 from callsheet.policy.patterns import Patterns
+from callsheet.policy.rules.base import BETWEEN
 from callsheet.store import JournalError
 from callsheet.trace.finding import finder
 
@@ -79,6 +81,15 @@ def test_a_long_text_is_searched_at_once(pattern: str) -> None:
 def test_what_is_looked_for_in_runs_is_found_at_once_or_not(pattern: str, ignore_case: bool) -> None:
     find = finder(f"/{pattern}/", ignore_case=ignore_case)
     assert fastest(lambda: find(LONG)) < SECONDS
+
+
+@pytest.mark.parametrize("pattern", [r"^sk-\d+", r"sk-\d+$", r"^sk-\d+$", r"\Ask-\d+\z"])
+@pytest.mark.parametrize("argument", ['"sk-1234"', '"ｓｋ-1234"', '["a", "sk-1234", "b"]'])
+def test_each_text_of_a_call_begins_and_ends(pattern: str, argument: str) -> None:
+    judge = Judge(Policy(forbidden=(pattern,)))
+    proof = verify(plan_of(f'S1: @LLM_ANALYZE ("first", key={argument}, task="last")'), judge)
+    assert (Rule.FORBIDDEN, "key") in [(told.rule, told.argument) for told in proof.violations]
+    assert not any(clear(BETWEEN.join(("first", "sk-1234", "last"))) for clear in judge.clears("LLM_ANALYZE"))
 
 
 @pytest.mark.parametrize("pattern", BACKWARDS)

@@ -52,8 +52,10 @@ class Label(NamedTuple):
         >>> str(read_label("T/priv").join(read_label("U/pub")))
         'U/priv'
         """
-        if self is other:
+        if self is other or other is LITERAL:
             return self
+        if self is LITERAL:
+            return other
         mine, theirs, untrusted = self.readers, other.readers, self.untrusted or other.untrusted
         if theirs is None or theirs is mine:
             readers = mine

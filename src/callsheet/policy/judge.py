@@ -6,7 +6,7 @@ once for a policy and prepares each tool the first time it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules import RULES, Check, Notes, OfLabels, OfTexts, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.attachments import ATTACHMENTS
-from callsheet.policy.rules.base import flowing, of_name
+from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
 from callsheet.policy.rules.executable import is_executable
 from callsheet.policy.urls import authority_of, head_of
 
@@ -36,6 +36,8 @@ class Prepared(NamedTuple):
     tool: str
     traits: Traits | None
     checks: tuple[Check, ...]
+    of_clear: tuple[Check, ...]
+    """Those of a call whose texts pass what the tool `clears`."""
     deciding: tuple[Check, ...]
     """Those that may refuse a call, or ask for a yes."""
     source: Label | None
@@ -98,13 +100,29 @@ class Judge:
                 return Judgement(tuple(said.objections), tuple(said.approvals), (), result)
         return bare(Judgement, ((), (), (), result))
 
-    def notes(self, call: CallView) -> Notes | None:
-        """What the rules say of a call, without the label of its result; None where they say nothing."""
+    def notes(self, call: CallView, *, is_clear: bool = False) -> Notes | None:
+        """What the rules say of a call, without the label of its result; None where they say nothing.
+
+        `is_clear` says that its texts pass what its tool `clears`.
+        """
         prepared = self._prepared.get(call.tool) or self.prepared(call.tool)
         notes = Notes()
-        for check in prepared.checks:
+        for check in prepared.of_clear if is_clear else prepared.checks:
             check(call, notes)
         return None if notes.is_empty else notes
+
+    def clear_tools(self, calls: Iterable[CallView]) -> frozenset[str]:
+        """The tools of these calls that clear the texts of all of them, which are looked at in one."""
+        told: dict[str, list[str]] = {}
+        for call in calls:
+            known = told.setdefault(call.tool, [])
+            if self.prepared(call.tool).clears:
+                known.append(all_text(call.arguments))
+        return frozenset(
+            tool
+            for tool, texts in told.items()
+            if all(clear(BETWEEN.join(texts)) for clear in self.clears(tool))
+        )
 
     def result(self, call: CallView) -> Label:
         """The label of what a call gives: of what the world adds, of its arguments, and of the way to it."""
@@ -198,6 +216,7 @@ class Judge:
                 name,
                 traits,
                 checks=tuple([_check_of(rule) for rule in held]),
+                of_clear=tuple([_check_of(rule) for rule in by_labels]),
                 deciding=tuple([_check_of(rule) for rule in held if not _only_obliges(rule)]),
                 source=source,
                 of_labels=of_labels,

@@ -5,12 +5,15 @@ In: patterns as a policy writes them. Out: the patterns that a text matches. Loa
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 _MEMORY = 64 << 20
 _MOST_KEPT = 8
+_ANCHOR = re.compile(r"[\^$]|\\[AzbB]")
+"""What asks for the beginning or the end of a text or a word; what looks like it in a set counts too."""
 
 
 class Patterns:
@@ -32,6 +35,8 @@ class Patterns:
                 text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
                 raise ValueError(f"{pattern!r} cannot be read as a pattern: {text}") from None
         self._set.Compile()
+        self.are_anchored = any(_ANCHOR.search(pattern) for pattern in patterns)
+        """Whether it counts for one of them where a text begins or ends."""
 
     def found_in(self, text: str) -> list[str]:
         """The patterns that match somewhere in the text."""

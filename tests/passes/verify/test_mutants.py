@@ -27,7 +27,7 @@ from callsheet.passes.verify import (
     views,
     waiting,
 )
-from callsheet.passes.verify.labels import Labels
+from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.reading import Reading
 from callsheet.passes.verify.subject import Subject
 from callsheet.policy import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from callsheet.ir.labels import LITERAL
 from callsheet.machine.monitor import telling
 from callsheet.machine.monitor.monitor import Monitor
-from callsheet.passes.verify.labels import Labels
+from callsheet.passes.verify.outcome import Labels
 
 
 def _as_it_is(text: str, _: object) -> str:

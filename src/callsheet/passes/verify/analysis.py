@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from callsheet.diagnostics import Span
@@ -16,8 +17,9 @@ from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
 from callsheet.passes.verify.bits import MOST_BITS, told_bits
 from callsheet.passes.verify.explained import explained
-from callsheet.passes.verify.labels import Labels, labels_of
+from callsheet.passes.verify.labels import labels_of
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
+from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.scripts import strangers_scripts
 from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
@@ -25,13 +27,15 @@ from callsheet.passes.verify.subject import Subject, subject_of
 from callsheet.passes.verify.verdict import Verdict, Violation
 from callsheet.passes.verify.views import failure_view
 from callsheet.passes.verify.ways import Ways
-from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
+from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
 from callsheet.policy.rules.base import Notes
 
 _LARGE = 1_000
 _MOST_WAYS = 50
+_AT_ONCE = 256
+"""Steps that are judged together: their calls are looked through for forbidden texts in one."""
 _UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
 _WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
 
@@ -57,9 +61,11 @@ class _Judged(NamedTuple):
 
     def place(self, objection: Objection) -> Span | None:
         """Where the argument stands that an objection is about, or all of it."""
-        told = zip(self.call.arguments, self.values, strict=False)
-        spans = (value.span for argument, value in told if argument.name == objection.argument)
-        return next(spans, None) or self.span
+        if objection.argument is not None:
+            for argument, value in zip(self.call.arguments, self.values, strict=False):
+                if argument.name == objection.argument:
+                    return value.span or self.span
+        return self.span
 
 
 @dataclass(slots=True)
@@ -74,7 +80,8 @@ class _Said:
     def take(self, number: int, judged: _Judged) -> None:
         """Note what is said of a call of this step; a yes that nobody can be asked for refuses it."""
         notes = judged.notes
-        self.found += [_Found(number, objection, judged.place(objection)) for objection in notes.objections]
+        for objection in notes.objections:
+            self.found.append(_Found(number, objection, judged.place(objection)))
         if notes.approvals:
             _approvals(number, judged.call, notes, self)
         for obligation in notes.obligations:
@@ -117,8 +124,9 @@ def verify(
             labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
         said = _Said(can_ask)
-        for number in _left(subject):
-            _judge(labels, number, said)
+        numbers = _left(subject)
+        while some := tuple(islice(numbers, _AT_ONCE)):
+            _judge(labels, some, said)
         found = said.found
         found += [_Found(n, objection) for n, objection in strangers_scripts(labels, _left(subject))]
         found += [_Found(n, objection) for n in last_values(subject) for objection in _implied(labels, n)]
@@ -143,14 +151,24 @@ def _left(subject: Subject) -> Iterator[int]:
     return (n for n in every if subject.standing is AT_THE_START or subject.is_reached[n])
 
 
-def _judge(labels: Labels, number: int, said: _Said) -> None:
-    """Note all that the rules say of what a step may do, with its labels."""
+def _judge(labels: Labels, numbers: Sequence[int], said: _Said) -> None:
+    """Note all that the rules say of what these steps may do; their texts are looked at together."""
+    made = [labels.judged_calls(number) for number in numbers]
+    clear = labels.subject.judge.clear_tools(call for calls in made for call in calls)
+    for number, calls in zip(numbers, made, strict=True):
+        _judge_step(labels, number, calls, clear, said)
+
+
+def _judge_step(
+    labels: Labels, number: int, calls: Sequence[CallView], clear: frozenset[str], said: _Said
+) -> None:
+    """Note all that the rules say of what a step may do; of `clear` tools the texts have been looked at."""
     subject = labels.subject
     step, judge = subject.plan.steps[number], subject.judge
-    for call in labels.judged_calls(number):
-        notes = judge.notes(call)
+    for call in calls:
+        notes = judge.notes(call, is_clear=call.tool in clear)
         if notes is not None:
-            said.take(number, _Judged(call, notes, step.values(), step.action.span))
+            said.take(number, bare(_Judged, (call, notes, step.values(), step.action.span)))
     then = None if step.on_fail is None else step.on_fail.then
     if then is not None:
         around = subject.surroundings(_reader(labels, number))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from callsheet.ir import Call, Respond
 from callsheet.ir.labels import Label
-from callsheet.passes.verify.labels import Labels
+from callsheet.passes.verify.outcome import Labels
 from callsheet.policy.model import Implicit
 
 MOST_BITS = 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from callsheet.passes.verify.labels import Labels
+from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.verdict import StepLabels
 

@@ -10,140 +10,20 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from callsheet.ir import Call, Order, Respond
+from callsheet.ir import Call, Order
 from callsheet.ir.control import decides
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.anew import reads_its_own
 from callsheet.passes.verify.left import NOTHING_LEFT
+from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, is_plain, stands_apart
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
-from callsheet.policy.calls import CallView
 from callsheet.policy.composing import retells
 from callsheet.policy.judge import Prepared, unasked
-from callsheet.policy.model import Implicit
-
-
-@dataclass(slots=True)
-class Labels:
-    """The outcome of the analysis."""
-
-    subject: Subject
-    of_value: list[Label]
-    presence: list[Label]
-    """What decides whether each value is there at all, and is not empty."""
-    ways: list[Label]
-    """What decides whether a step is come to, by the number of the node."""
-    results: list[Label]
-    present: list[Label]
-    """What decides whether there is a result, by the number of the step."""
-    planner: Label
-    """That of the planner, who decides about all of the plan."""
-    every_bit: bool = False
-    """Whether single bits count wherever they fall."""
-    from_before: set[int] = field(default_factory=set[int])
-    """The steps that read what earlier runs have left, of another label than the policy gives its place."""
-    _calls: dict[int, tuple[dict[str, Label], list[CallView]]] = field(
-        default_factory=dict[int, "tuple[dict[str, Label], list[CallView]]"]
-    )
-    """By step the calls that were made last, with the labels that they were made of."""
-
-    def seen(self, step: int, names: Iterable[str]) -> Label:
-        """The join of what a step sees under these names."""
-        label, of_value = LITERAL, self.of_value
-        values = self.subject.web.seen[step]
-        for name in self.subject.readings[step].outer(names):
-            if name in values:
-                label = label.join(of_value[values[name]])
-        return label
-
-    def shown(self, step: int, names: Iterable[str]) -> Label:
-        """What is told by whether these are empty, beside the one bit of the data itself.
-
-        A value that was set only because private data says so tells what it says.
-        """
-        if self.counts(step):
-            return self.seen(step, names)
-        label = LITERAL
-        values = self.subject.web.seen[step]
-        for name in self.subject.readings[step].outer(names):
-            if name in values:
-                label = label.join(self.presence[values[name]])
-        return label
-
-    def label_of(self, step: int, name: str) -> Label:
-        """The label of a variable as the step reads it; its own output is the error when it fails."""
-        value = self.subject.web.seen[step].get(name)
-        if value is None:
-            own = self.subject.plan.steps[step].output
-            if own is not None and own.var == name:
-                return self.results[step]
-        elif name != self.subject.readings[step].loop:
-            return self.of_value[value]
-        return self.seen(step, (name,))
-
-    def calls(self, step: int) -> list[CallView]:
-        """The calls that a step may make with the labels as they are now, as if nothing decided about it."""
-        known = self._known(step)
-        kept = self._calls.get(step)
-        if kept is not None and kept[0] == known:
-            return kept[1]
-        made = self._made(step, known, LITERAL)
-        self._calls[step] = known, made
-        return made
-
-    def _known(self, step: int) -> dict[str, Label]:
-        """The labels of what a step's action is given, as they are now."""
-        return {name: self.label_of(step, name) for name in self.subject.readings[step].arguments}
-
-    def _made(
-        self, step: int, known: dict[str, Label], way: Label, *, repeats: bool = False
-    ) -> list[CallView]:
-        around = self.subject.surroundings(known.__getitem__)
-        return list(call_views(self.subject.plan.steps[step], around, way, repeats=repeats))
-
-    def judged_calls(self, step: int) -> list[CallView]:
-        """The calls that a step may make, with what decides about them; they are made ready once."""
-        way, repeats = self.way(step), bool(self.subject.control.in_cycle[step])
-        known, kept = self._known(step), self._calls.pop(step, None)
-        if kept is None or kept[0] != known:
-            return self._made(step, known, way, repeats=repeats)
-        return [call.behind(way, repeats=repeats) for call in kept[1]]
-
-    def guard(self, step: int) -> Label:
-        """What decides about the step's own action, once it is come to: its condition and its items."""
-        reading = self.subject.readings[step]
-        if not (reading.contents or reading.source or reading.emptiness):
-            return LITERAL
-        label = self.seen(step, (*reading.contents, *reading.source))
-        return label.join(self.shown(step, reading.emptiness)) if reading.emptiness else label
-
-    def counts(self, step: int) -> bool:
-        """Whether one bit counts here: in a strict policy, and where it is told repeatedly."""
-        subject = self.subject
-        is_strict = subject.judge.policy.implicit is Implicit.STRICT
-        return self.every_bit or is_strict or bool(subject.control.in_cycle[step])
-
-    def way(self, step: int) -> Label:
-        """What decides whether the step's action is done."""
-        return self.planner.join(self.ways[step]).join(self.guard(step))
-
-    def decision(self, step: int) -> Label:
-        """What is told by where the plan goes on behind the step."""
-        label = self.ways[step].join(self.guard(step))
-        action = self.subject.plan.steps[step].action
-        if self.subject.leads_by_failure(step):
-            label = label.join(self.results[step] if self.counts(step) else self.present[step])
-        if isinstance(action, Respond):
-            label = label.join(self.shown(step, self.subject.readings[step].arguments))
-        return label
-
-    def failure_way(self, step: int) -> Label:
-        """What decides whether the message of its failure is shown."""
-        return self.way(step).join(self.results[step] if self.counts(step) else self.present[step])
 
 
 def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
@@ -220,6 +100,8 @@ class _Propagation:
     def _raise(self, value: int, label: Label, presence: Label = LITERAL) -> None:
         """Put a label to that of a value, and of all that it is an operand of."""
         of_value, of_presence, steps = self.labels.of_value, self.labels.presence, self._steps
+        if label is LITERAL and presence is LITERAL:
+            return
         rising = [(value, label, presence)]
         while rising:
             value, label, presence = rising.pop()
@@ -228,10 +110,10 @@ class _Propagation:
             if (joined is not known and joined != known) or (present is not was and present != was):
                 of_value[value], of_presence[value] = joined, present
                 for reader in self._readers[value]:
-                    if reader < steps:
-                        self._wake(reader)
-                    else:
+                    if reader >= steps:
                         rising.append((reader - steps, joined, present))
+                    elif not self._is_waiting[reader]:
+                        self._wake(reader)
 
     def _entries(self) -> None:
         """What is there before the first step: inputs, initial variables, the notes of the run so far."""
@@ -281,9 +163,11 @@ class _Propagation:
             return Label(way.untrusted, None)
         label = way
         values, reading = subject.web.seen[number], subject.readings[number]
-        for name in (*reading.arguments, *reading.source, *subject.accesses[number].reads):
-            if name in values:
-                label = label.join(labels.presence[values[name]])
+        presence = labels.presence
+        for names in (reading.arguments, reading.source, subject.accesses[number].reads):
+            for name in names:
+                if name in values:
+                    label = label.join(presence[values[name]])
         return label
 
     def _result(self, number: int, way: Label) -> Label:
@@ -346,11 +230,11 @@ class _Propagation:
             label = LITERAL if is_note else prepared.source
         else:
             around = subject.surroundings(lambda _name: PUBLIC_WORLD)
-            calls = list(call_views(step, around, LITERAL))
+            calls = call_views(step, around, LITERAL)
             if not is_note:
                 label = join(subject.judge.source(call) for call in calls)
             left = subject.left.read_by(prepared.tool, calls)
-        if not left.flows_to(label) and not reads_its_own(subject, number):
+        if left is not LITERAL and not left.flows_to(label) and not reads_its_own(subject, number):
             self.labels.from_before.add(number)
             label = label.join(left)
         if prepared.traits is not None and prepared.traits.address is not None:

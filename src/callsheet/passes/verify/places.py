@@ -6,7 +6,7 @@ nobody knows before the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from callsheet.policy.builtins import PathUse, Reach, Traits
@@ -40,15 +40,18 @@ _OF_CODE = Access((ALL_FILES,), (SOME_FILE, ALL_FILES))
 
 
 def access_of(
-    tool: str, traits: Traits | None, calls: Iterable[CallView], agent_tools: frozenset[str]
+    tool: str, traits: Traits | None, calls: Callable[[], Sequence[CallView]], agent_tools: frozenset[str]
 ) -> Access:
-    """The places of all the calls that a step may make; `tool` is its folded name."""
+    """The places of all the calls that a step may make; `tool` is its folded name.
+
+    The calls are made only where their arguments say which places these are.
+    """
     if traits is None:
         return NOTHING
     fixed = _of_tool(tool, traits, agent_tools)
     if fixed is not None:
         return fixed
-    found = [_access(tool, traits, call) for call in calls]
+    found = [_access(tool, traits, call) for call in calls()]
     if len(found) == 1:
         return found[0]
     reads = tuple(dict.fromkeys(place for access in found for place in access.reads))

@@ -19,6 +19,7 @@ from callsheet.ir import (
     Or,
     Ref,
     Step,
+    Template,
     Value,
 )
 from callsheet.ir.expr import refs_of
@@ -74,14 +75,15 @@ def reading_of(step: Step) -> Reading:
 def _names(values: Iterable[Value]) -> tuple[str, ...]:
     if not values:
         return ()
-    found: dict[str, None] = {}
+    found: list[str] = []
     for value in values:
         if isinstance(value, Ref):
-            found[value.name] = None
+            found.append(value.name)
+        elif isinstance(value, Template):
+            found += [part.name for part in value.parts if isinstance(part, Ref)]
         elif not isinstance(value, Literal):
-            for ref in refs_of(value):
-                found[ref.name] = None
-    return tuple(found)
+            found += [ref.name for ref in refs_of(value)]
+    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
 
 
 def _split(condition: Condition, contents: list[Value], emptiness: list[Value]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from callsheet.ir import Order
-from callsheet.passes.verify.labels import Labels
+from callsheet.passes.verify.outcome import Labels
 from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.rules.base import known, of_name

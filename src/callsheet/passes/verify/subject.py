@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from callsheet.ir import Call, ListExpr, Literal, Order, Plan, Respond, Step, Value
 from callsheet.ir.control import Control, control_of
@@ -46,7 +47,7 @@ class Subject:
 
     def surroundings(self, label_of: Callable[[str], Label]) -> Surroundings:
         """What the step's values are made of, with labels from here."""
-        return Surroundings(label_of, self.constants, self.judge.policy.planner, self.parameters)
+        return bare(Surroundings, (label_of, self.constants, self.judge.policy.planner, self.parameters))
 
     @property
     def says_its_texts_alone(self) -> bool:
@@ -176,6 +177,7 @@ def _formatted(step: Step) -> Literal | None:
 def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
     known: dict[str, tuple[str, ...]] = {fold(name): tuple(names) for name, names in given.items()}
 
+    @cache
     def names(tool: str) -> tuple[str, ...]:
         traits = judge.traits(tool)
         return (traits.parameters if traits is not None else ()) or known.get(fold(tool), ())
@@ -189,7 +191,7 @@ def _access(step: Step, prepared: Prepared, judge: Judge, around: Surroundings) 
     tool, traits = prepared.tool, prepared.traits
     if traits is None or (traits.path is None and tool not in _PLACES):
         return NOTHING
-    return access_of(tool, traits, call_views(step, around, LITERAL), judge.setting.agent_tools)
+    return access_of(tool, traits, lambda: call_views(step, around, LITERAL), judge.setting.agent_tools)
 
 
 _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}

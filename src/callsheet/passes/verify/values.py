@@ -155,6 +155,8 @@ class _Linking:
     writes: Sequence[Sequence[Write]]
     dominator: list[int]
     joins: dict[int, _Names]
+    _grouped: frozenset[int] = frozenset()
+    """The steps that stand in a group with others."""
     _current: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     _entries: dict[str, int] = field(default_factory=dict[str, int])
     _join_at: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
@@ -162,6 +164,9 @@ class _Linking:
 
     def go(self) -> None:
         """Fill in the web."""
+        ends = self.flow.group_end
+        inner = [number for number, end in enumerate(ends) if end != number]
+        self._grouped = frozenset(inner).union([ends[number] for number in inner])
         children: list[list[int]] = [[] for _ in self.dominator]
         for node, above in enumerate(self.dominator):
             if above != NONE:
@@ -177,14 +182,16 @@ class _Linking:
                 for name in undo.pop():
                     self._current[name].pop()
                 continue
-            undo.append(self._at(node))
-            stack.append(~node)
+            pushed = self._at(node)
+            if stack:  # else nothing is left that would see what was there before
+                undo.append(pushed)
+                stack.append(~node)
             stack.extend(children[node])
 
     def _at(self, node: int) -> list[str]:
         """Link a node's reads and writes; gives the names that have a new value."""
         pushed: list[str] = []
-        if node in self._join_at:
+        if self._join_at and node in self._join_at:
             for name, join in self._join_at[node].items():
                 self._push(name, join, pushed)
         if node < len(self.reads):
@@ -218,11 +225,6 @@ class _Linking:
             self._entries[name] = self.web.add(Value(Kind.ENTRY, name))
         return self._entries[name]
 
-    def _is_alone(self, node: int) -> bool:
-        """Whether a step stands in no group, or in one by itself."""
-        ends = self.flow.group_end
-        return ends[node] == node and (node == 0 or ends[node - 1] != node)
-
     def _members(self, end: int) -> range:
         start = end
         while start > 0 and self.flow.group_end[start - 1] == end:
@@ -234,7 +236,7 @@ class _Linking:
         for name in self.reads[node]:
             held = current.get(name)
             seen[name] = held[-1] if held else self._value(name)
-        if self._is_alone(node):
+        if node not in self._grouped:
             return
         end = self.flow.group_end[node]
         if end not in self._stored:
@@ -255,7 +257,8 @@ class _Linking:
     def _write(self, end: int, pushed: list[str]) -> None:
         """What a step sets, or all members of a group: two that set one name leave either value."""
         writes = self.writes[end]
-        if self._is_alone(end) and (len(writes) <= 1 or len({write.name for write in writes}) == len(writes)):
+        are_apart = len(writes) <= 1 or len({write.name for write in writes}) == len(writes)
+        if end not in self._grouped and are_apart:
             for made, (name, _, is_sure) in enumerate(writes, self.web.made[end]):
                 value = made if is_sure else self.web.join(name, [self._value(name), made])
                 self._push(name, value, pushed)

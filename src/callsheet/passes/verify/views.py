@@ -7,7 +7,7 @@ FOREACH goes over a list that is written in the plan.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -41,15 +41,75 @@ class Surroundings(NamedTuple):
     planner: Label
     parameters: Callable[[str], tuple[str, ...]]
 
+    def of_item(self, items: Mapping[str, Literal]) -> Surroundings:
+        """The same where variables hold these literals."""
+        return self._replace(constants={**self.constants, **items}) if items else self
 
-def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = False) -> Iterator[CallView]:
+    def arguments(self, step: Step) -> list[Argument]:
+        """The arguments of the action, those without a name under the parameter they fill or their place."""
+        action = step.action
+        if not isinstance(action, Call):
+            return [self.argument(str(number), value) for number, value in enumerate(step.values())]
+        named = [self.argument(name, value) for name, value in action.named]
+        if not action.positional:
+            return named
+        names = tuple([name for name, _ in action.named])
+        places = _places(self.parameters(action.tool), names, len(action.positional))
+        return [
+            self.argument(name, value) for name, value in zip(places, action.positional, strict=True)
+        ] + named
+
+    def argument(self, name: str, value: Value) -> Argument:
+        """A value as an argument of this name."""
+        if isinstance(value, Literal):
+            text = value.value
+            if type(text) is not str:
+                text = literal_text(value)
+            return bare(Argument, (name, (text,), self.planner, ()))
+        if isinstance(value, Ref):
+            hole = self._hole(value)
+            return bare(Argument, (name, (hole,), hole.label, ()))
+        if isinstance(value, Template):
+            return self._of_parts(name, value.parts)
+        if isinstance(value, ListExpr):
+            members = tuple(self.argument(name, item) for item in value.items)
+        else:
+            members = tuple(
+                member
+                for key, item in value.items
+                for member in (Argument(name, (key,), self.planner), self.argument(key, item))
+            )
+        return Argument(name, (), self.planner.join(join(m.label for m in members)), members)
+
+    def _of_parts(self, name: str, parts: tuple[str | Ref, ...]) -> Argument:
+        made: list[Part] = []
+        label, planner = LITERAL, self.planner
+        for part in parts:
+            filled: Part = part if isinstance(part, str) else self._hole(part)
+            made.append(filled)
+            label = label.join(planner if isinstance(filled, str) else filled.label)
+        return bare(Argument, (name, tuple(made), label, ()))
+
+    def _hole(self, ref: Ref) -> Hole:
+        name = ref.name
+        if ref.path:
+            return bare(Hole, (".".join((name, *map(str, ref.path))), self.label_of(name), None))
+        known = self.constants.get(name) if self.constants else None
+        text = literal_text(known) if isinstance(known, Literal) else None
+        return bare(Hole, (name, self.label_of(name), text))
+
+
+def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = False) -> list[CallView]:
     """The calls that a step's action may make, as they are judged; nothing for a GOTO."""
     if isinstance(step.action, Goto):
-        return
+        return []
     retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
+    tool = tool_of(step)
+    made: list[CallView] = []
     for items in _items(step, around):
-        arguments = tuple(bare(_Filled, (around, items)).arguments(step))
-        yield bare(CallView, (step.id, tool_of(step), arguments, pc, retries, False, False, repeats))
+        arguments = tuple(around.of_item(items).arguments(step))
+        made.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats)))
+    return made
 
 
 def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None:
@@ -57,8 +117,7 @@ def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None
     values = tuple(step.failure_values())
     if not values:
         return None
-    filled = _Filled(around, {})
-    arguments = tuple(filled.argument(str(n), value) for n, value in enumerate(values))
+    arguments = tuple(around.argument(str(n), value) for n, value in enumerate(values))
     return CallView(step.id, "TERMINATE", arguments, pc)
 
 
@@ -133,67 +192,6 @@ def _places(parameters: tuple[str, ...], named: tuple[str, ...], count: int) -> 
     """The names of so many arguments without one: the parameters that they fill, or their numbers."""
     filled = filled_parameters(parameters, named, count)
     return (*filled, *map(str, range(len(filled), count)))
-
-
-class _Filled(NamedTuple):
-    """The values of a step for one item."""
-
-    around: Surroundings
-    items: Mapping[str, Literal]
-
-    def arguments(self, step: Step) -> list[Argument]:
-        """The arguments of the action, those without a name under the parameter they fill or their place."""
-        action = step.action
-        if not isinstance(action, Call):
-            return [self.argument(str(number), value) for number, value in enumerate(step.values())]
-        named = [self.argument(name, value) for name, value in action.named]
-        if not action.positional:
-            return named
-        names = tuple([name for name, _ in action.named])
-        places = _places(self.around.parameters(action.tool), names, len(action.positional))
-        return [
-            self.argument(name, value) for name, value in zip(places, action.positional, strict=True)
-        ] + named
-
-    def argument(self, name: str, value: Value) -> Argument:
-        """A value as an argument of this name."""
-        if isinstance(value, Literal):
-            return bare(Argument, (name, (literal_text(value),), self.around.planner, ()))
-        if isinstance(value, Ref):
-            hole = self._hole(value)
-            return bare(Argument, (name, (hole,), hole.label, ()))
-        if isinstance(value, Template):
-            return self._of_parts(name, value.parts)
-        if isinstance(value, ListExpr):
-            members = tuple(self.argument(name, item) for item in value.items)
-        else:
-            members = tuple(
-                member
-                for key, item in value.items
-                for member in (Argument(name, (key,), self.around.planner), self.argument(key, item))
-            )
-        return Argument(name, (), self.around.planner.join(join(m.label for m in members)), members)
-
-    def _of_parts(self, name: str, parts: tuple[str | Ref, ...]) -> Argument:
-        made: list[Part] = []
-        label = LITERAL
-        for part in parts:
-            if isinstance(part, str):
-                made.append(part)
-                label = label.join(self.around.planner)
-                continue
-            hole = self._hole(part)
-            made.append(hole)
-            label = label.join(hole.label)
-        return bare(Argument, (name, tuple(made), label, ()))
-
-    def _hole(self, ref: Ref) -> Hole:
-        known = self.items.get(ref.name) if self.items else None
-        if known is None and self.around.constants:
-            known = self.around.constants.get(ref.name)
-        text = literal_text(known) if isinstance(known, Literal) and not ref.path else None
-        name = ".".join((ref.name, *map(str, ref.path))) if ref.path else ref.name
-        return bare(Hole, (name, self.around.label_of(ref.name), text))
 
 
 def literal_text(literal: Literal) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from callsheet.ir.control import decides
 from callsheet.ir.flow import is_guarded
 from callsheet.ir.labels import Label
-from callsheet.passes.verify.labels import Labels
+from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.values import Kind
 
 _MOST_VALUES = 20_000

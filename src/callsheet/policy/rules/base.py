@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label
@@ -168,6 +168,20 @@ def texts(argument: Argument) -> Iterator[str]:
     """The texts in an argument, as far as they are known, with nothing in the place of holes."""
     for leaf in leaves(argument) if argument.items else (argument,):
         yield "".join([known(part) for part in leaf.parts])
+
+
+def all_text(arguments: Iterable[Argument]) -> str:
+    """The texts of all arguments in one, so that one look is enough."""
+    found: list[str] = []
+    for argument in arguments:
+        parts = argument.parts
+        if argument.items:
+            found += texts(argument)
+        elif len(parts) == 1 and isinstance(parts[0], str):
+            found.append(parts[0])
+        else:
+            found.append("".join([known(part) for part in parts]))
+    return found[0] if len(found) == 1 else BETWEEN.join(found)
 
 
 def own_texts(argument: Argument) -> Iterator[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import unicodedata
 
 from callsheet.policy.builtins import Traits
-from callsheet.policy.calls import Argument, CallView, Rule
-from callsheet.policy.patterns import patterns_of
-from callsheet.policy.rules.base import BETWEEN, Notes, OfTexts, Setting, known, texts
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.patterns import Patterns, patterns_of
+from callsheet.policy.rules.base import BETWEEN, Notes, OfTexts, Setting, all_text
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | None:
@@ -20,14 +20,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
         arguments = call.arguments
         if not arguments:
             return
-        text = _all_text(arguments)
-        found = patterns.found_in(text)
-        if not text.isascii():
-            found += patterns.found_in(_plain(text))
+        found = _found(patterns, all_text(arguments))
         if not found:
             return
         for pattern in dict.fromkeys(found):
-            guilty = next((a.name for a in arguments if any(map(patterns.found_in, texts(a)))), None)
+            guilty = next((a.name for a in arguments if pattern in _found(patterns, all_text((a,)))), None)
             notes.object(
                 Rule.FORBIDDEN,
                 f"an argument of @{tool} matches {pattern}, which the policy forbids",
@@ -36,23 +33,20 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
             )
 
     def clears(text: str) -> bool:
-        return not patterns.found_in(text) and (text.isascii() or not patterns.found_in(_plain(text)))
+        return not _found(patterns, text)
 
     return OfTexts(check, clears)
 
 
-def _all_text(arguments: tuple[Argument, ...]) -> str:
-    """The texts of all arguments in one, so that one pass is enough."""
+def _found(patterns: Patterns, text: str) -> list[str]:
+    """The patterns that match one of the texts in this one, as it stands or in plain letters."""
     found: list[str] = []
-    for argument in arguments:
-        parts = argument.parts
-        if argument.items:
-            found += texts(argument)
-        elif len(parts) == 1 and isinstance(parts[0], str):
-            found.append(parts[0])
-        else:
-            found.append("".join([known(part) for part in parts]))
-    return found[0] if len(found) == 1 else BETWEEN.join(found)
+    for form in (text,) if text.isascii() else (text, _plain(text)):
+        found += patterns.found_in(form)
+        if patterns.are_anchored and BETWEEN in form:  # each begins and ends, not only all of them
+            for one in form.split(BETWEEN):
+                found += patterns.found_in(one)
+    return found
 
 
 def _plain(text: str) -> str:
