@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from callsheet.api.binding import bind_policy
+from callsheet.api.proving import prove
+from callsheet.frontends.ltp import parse
 from callsheet.policy.model import CallRule, Policy, ToolRule
 from callsheet.ports.calls import CallContext
 from callsheet.ports.tools import Registry, Tool, ToolSpec
@@ -52,6 +56,25 @@ def test_an_entry_with_another_pin_counts_for_nothing() -> None:
     assert [d.code for d in found] == ["POL007"]
     assert not policy.tools
     assert "sha256:2" in (found[0].help or "")
+
+
+@pytest.mark.parametrize(
+    ("plan", "may_run"),
+    [
+        ("S1: @DELETE", False),
+        ("S1: @FS__DELETE", False),
+        ('S1: @RESPOND ("ok")', True),
+        ('S1: RE-PLAN (goal="delete it")', False),
+        ('S1: @AGENT_SOLVE (goal="delete it", tools=["@DELETE"])', False),
+    ],
+)
+def test_a_tool_that_is_another_now_stops_the_plans_that_may_call_it(plan: str, may_run: bool) -> None:
+    there = registry("fs", pin="sha256:2")
+    proof = prove(
+        parse(f"PLAN_START\n{plan}\nPLAN_END").require(), Policy(tools={"mcp:fs/delete": RULE}), there
+    )
+    assert [(d.code, d.is_error) for d in proof.doubts] == [("POL007", not may_run)]
+    assert proof.ok is may_run
 
 
 def test_an_entry_for_no_tool_is_a_warning_with_the_nearest_names() -> None:

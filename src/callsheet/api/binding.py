@@ -6,19 +6,23 @@ what is to be said of entries that fit nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from callsheet.api.drafting import policy_name
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
+from callsheet.policy.builtins import fold
 from callsheet.policy.model import Policy, ToolRule
 from callsheet.ports.tools import Registry, ToolSpec
 
 
-def bind_policy(policy: Policy, registry: Registry) -> tuple[Policy, tuple[Diagnostic, ...]]:
+def bind_policy(
+    policy: Policy, registry: Registry, calls: Collection[str] | None = None
+) -> tuple[Policy, tuple[Diagnostic, ...]]:
     """The policy with each entry under the name by which plans call its tool, and what is wrong with entries.
 
-    An entry whose tool is declared otherwise than its pin says counts for nothing: POL007, an error. One
+    An entry whose tool is declared otherwise than its pin says counts for nothing: POL007, an error, or a
+    warning where a plan calls no such tool (`calls` are folded names; None: it may call any). One
     for a tool that is not there is kept, with a warning (POL008) unless no tool of its server is there: only
     servers that a plan needs are opened.
     """
@@ -34,7 +38,10 @@ def bind_policy(policy: Policy, registry: Registry) -> tuple[Policy, tuple[Diagn
             if not key.startswith("mcp:") or key.partition("/")[0] in servers:
                 found.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
         elif rule.pin is not None and tool.spec.pin is not None and rule.pin != tool.spec.pin:
-            found.append(_other_pin(key, tool.spec))
+            is_called = calls is None or any(
+                fold(name) in calls for name in registry.names_of(names.get(key, key))
+            )
+            found.append(_other_pin(key, tool.spec, is_called=is_called))
         else:
             rules.update((name, rule) for name in registry.names_of(names.get(key, key)))
 
@@ -77,10 +84,10 @@ def _absent(key: str, known: list[str]) -> Diagnostic:
     )
 
 
-def _other_pin(key: str, spec: ToolSpec) -> Diagnostic:
+def _other_pin(key: str, spec: ToolSpec, *, is_called: bool) -> Diagnostic:
     return Diagnostic(
         "POL007",
-        Severity.ERROR,
+        Severity.ERROR if is_called else Severity.WARNING,
         f"{key.removeprefix('mcp:')} is not the tool that the policy was written for",
         help=f"look at what changed, then write its new pin: {spec.pin}",
     )

@@ -15,10 +15,13 @@ from callsheet.api.entries import with_ways_out
 from callsheet.api.obligations import Undertaking, unmet
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.ir import Plan, plan_hash
+from callsheet.ir import Call, Plan, Replan, plan_hash
+from callsheet.ir.calling import called_names
 from callsheet.ir.labels import Label
+from callsheet.ir.operations import CallKind
 from callsheet.machine import PolicyRefusal
 from callsheet.passes.verify import NOTHING_LEFT, Left, StepLabels, Verdict, Violation, verify
+from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Obligation, Rule
 from callsheet.policy.codes import CODES
 from callsheet.policy.judge import Judge
@@ -104,7 +107,7 @@ def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
     `left` are the labels of what earlier runs have left in files, `not_asked` where, in words, a tool that is
     not in the registry may be all the same.
     """
-    bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry)
+    bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry, _may_call(plan))
     bound = replace(bound, approved=bound.approved | frozenset(approved))
     given = {**dict.fromkeys(inputs, bound.inputs), **(labels or {})}
     parameters = {} if registry is None else _parameters(registry)
@@ -112,6 +115,14 @@ def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
     if registry is not None and not verdict.ok:
         verdict = replace(verdict, violations=with_ways_out(verdict, plan, policy, registry, not_asked))
     return Proof(plan, bound, verdict, doubts)
+
+
+def _may_call(plan: Plan) -> frozenset[str] | None:
+    """The tools that a plan may call; None where a model chooses some during the run."""
+    actions = [step.action for step in plan.steps]
+    if any(isinstance(a, Replan) or (isinstance(a, Call) and a.kind is CallKind.AGENT) for a in actions):
+        return None
+    return frozenset(fold(name) for name in called_names(plan))
 
 
 def _parameters(registry: Registry) -> dict[str, tuple[str, ...]]:
