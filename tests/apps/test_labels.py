@@ -60,6 +60,13 @@ def test_a_run_that_is_not_recorded_is_held_to_what_recorded_ones_have_left(
     assert foretold == (3 if "READ_FILE" in reads else 0)
 
 
+def test_a_reader_that_looks_like_another_word_is_told(left: Machine) -> None:
+    slip = left("labels", "set", "public/copy.txt", "U/prvi")
+    assert slip.exit_code == 0
+    assert "prvi is taken for an audience of a policy; did you mean priv?" in slip.stderr
+    assert "did you mean" not in left("labels", "set", "public/copy.txt", "U/books+user").stderr
+
+
 def test_what_a_run_has_left_is_listed(left: Machine) -> None:
     found = labels(left)
     assert found.pop("file public/copy.txt") == "U/priv"

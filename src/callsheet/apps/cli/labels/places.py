@@ -12,9 +12,10 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, did_you_mean
 
 if TYPE_CHECKING:
+    from callsheet.ir.labels import Label
     from callsheet.store.labels import LabelStore, Noted
 
 _place = click.argument("place", metavar="FILE|TEXT")
@@ -89,6 +90,8 @@ def set_label(place: str, label: str, is_fact: bool, workspace: Path, journal: P
         before = store.of(named.root, (named.name,))
         store.put(named.root, named.name, said)
         say(f"{named.shown}: {'not known' if before is None else before} → {said}")
+        for name, meant in _likely_slips(said):
+            say(f"{name} is taken for an audience of a policy; did you mean {meant}?")
         return Exit.OK
 
     return _with_labels(journal, work, makes_it=True)
@@ -115,6 +118,16 @@ def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None) -> 
         return Exit.FAILED
 
     return _with_labels(journal, work)
+
+
+def _likely_slips(label: Label) -> list[tuple[str, str]]:
+    """The readers of a label that look like another word, each with what may have been meant."""
+    from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER  # noqa: PLC0415 - as above
+
+    own = {USER, MODEL, TRUSTED, LINKS}
+    words = ("pub", "priv", "secret", USER, MODEL, TRUSTED)
+    slips = [(name, did_you_mean(name, words)) for name in sorted((label.readers or frozenset()) - own)]
+    return [(name, " or ".join(near)) for name, near in slips if near]
 
 
 def _named(place: str, workspace: Path, *, is_fact: bool) -> _Named:
