@@ -151,7 +151,8 @@ def explain_policy(
     """Say of each step of PLAN who may have written and who may read what it takes and gives, and why.
 
     PLAN is a file or - for standard input. Exits 3 if the policy refuses the plan. What is wrong with
-    no single step is said on standard error.
+    no single step is said on standard error. --json has what `verify --json` has, and under `steps` the
+    labels that each `reads`, is `decided_by` and `gives`, and `because` of which steps.
     """
     from callsheet.policy.calls import Duty  # noqa: PLC0415 - not for --help
     from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - as above
