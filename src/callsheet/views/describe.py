@@ -67,15 +67,19 @@ def _short(value: Value) -> str | None:
     """
     if isinstance(value, Literal):
         scalar = value.value
-        if type(scalar) is str:
+        kind = type(scalar)
+        if kind is str:
             return f'"{scalar}"'
-        if type(scalar) is float:
+        if kind is float:
             return repr(scalar) if isfinite(scalar) else None
-        return str(scalar) if type(scalar) is int and -_MOST_SHORT < scalar < _MOST_SHORT else None
+        return str(scalar) if kind is int and -_MOST_SHORT < scalar < _MOST_SHORT else None
     if isinstance(value, Ref):
         return None if value.path else f"${value.name}"
     if isinstance(value, Template) and len(value.parts) <= _MOST_ITEMS:
-        return f'"{"".join([part if isinstance(part, str) else _ref(part) for part in value.parts])}"'
+        text = '"'
+        for part in value.parts:
+            text += part if isinstance(part, str) else _ref(part)
+        return text + '"'
     return None
 
 
@@ -135,7 +139,7 @@ def _condition(condition: Condition, depth: int) -> str:
         return CUT
     match condition:
         case Compare(op=op, left=left, right=right):
-            return f"{describe_value(left)} {op.value} {describe_value(right)}"
+            return f"{describe_value(left)} {op} {describe_value(right)}"
         case IsEmpty(value=value):
             return f"IS_EMPTY({describe_value(value)})"
         case NotEmpty(value=value):
@@ -188,20 +192,21 @@ def short_call(call: Call) -> str | None:
     >>> short_call(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
     '@READ_FILE (path="a.txt")'
     """
-    if len(call.positional) > _MOST_ITEMS or len(call.named) > _MOST_ITEMS:
+    positional, named = call.positional, call.named
+    if len(positional) > _MOST_ITEMS or len(named) > _MOST_ITEMS:
         return None
-    shown: list[str] = []
-    for value in call.positional:
+    shown = ""
+    for value in positional:
         text = _short(value)
         if text is None or len(text) > VALUE_WIDTH:
             return None
-        shown.append(text)
-    for name, value in call.named:
+        shown = f"{shown}, {text}" if shown else text
+    for name, value in named:
         text = _short(value)
         if text is None or len(text) > VALUE_WIDTH:
             return None
-        shown.append(f"{name}={text}")
-    return f"@{call.tool} ({', '.join(shown)})" if shown else f"@{call.tool}"
+        shown = f"{shown}, {name}={text}" if shown else f"{name}={text}"
+    return f"@{call.tool} ({shown})" if shown else f"@{call.tool}"
 
 
 def _call(call: Call) -> str:

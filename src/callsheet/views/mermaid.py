@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from itertools import pairwise
 
 from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import is_guarded, turns_of
@@ -19,7 +20,11 @@ from callsheet.views.describe import (
 )
 
 _SAFE_ID = re.compile(r"[A-Z][A-Za-z]{0,20}[0-9]{1,9}")
+_SAFE_IDS = re.compile(rf"(?:{_SAFE_ID.pattern}\n)*+")
+"""Ids that are all safe, each in a line; possessive, so that nothing is kept for each line."""
 _MOST_LABEL = 120
+_MOST_BEFORE_OUTPUT = _MOST_LABEL - 30
+_MOST_BEFORE_RETRY = _MOST_LABEL - 12
 _MOST_ID = 24
 _AT_ONCE = 128
 """The steps whose labels are escaped together."""
@@ -47,7 +52,7 @@ def mermaid(plan: Plan) -> str:
     ids = [step.id for step in plan.steps]
     nodes = _Nodes(ids, _node_names(ids))
     lines = ["graph TD", *nodes.lines(plan.steps)]
-    lines.extend(_dependencies(plan, nodes) if plan.order is Order.DAG else _Edges(plan, nodes).lines())
+    lines += _dependencies(plan, nodes) if plan.order is Order.DAG else _Edges(plan, nodes).lines()
     return "\n".join(lines)
 
 
@@ -85,7 +90,7 @@ def _escape(labels: str) -> str:
     """Printable text, of one label or of many in lines, as it may stand between the quotes of one."""
     for special, escape in _ESCAPES:
         labels = labels.replace(special, escape)
-    return _IN_PAIRS.sub(_escaped, labels) if "<" in labels or "%%" in labels else labels
+    return _IN_PAIRS.sub(_escaped, labels) if "<" in labels or "%" in labels else labels
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -97,8 +102,12 @@ def _escaped(match: re.Match[str]) -> str:
 
 def _node_names(ids: list[str]) -> list[str]:
     """A node's name for each step: its id where that is harmless and unique, else `step_NUMBER`."""
-    harmless = _SAFE_ID.fullmatch
-    names = [one if harmless(one) else f"step_{number}" for number, one in enumerate(ids, 1)]
+    lines = "\n".join(ids) + "\n"
+    if _SAFE_IDS.fullmatch(lines) and lines.count("\n") == len(ids):
+        names = ids.copy()
+    else:
+        harmless = _SAFE_ID.fullmatch
+        names = [one if harmless(one) else f"step_{number}" for number, one in enumerate(ids, 1)]
     if len(set(names)) < len(names):
         taken: set[str] = set()
         for number, one in enumerate(ids):
@@ -108,7 +117,6 @@ def _node_names(ids: list[str]) -> list[str]:
     return names
 
 
-@dataclass(slots=True)
 class _Nodes:
     """The nodes of a plan, and what the arrows ask of its steps.
 
@@ -116,52 +124,71 @@ class _Nodes:
     it costs.
     """
 
-    ids: list[str]
-    names: list[str]
-    groups: list[int | None] = field(default_factory=list[int | None])
-    """The group of each step."""
-    entries: dict[int, str] = field(default_factory=dict[int, str])
-    """By step the condition on the way into it."""
-    controls: dict[int, bool] = field(default_factory=dict[int, bool])
-    """The steps that call nothing, and whether each is guarded: only then an arrow leads on from it."""
-    leaving: list[int] = field(default_factory=list[int])
-    """The steps from which more leads than the arrow to the next."""
+    def __init__(self, ids: list[str], names: list[str]) -> None:
+        self.ids = ids
+        self.names = names
+        self.groups: list[int | None] = []
+        """The group of each step."""
+        self.entries: dict[int, str] = {}
+        """By step the condition on the way into it."""
+        self.controls: dict[int, bool] = {}
+        """The steps that call nothing, and whether each is guarded: only then an arrow leads on from it."""
+        self.leaving: list[int] = []
+        """The steps from which more leads than the arrow to the next."""
 
-    def lines(self, steps: tuple[Step, ...]) -> Iterator[str]:
+    def lines(self, steps: tuple[Step, ...]) -> list[str]:
         """The lines of all nodes, with the groups around them."""
+        lines: list[str] = []
+        for first in range(0, len(steps), _AT_ONCE):
+            lines += self._some(first, steps[first : first + _AT_ONCE])
+        return list(self._in_groups(lines)) if self.grouped() else lines
+
+    def _some(self, first: int, steps: tuple[Step, ...]) -> list[str]:
+        """A line for each of some steps: as if it only called something, then anew for those that do more."""
+        self.groups += [step.group for step in steps]
+        names = self.names[first : first + len(steps)]
+        labels = _escape("\n".join([_label(step) for step in steps])).split("\n")
+        lines = [f'    {name}["{label}"]' for name, label in zip(names, labels, strict=True)]
+        for at, step in enumerate(steps):
+            if step.condition is not None or step.on_fail is not None or not isinstance(step.action, Call):
+                lines[at] = self._noted(first + at, step, labels[at])
+        return lines
+
+    def _noted(self, number: int, step: Step, label: str) -> str:
+        """The line of a step that does more than call something; what its arrows ask is noted."""
+        if step.condition is not None:
+            self.entries[number] = _entry_label(step)
+        on_fail = step.on_fail
+        if on_fail is not None and on_fail.retry is not None:
+            label += f"↻ {min(on_fail.retry.count, 999_999)}"
+        if isinstance(step.action, Call):
+            if on_fail is not None and on_fail.then is not None:
+                self.leaving.append(number)
+            return f'    {self.names[number]}["{label}"]'
+        self.leaving.append(number)
+        self.controls[number] = is_guarded(step)
+        opening, closing = ("([", "])") if isinstance(step.action, Respond | Terminate) else ("[", "]")
+        return f'    {self.names[number]}{opening}"{label}"{closing}'
+
+    def _in_groups(self, lines: list[str]) -> Iterator[str]:
+        """The lines of the nodes with those that begin and end their groups."""
         blocks = 0
         open_group: int | None = None
-        indent = "    "
-        groups = self.groups
-        for number, step, label in self._labelled(steps):
-            groups.append(step.group)
-            if step.group != open_group:
+        for line, group in zip(lines, self.groups, strict=True):
+            if group != open_group:
                 if open_group is not None:
                     yield "    end"
-                if step.group is not None:
+                if group is not None:
                     yield f'    subgraph parallel_{blocks}["parallel"]'
                     blocks += 1
-                open_group = step.group
-                indent = "    " if open_group is None else "        "
-            if step.condition is not None:
-                self.entries[number] = _entry_label(step)
-            if isinstance(step.action, Call):
-                if step.on_fail is not None and step.on_fail.then is not None:
-                    self.leaving.append(number)
-                yield f'{indent}{self.names[number]}["{label}"]'
-                continue
-            self.leaving.append(number)
-            self.controls[number] = is_guarded(step)
-            opening, closing = ("([", "])") if isinstance(step.action, Respond | Terminate) else ("[", "]")
-            yield f'{indent}{self.names[number]}{opening}"{label}"{closing}'
+                open_group = group
+            yield line if group is None else f"    {line}"
         if open_group is not None:
             yield "    end"
 
-    def _labelled(self, steps: tuple[Step, ...]) -> Iterator[tuple[int, Step, str]]:
-        for first in range(0, len(steps), _AT_ONCE):
-            some = steps[first : first + _AT_ONCE]
-            labels = _escape("\n".join([_label(step) for step in some])).split("\n")
-            yield from zip(range(first, first + _AT_ONCE), some, labels, strict=False)
+    def grouped(self) -> bool:
+        """Whether there are groups."""
+        return self.groups.count(None) < len(self.groups)
 
     def leads_on(self, number: int) -> bool:
         """Whether an arrow leads on from the step; not from one that always answers, ends or jumps."""
@@ -177,44 +204,46 @@ class _Nodes:
 
 
 def _label(step: Step) -> str:
-    """What a step does, in one printable line."""
-    if isinstance(step.action, Call):
-        text = short_call(step.action)
-        label = None if text is None else _short_label(step, text)
+    """What a step does, in one printable line; it ends in a blank where its retries are to follow."""
+    action = step.action
+    text = short_call(action) if isinstance(action, Call) else describe_action(action)
+    if text is not None:
+        label = _short_label(step, text)
         if label is not None:
             return label
-    text = describe_action(step.action)
-    return _short_label(step, text) or _cut_label(step, text)
+    return _cut_label(step, describe_action(action))
 
 
 def _short_label(step: Step, text: str) -> str | None:
     """The label of a step whose action is this text, if it is plain and not to be cut; else None."""
-    if step.title is not None or step.foreach is not None or len(step.id) > _MOST_ID:
+    if step.title is not None or step.foreach is not None:
         return None
-    label = f"{step.id}: {text}"
-    if len(label) > _MOST_LABEL - 30:
+    step_id, output = step.id, step.output
+    if len(step_id) > _MOST_ID or len(step_id) + len(text) > _MOST_BEFORE_OUTPUT - 2:
         return None
-    output, retry = step.output, None if step.on_fail is None else step.on_fail.retry
-    if output is not None:
-        label += f" > ${output.var}" if output.cast is None else f" > ${output.var}:{output.cast}"
-    if len(label) > _MOST_LABEL - 12 or not (label.isascii() and label.isprintable()):
+    if output is None:
+        label = f"{step_id}: {text}"
+    elif output.cast is None:
+        label = f"{step_id}: {text} > ${output.var}"
+    else:
+        label = f"{step_id}: {text} > ${output.var}:{output.cast}"
+    if len(label) > _MOST_BEFORE_RETRY or not (label.isascii() and label.isprintable()):
         return None
-    return label if retry is None else f"{label} ↻ {min(retry.count, 999_999)}"
+    return label if step.on_fail is None or step.on_fail.retry is None else f"{label} "
 
 
 def _cut_label(step: Step, text: str) -> str:
-    """The label of any step whose action is this text."""
+    """The label of any step whose action is this text, as `_label` gives it."""
     if step.title is not None:
         text = f"{fitted(step.title[:200], 40)} · {text}"
     if step.foreach is not None:
         text = f"{describe_guard(step)} THEN {text}"
-    text = cut(f"{fitted(step.id[:80], _MOST_ID)}: {text}", _MOST_LABEL - 30)
+    text = cut(f"{fitted(step.id[:80], _MOST_ID)}: {text}", _MOST_BEFORE_OUTPUT)
     if step.output is not None:
         text += f" {describe_output(step)}"
     if step.on_fail is None or step.on_fail.retry is None:
         return fitted(text[: _MOST_LABEL * 4], _MOST_LABEL)
-    text = fitted(f"{cut(text, _MOST_LABEL - 12)[: _MOST_LABEL * 4]} ", _MOST_LABEL)
-    return f"{text}↻ {min(step.on_fail.retry.count, 999_999)}"
+    return fitted(f"{cut(text, _MOST_BEFORE_RETRY)[: _MOST_LABEL * 4]} ", _MOST_LABEL)
 
 
 # ---------------------------------------------------------------- edges
@@ -242,14 +271,14 @@ class _Edges:
         self._ways = turns_of(plan, nodes.ids, nodes.groups, nodes.leaving)
         self._missing: dict[str, str] = {}
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> list[str]:
         """All arrows, with the nodes that only arrows lead to."""
-        yield from self._beginning(range(self._ways.group_end[0] + 1))
-        yield from self._onwards()
+        lines = [*self._beginning(range(self._ways.group_end[0] + 1)), *self._onwards()]
         for number in self._nodes.leaving:
-            yield from self._leaving(number, self._steps[number])
+            lines += self._leaving(number, self._steps[number])
         for target, name in self._missing.items():
-            yield f'    {name}["{escape_label(fitted(target[:80], 24) + " does not exist")}"]'
+            lines.append(f'    {name}["{escape_label(fitted(target[:80], 24) + " does not exist")}"]')
+        return lines
 
     def _beginning(self, block: range) -> Iterator[str]:
         labels = [self._nodes.into(number) for number in block]
@@ -258,22 +287,36 @@ class _Edges:
             for number, label in zip(block, labels, strict=True):
                 yield _edge("start", self._names[number], label)
 
-    def _onwards(self) -> Iterator[str]:
-        """From each step or group to the next, in text order."""
-        ends, leads = self._ways.group_end, self._ways.successors
-        names, controls, entries = self._names, self._nodes.controls, self._nodes.entries
-        first, following = 0, ends[0] + 1
-        while following < len(ends):
-            end = ends[following]
-            if following - 1 not in leads or following in leads[following - 1]:
-                if first + 1 < following or following < end:
-                    yield from self._between(range(first, following), range(following, end + 1))
-                elif first in controls or following in entries:
-                    if self._nodes.leads_on(first):
-                        yield self._arrow(first, following)
-                else:
-                    yield f"    {names[first]} --> {names[following]}"
-            first, following = following, end + 1
+    def _onwards(self) -> Iterable[str]:
+        """From each step or group to the next, in text order: as if all only went on, but for what turns."""
+        names = self._names
+        arrows = [f"    {name} --> {following}" for name, following in pairwise(names)]
+        for number in self._turning():
+            arrows[number] = "\n".join(self._past(number))
+        return filter(None, arrows)
+
+    def _turning(self) -> set[int]:
+        """The steps from which something else may lead than one plain arrow to the next step."""
+        nodes = self._nodes
+        turning = {*nodes.controls, *self._ways.successors}
+        turning.update([number - 1 for number in nodes.entries])
+        if nodes.grouped():
+            for number, end in enumerate(self._ways.group_end):
+                if end > number:
+                    turning |= {number - 1, number, end}
+        return turning - {-1, len(nodes.names) - 1}
+
+    def _past(self, number: int) -> Iterable[str]:
+        """What leads from the step, or the group that ends with it, to the next one."""
+        ends, following = self._ways.group_end, number + 1
+        if ends[number] > number or following not in self._ways.successors.get(number, (following,)):
+            return ()
+        first = number
+        while first and ends[first - 1] == number:
+            first -= 1
+        if first < number or ends[following] > following:
+            return self._between(range(first, following), range(following, ends[following] + 1))
+        return (self._arrow(number, following),) if self._nodes.leads_on(number) else ()
 
     def _between(self, block: range, following: range) -> Iterator[str]:
         """From a block to the next; between two groups through a point, so that arrows stay few."""
