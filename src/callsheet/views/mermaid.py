@@ -140,8 +140,9 @@ class _Nodes:
         """The lines of all nodes, with the groups around them."""
         lines: list[str] = []
         for first in range(0, len(steps), _AT_ONCE):
-            lines += self._some(first, steps[first : first + _AT_ONCE])
-        return list(self._in_groups(lines)) if self.grouped() else lines
+            # as one text at once: many small ones lie in no cache
+            lines.append("\n".join(self._some(first, steps[first : first + _AT_ONCE])))
+        return list(self._in_groups("\n".join(lines).split("\n"))) if self.grouped() else lines
 
     def _some(self, first: int, steps: tuple[Step, ...]) -> list[str]:
         """A line for each of some steps: as if it only called something, then anew for those that do more."""
