@@ -45,6 +45,7 @@ S10: @RESPOND ("all is well")
 TOOLS = '''
 """Tools that cannot keep anything to themselves."""
 import os
+import sys
 from pathlib import Path
 
 import callsheet
@@ -63,6 +64,7 @@ def chain(text: str) -> str:
 def large(text: str) -> str:
     """A value of more than a mebibyte."""
     print("large", text)
+    print("large", text, file=sys.stderr)
     return f"{'x' * 600_000} {text} {'y' * 600_000} {os.environ['GIVEN']}"
 
 
@@ -289,7 +291,6 @@ def test_a_short_run_is_sound(leaky: Machine) -> None:
         (Known, "may_be_in", _NO_LIKENESS, "token"),
         (Known, "found_in", lambda *given: iter(()), "process"),
         (Shapes, "may_be_in", _NO_LIKENESS, "shape"),
-        (Veil, "note", lambda veil, note: note, "token"),
         (Veil, "outcome", lambda veil, outcome: outcome, "token"),
         (Veil, "know", lambda veil, known: None, "token"),
     ],
@@ -299,6 +300,14 @@ def test_the_search_finds_what_one_missing_defence_lets_out(
 ) -> None:
     monkeypatch.setattr(owner, name, mutant)
     assert seen in hits(small_run(leaky))
+
+
+def test_what_is_noted_of_a_run_is_masked_twice(leaky: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once as a note, and once where it is written to standard error."""
+    monkeypatch.setattr(Veil, "note", lambda veil, note: note)
+    assert hits(small_run(leaky)) == []
+    monkeypatch.setattr("callsheet.apps.veil._Pieces.write", lambda pieces, text: pieces._stream.write(text))
+    assert "token" in hits(small_run(leaky))
 
 
 LABELLED = """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from io import TextIOBase
 from typing import Any, TextIO
@@ -61,6 +61,35 @@ class _Lines(TextIOBase):
             self._stream.write(self._change(rest))
 
 
+class _Pieces(TextIOBase):
+    """Hands on each piece that is written, changed, at once: a live picture is drawn in pieces of lines."""
+
+    def __init__(self, stream: TextIO, change: Callable[[str], str]) -> None:
+        self._stream = stream
+        self._change = change
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of the stream behind."""
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        self._stream.write(self._change(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
 class Veil:
     """What one command knows of secrets; it learns of more as it goes.
 
@@ -77,10 +106,16 @@ class Veil:
 
     @contextmanager
     def over_prints(self) -> Generator[None]:
-        """What tools print goes to standard error, masked line by line."""
-        lines = _Lines(sys.stderr, lambda text: mask_text(text, self._finder))
+        """What tools print goes to standard error, masked line by line; what they write there, as they write
+        it.
+        """
+
+        def masked(text: str) -> str:
+            return mask_text(text, self._finder)
+
+        lines, pieces = _Lines(sys.stderr, masked), _Pieces(sys.stderr, masked)
         try:
-            with redirect_stdout(lines):
+            with redirect_stdout(lines), redirect_stderr(pieces):
                 yield
         finally:
             with suppress(OSError, ValueError):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel.server import Server
 
@@ -36,6 +36,20 @@ CHATTER = """
 def chatter() -> str:
     print("what stands on standard output belongs to the protocol")
     return "ok"
+"""
+
+
+LOUD = """
+import sys
+
+import callsheet
+
+
+@callsheet.tool(effect="read")
+def say(text: str) -> str:
+    print("out", text)
+    print("err", text, file=sys.stderr)
+    return "said"
 """
 
 
@@ -76,6 +90,22 @@ async def use(client: Client) -> None:
     assert answer.structured_content["response"] == "seen tea"
     assert (await client.list_resources()).resources
     assert (await client.list_prompts()).prompts
+
+
+async def test_what_tools_print_has_no_secret_in_it(folder: Path) -> None:
+    token = "ghp_" + "a1B2" * 9
+    (folder / "loud.py").write_text(LOUD)
+    plan = f'PLAN_START\nS1: @SAY (text="{token}")\nPLAN_END'
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=arguments(folder, "--tools", "loud.py"),
+        env=environment(folder),
+        cwd=str(folder),
+    )
+    with (folder / "said").open("w") as said:
+        async with Client(stdio_client(server, errlog=said)) as client:
+            assert not (await client.call_tool("plan_execute", {"ltp_text": plan})).is_error
+    assert (folder / "said").read_text().splitlines()[-2:] == ["out [secret]", "err [secret]"]
 
 
 @pytest.mark.parametrize("mode", MODES)

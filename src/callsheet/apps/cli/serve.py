@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,13 +173,14 @@ def _serve(
     def tell(ready: Serving) -> None:
         if as_json:
             click.echo(json.dumps({"url": ready.url, "sign_in": ready.sign_in_url, "token": token}))
-            return
-        say(f"callsheet serves {ready.url}; the viewer: {ready.sign_in_url}")
-        if token is not None:
-            say(f"token (shown once): {token}")
-        say("Ctrl-C stops it")
+        else:
+            say(f"callsheet serves {ready.url}; the viewer: {ready.sign_in_url}")
+            if token is not None:
+                say(f"token (shown once): {token}")
+            say("Ctrl-C stops it")
+        prints.enter_context(ready.veil.over_prints())  # after this token, which is to be read
 
-    with journals.open_journal(journal) as opened:
+    with journals.open_journal(journal) as opened, ExitStack() as prints:
         work = serving(
             wishes,
             setup,

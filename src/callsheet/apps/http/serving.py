@@ -31,6 +31,7 @@ from callsheet.apps.http.rates import Rate, Rates
 from callsheet.apps.http.state import Bounds, State
 from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup
+from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
@@ -170,6 +171,8 @@ class Serving:
     url: str
     code: str | None
     server: uvicorn.Server
+    veil: Veil
+    """What takes secrets out of all that it shows."""
 
     @property
     def sign_in_url(self) -> str:
@@ -235,7 +238,9 @@ async def serve(
             code = None if keys.is_open else keys.new_code()
             if wishes.revives:
                 _tell(await host.revive(), say)
-            server.on_started = lambda: on_ready(Serving(f"http://{host_name}:{port}", code, server))
+            server.on_started = lambda: on_ready(
+                Serving(f"http://{host_name}:{port}", code, server, host.veil)
+            )
             try:
                 await server.serve(sockets=[listener])
             finally:

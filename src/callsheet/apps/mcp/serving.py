@@ -29,6 +29,7 @@ from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup
+from callsheet.apps.veil import Veil
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal
@@ -84,18 +85,20 @@ async def serve(served: Served, web: Web | None, say: Callable[[str], None]) -> 
         )
         server = make_server(bench)
         if web is None:
-            await serve_stdio(server)
+            await serve_stdio(server, host.veil)
             return
         say(f"callsheet mcp listens at {web.address.url}")
         if web.is_new:
             say(f"clients show this token (Authorization: Bearer …): {web.token}")
-        await serve_http(server, web.bound, web.address, web.token)
+        with host.veil.over_prints():
+            await serve_http(server, web.bound, web.address, web.token)
 
 
-async def serve_stdio(server: Server[Any]) -> None:
+async def serve_stdio(server: Server[Any], veil: Veil) -> None:
     """Serve the client at the other end of standard input and output, until it closes them."""
     async with stdio_server() as (read_stream, write_stream):
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+        with veil.over_prints():  # the streams are taken: what tools print from now on is no message
+            await server.run(read_stream, write_stream, server.create_initialization_options())
 
 
 async def serve_http(server: Server[Any], bound: socket.socket, address: Address, token: str) -> None:
