@@ -84,6 +84,33 @@ def test_groups_are_subgraphs_and_arrows_between_them_stay_few() -> None:
     assert len([line for line in lines if "-->" in line]) == 80
 
 
+def test_a_step_leads_to_each_of_a_group_and_each_of_it_to_the_next_step() -> None:
+    lines = drawn("S1: @A ()\n@PARALLEL {\nS2: @A ()\nS3: @A ()\nS4: @A ()\n}\nS5: @A ()\nS6: @A ()")
+    assert [line for line in lines if "-->" in line] == [
+        "S1 --> S2",
+        "S1 --> S3",
+        "S1 --> S4",
+        "S2 --> S5",
+        "S3 --> S5",
+        "S4 --> S5",
+        "S5 --> S6",
+    ]
+
+
+def test_a_plan_of_many_steps_is_drawn_like_one_of_few() -> None:
+    texts = [f"@PARALLEL {{\nS{i}: @A ()\nS{i + 1}: @B () ON_FAIL @RETRY(2)\n}}" for i in range(1, 300, 2)]
+    lines = drawn("\n".join(texts))
+
+    nodes = [line for line in lines if line.startswith("S") and "[" in line]
+    assert nodes[126:130] == [
+        'S127["S127: @A"]',
+        'S128["S128: @B ↻ 2"]',
+        'S129["S129: @A"]',
+        'S130["S130: @B ↻ 2"]',
+    ]
+    assert lines.count("end") == len(texts)
+
+
 def test_a_loop_is_told_in_its_node() -> None:
     lines = drawn("S1: ?FOREACH ($t IN $page.data) THEN @A ($t) > $k")
     assert lines[1] == 'S1["S1: FOREACH $t IN $page.data THEN @A ($t) > $k"]'

@@ -67,12 +67,11 @@ def _short(value: Value) -> str | None:
     """
     if isinstance(value, Literal):
         scalar = value.value
-        kind = type(scalar)
-        if kind is str:
+        if type(scalar) is str:
             return f'"{scalar}"'
-        if kind is float:
+        if type(scalar) is float:
             return repr(scalar) if isfinite(scalar) else None
-        return str(scalar) if kind is int and -_MOST_SHORT < scalar < _MOST_SHORT else None
+        return str(scalar) if type(scalar) is int and -_MOST_SHORT < scalar < _MOST_SHORT else None
     if isinstance(value, Ref):
         return None if value.path else f"${value.name}"
     if isinstance(value, Template) and len(value.parts) <= _MOST_ITEMS:

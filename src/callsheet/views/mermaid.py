@@ -299,7 +299,7 @@ class _Edges:
     def _turning(self) -> set[int]:
         """The steps from which something else may lead than one plain arrow to the next step."""
         nodes = self._nodes
-        turning = {*nodes.controls, *self._ways.successors}
+        turning = set(nodes.controls)
         turning.update([number - 1 for number in nodes.entries])
         if nodes.grouped():
             for number, end in enumerate(self._ways.group_end):
