@@ -26,43 +26,8 @@ from callsheet.sealing.masking import hidden, mask_text, mask_value
 from callsheet.sealing.shapes import Shapes
 
 
-class _Lines(TextIOBase):
-    """Hands on whole lines, changed."""
-
-    def __init__(self, stream: TextIO, change: Callable[[str], str]) -> None:
-        self._stream = stream
-        self._change = change
-        self._rest = ""
-
-    def writable(self) -> bool:
-        return True
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    @property
-    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """That of the stream behind."""
-        return self._stream.encoding
-
-    def write(self, text: str) -> int:
-        *lines, self._rest = (self._rest + text).split("\n")
-        if lines:
-            self._stream.write(self._change("".join(f"{line}\n" for line in lines)))
-        return len(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def finish(self) -> None:
-        """Hand on what was left without an end of its line."""
-        rest, self._rest = self._rest, ""
-        if rest:
-            self._stream.write(self._change(rest))
-
-
-class _Pieces(TextIOBase):
-    """Hands on each piece that is written, changed, at once: a live picture is drawn in pieces of lines."""
+class _Changing(TextIOBase):
+    """A stream in front of another one, which is handed changed text."""
 
     def __init__(self, stream: TextIO, change: Callable[[str], str]) -> None:
         self._stream = stream
@@ -82,12 +47,34 @@ class _Pieces(TextIOBase):
         """That of the stream behind."""
         return self._stream.encoding
 
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+class _Lines(_Changing):
+    """Hands on whole lines, changed."""
+
+    _rest = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        if lines:
+            self._stream.write(self._change("".join(f"{line}\n" for line in lines)))
+        return len(text)
+
+    def finish(self) -> None:
+        """Hand on what was left without an end of its line."""
+        rest, self._rest = self._rest, ""
+        if rest:
+            self._stream.write(self._change(rest))
+
+
+class _Pieces(_Changing):
+    """Hands on each piece that is written, changed, at once: a live picture is drawn in pieces of lines."""
+
     def write(self, text: str) -> int:
         self._stream.write(self._change(text))
         return len(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
 
 
 class Veil:
