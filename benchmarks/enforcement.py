@@ -79,7 +79,7 @@ OTHERS = {
     "private mail": '@MAIL (to="ada@corp.example", subject="Number {n}", body="Number {n}: $a") > $v{n}',
     "private data": '@NOTE (text="Number {n}: $a") > $v{n}',
 }
-"""Steps whose calls are judged in full: what they say counts, or not everybody may read it."""
+"""Steps of whose calls more counts than their labels: what they say, or who may read it."""
 SHAPES = {
     "one argument, of a variable": "x=$i",
     "two arguments": 'x="https://example.org/$i", body=$a',

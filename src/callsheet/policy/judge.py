@@ -52,6 +52,7 @@ class Prepared(NamedTuple):
     of_private: bool
     """Whether the same is so of private arguments that stand apart, as `stand_apart` has it."""
     prose: frozenset[str] | None
+    """The arguments whose text does not count there; None where no more counts than otherwise."""
     clears: tuple[Clears, ...]
     """What the texts of all arguments in one have to pass beside that."""
     adds: bool
@@ -168,8 +169,8 @@ class Judge:
         return self.prepared(tool).of_private
 
     def prose(self, tool: str) -> frozenset[str] | None:
-        """The arguments whose text does not count where private data is in a call; None where no more counts
-        than what is `seen`.
+        """The arguments, spelled just so, whose text does not count where private data is in a call; None
+        where no more counts than what is `seen`.
         """
         return self.prepared(tool).prose
 

@@ -6,8 +6,6 @@ values have.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from callsheet.policy.model import Policy
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.errors import JournalError
 from callsheet.store.folded import Folded
-from callsheet.store.labels import EVERYWHERE, NOTES, LabelStore, Noted, notes_of
+from callsheet.store.labels import EVERYWHERE, LabelStore, notes_of
 from callsheet.store.leftovers import has_labels, open_labels
 
 
@@ -68,26 +66,9 @@ def left_before(journal: Path, root: str) -> Left:
     """
     if not root or not has_labels(journal):
         return NOTHING_LEFT
-    with _reading(journal) as store:
-        return left_in(store, root, "")
-
-
-def noted_before(journal: Path) -> tuple[Noted, ...]:
-    """What is noted of files and facts, for a run that is not recorded in the journal; no file is made.
-
-    Raises JournalError (JRN010) where it cannot be read.
-    """
-    if not has_labels(journal):
-        return ()
-    with _reading(journal) as store:
-        return tuple(noted for noted in store.entries() if not noted.root.startswith(NOTES))
-
-
-@contextmanager
-def _reading(journal: Path) -> Generator[LabelStore]:
     try:
         with open_labels(journal) as store:
-            yield store
+            return left_in(store, root, "")
     except UNAVAILABLE as error:
         raise JournalError(
             "JRN010", f"the labels of files beside {journal} cannot be read: {error}"

@@ -15,6 +15,7 @@ from typing import Any
 
 from callsheet.ir.labels import read_label
 from callsheet.policy.paths import file_key
+from callsheet.store.database import UNAVAILABLE
 from callsheet.store.errors import JournalError
 from callsheet.store.labels import EVERYWHERE, NOTES, LabelStore, Noted, notes_of
 from callsheet.store.shared.address import VARIABLE, shared_address
@@ -55,6 +56,22 @@ def take_labels(journal: Path, found: Iterable[tuple[str, list[Noted]]]) -> None
 def has_labels(journal: Path) -> bool:
     """Whether labels are kept already that belong to a journal, beside it or in the shared store."""
     return shared_address() is not None or LabelStore.path_beside(journal).exists()
+
+
+def noted_before(journal: Path) -> tuple[Noted, ...]:
+    """What is noted of files and facts, for a run that is not recorded in the journal; no file is made.
+
+    Raises JournalError (JRN010) where it cannot be read.
+    """
+    if not has_labels(journal):
+        return ()
+    try:
+        with open_labels(journal) as store:
+            return tuple(noted for noted in store.entries() if not noted.root.startswith(NOTES))
+    except UNAVAILABLE as error:
+        raise JournalError(
+            "JRN010", f"the labels of files beside {journal} cannot be read: {error}"
+        ) from error
 
 
 def open_labels(journal: Path) -> LabelStore:

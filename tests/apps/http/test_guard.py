@@ -350,6 +350,20 @@ def test_a_token_is_taken_from_a_file_of_ones_own_or_the_environment(tmp_path, m
     assert first[0] != second[0]
 
 
+LOUD = """
+import sys
+
+import callsheet
+
+
+@callsheet.tool(effect="read")
+def say(text: str) -> str:
+    print("out", text)
+    print("err", text, file=sys.stderr)
+    return "said"
+"""
+
+
 @contextmanager
 def spawn(folder, *line):
     (folder / "tools.py").write_text(TOOLS)
@@ -384,6 +398,19 @@ def test_the_command_prints_its_token_once_and_stops_at_a_signal(folder):
     assert process.returncode == 0, err
     assert told["token"] not in out + err
     assert "Traceback" not in err
+
+
+def test_what_tools_print_in_the_server_has_no_secret_in_it(folder):
+    (folder / "loud.py").write_text(LOUD)
+    with spawn(folder, "--port", "0", "--json", "--tools", "loud.py") as process:
+        told = json.loads(process.stdout.readline())
+        api = Api(told["url"], folder, told["token"])
+        api.start("S1: @SAY (text=$word) > $x", run_id="r", secrets={"word": "a-word-that-nobody-knows"})
+        assert api.ended("r")["status"] == "done"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert out == ""
+    assert err.splitlines() == ["out [secret]", "err [secret]"]
 
 
 def test_a_server_that_is_killed_loses_no_run_that_it_has_answered_for(folder):

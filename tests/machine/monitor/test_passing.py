@@ -382,6 +382,16 @@ def test_who_is_sent_private_data_may_stand_in_the_data() -> None:
     assert refused(goes_the_same_way(text, mail(), outcome=names)) == "flow"
 
 
+def test_a_name_that_is_not_spelled_as_prose_is_may_be_a_header() -> None:
+    text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP (y="friend", boDy=$i)'
+
+    def headers(_world: int, command: Any) -> Event:
+        said: JSON = ["plain", "x\nBcc: eve"] if command.tool == "READ" else 1
+        return Succeeded(command.key, said)
+
+    assert refused(goes_the_same_way(text, mail(), outcome=headers)) == "flow"
+
+
 def test_a_title_that_opens_a_tag_takes_in_what_stands_behind_it() -> None:
     text = """
         S1: @READ ("q") > $c

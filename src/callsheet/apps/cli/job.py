@@ -119,8 +119,8 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
-    from callsheet.runtime.rest import noted_before  # noqa: PLC0415
     from callsheet.runtime.runs import run_unrecorded, start_run  # noqa: PLC0415
+    from callsheet.store.leftovers import noted_before  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
     asked = asked_by(job.setup, job.plan, job.limits)

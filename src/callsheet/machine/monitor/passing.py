@@ -229,7 +229,7 @@ class Passing:
                 if counts is None:
                     return None
                 shape.append(counts)
-            if prose is not None and name.casefold() not in prose:
+            if prose is not None and name not in prose:
                 if type(value) is Literal:
                     shape.append((name, to_text(value.value)))
                 else:
@@ -276,7 +276,7 @@ def _is_whole(prose: frozenset[str] | None, name: str, value: Value) -> bool:
     """Whether an argument is the same in all calls of a shape, and parted from what stands beside it."""
     return (
         prose is not None
-        and name.casefold() not in prose
+        and name not in prose
         and type(value) is Literal
         and opens_nothing(to_text(value.value))
     )

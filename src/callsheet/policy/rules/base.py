@@ -100,7 +100,8 @@ class OfLabels(NamedTuple):
     private: bool = True
     sees: tuple[str, ...] = ()
     prose: frozenset[str] | None = None
-    """With private data the text of every argument but these counts as well; None: of no other."""
+    """With private data the text of every argument but these, spelled just so, counts as well; None: of no
+    other."""
     only_obliges: bool = False
     """Whether it neither refuses a call nor asks for a yes: nothing that counts once the run goes on."""
 
