@@ -81,6 +81,13 @@ _OF_CODE = (
     "interpreter", "entrypoint", "cwd",
 )  # fmt: skip
 """What decides what runs, under every name that a runner of programs may have for it."""
+_OF_PACKAGES = (
+    "language", "packages", "package", "name", "names", "version", "versions", "spec", "requirements",
+    "requirement", "constraints", "file", "path", "source", "url", "urls", "index", "index_url",
+    "extra_index_url", "extra_index_urls", "registry", "repository", "repo", "channel", "channels",
+    "find_links", "mirror", "proxy", "trusted_host", "options", "flags", "args", "env", "manager",
+)  # fmt: skip
+"""What decides which package is installed and where it comes from, in the same way."""
 _CODE = Traits(
     parameters=("code", "language", "stdin"), control=(*_OF_CODE, "language"), runs_code=True, composes=True
 )
@@ -96,7 +103,7 @@ BUILTINS = MappingProxyType(
         "INSTALL_PKG": Traits(
             parameters=("language", "packages"),
             reach=Reach.WORLD,
-            control=("language", "packages"),
+            control=_OF_PACKAGES,
             returns=PUBLIC_WORLD,
         ),
         "READ_FILE": _PLACE,

@@ -191,6 +191,10 @@ HOSTILE = [
     case("control: paths from a list", '@FETCH_PAGE (url="https://l.example/") > $l:json', '?FOREACH ($x IN $l) THEN @WRITE_FILE (path=$x, content="x") > $r', OK),
     case("control: a recipient from a page", PAGE, '@SEND_EMAIL (to=$p, body="x") > $r', OK, **MAIL),
     case("control: a recipient without a name", PAGE, '@SEND_EMAIL ($p, "x") > $r', OK, **MAIL),
+    *(
+        case(f"control: the {name} of a package from a page", PAGE, f'@INSTALL_PKG (language="python", packages=["x"], {name}=$p) > $r', OK)
+        for name in ("index_url", "version", "registry", "requirements")
+    ),
     case("control: a package from a page", PAGE, '@INSTALL_PKG (language="python", packages=$p) > $r', OK),
     case("control: code from a file that a page wrote", PAGE, '@WRITE_FILE (path="public/x.txt", content=$p) > $w', '@READ_FILE (path="public/x.txt") > $c', "@EXEC_CODE (code=$c) > $r", OK),
     case("control: code of a planner who saw a page", '@EXEC_CODE (code="print(1)") > $r', OK, planner_context="U/pub"),
@@ -211,6 +215,10 @@ HOSTILE = [
         )
     ),
     case("executable: a file that a page goes on", '@WRITE_FILE (path="run.txt", content="ls") > $w', PAGE, '@EDIT_FILE (path="./run.txt", old="ls", new=$p) > $w', '@SHELL_EXEC (code="sh run.txt") > $r', OK),
+    *(
+        case(f"executable: a test that is found by {program}", PAGE, '@WRITE_FILE (path="tests/test_a.py", content=$p) > $w', f'@SHELL_EXEC (code="{program}") > $r', OK)
+        for program in ("pytest -q", "python3 -m pytest tests", "pytest tests/test_a.py::test_b", "coverage run -m unittest")
+    ),
     case("executable: in a circle", '@SHELL_EXEC (code="sh run.txt") > $r', PAGE, '@WRITE_FILE (path="run.txt", content=$p) > $w', '?IF ($r contains "again") THEN GOTO S1', OK),
     case("executable: beside its writer", PAGE, "@PARALLEL {", '@SHELL_EXEC (code="sh run.txt") > $r', '@WRITE_FILE (path="run.txt", content=$p) > $w', "}", OK),
     # what cannot be undone
@@ -465,6 +473,9 @@ HOSTILE = [
     case("implicit: as often as it takes", NOTES, '@WEB_SEARCH (query="tick") > $t', '?IF (NOT ($a contains "z")) THEN GOTO S2', OK),
     case("file: by an agent", NOTES, '@AGENT_SOLVE (goal="x $a") > $r', '@READ_FILE (path="public/x.txt") > $b', "@WEB_SEARCH (query=$b) > $r", OK, dynamic={"agent": {"tools": ["@WRITE_FILE"]}}),
     case("memory: by an agent", NOTES, '@AGENT_SOLVE (goal="x $a") > $r', '@QUERY_MEMORY (query="x") > $b', "@WEB_SEARCH (query=$b) > $r", OK, memory_default="T/pub", dynamic={"agent": {"tools": ["@STORE_FACT"]}}),
+    case("file: copied by a program", NOTES, '@WRITE_FILE (path="a.txt", content=$a) > $w', '@SHELL_EXEC (code="cp a.txt public/x.txt") > $o', '@READ_FILE (path="public/x.txt") > $b', "@WEB_SEARCH (query=$b) > $r", OK),
+    case("file: copied by a program in a circle", '@SHELL_EXEC (code="cp a.txt public/x.txt") > $o', '@READ_FILE (path="public/x.txt") > $b', "@WEB_SEARCH (query=$b) > $r", NOTES, '@WRITE_FILE (path="a.txt", content=$a) > $w', '?IF ($r contains "again") THEN GOTO S1', OK),
+    case("file: by a program of an agent", NOTES, '@AGENT_SOLVE (goal="x $a") > $r', '@READ_FILE (path="public/x.txt") > $b', "@WEB_SEARCH (query=$b) > $r", OK, dynamic={"agent": {"tools": ["@EXEC_CODE"], "max_turns": 5}}),
     case("file: by a program", NOTES, """@EXEC_CODE (code="open('public/x.txt', 'w').write(input())", stdin=$a) > $r""", '@READ_FILE (path="public/x.txt") > $b', "@WEB_SEARCH (query=$b) > $r", OK),
     case("answer: a failure in a link", NOTES, '@EXEC_CODE (code="exit(1)", stdin=$a) > $b ON_FAIL TERMINATE ("see https://c.example/?e=$b")', OK),
     case("file: by a path of another system", NOTES, '@WRITE_FILE (path="public\\\\t.txt", content=$a) > $w', '@READ_FILE (path="public/t.txt") > $b', "@WEB_SEARCH (query=$b) > $r", OK),
@@ -522,6 +533,13 @@ HARMLESS = [
             '@EXEC_CODE (code="import json; print(len(json.load(open(\'out/data.json\'))))", language="python")',
         )
     ),
+    *(
+        case(f"a page beside tests: {program}", PAGE, f'@WRITE_FILE (path="{path}", content=$p) > $w', f'@SHELL_EXEC (code="{program}") > $r', "@RESPOND ($r)")
+        for path, program in (("out/data.json", "pytest -q"), ("tests/test_a.py", "pytest tests/test_b.py"), ("tests/test_a.py", "echo pytest"))
+    ),
+    case("a public file that a program copies", PAGE, '@WRITE_FILE (path="a.txt", content=$p) > $w', '@SHELL_EXEC (code="cp a.txt docs/b.md") > $o', '@READ_FILE (path="docs/b.md") > $b', '@WEB_SEARCH (query=$b) > $r', "@RESPOND ($r)"),
+    case("a program before anything private is written", '@SHELL_EXEC (code="cp a.txt docs/b.md") > $o', NOTES, '@WRITE_FILE (path="a.txt", content=$a) > $w', '@READ_FILE (path="docs/b.md") > $b', '@WEB_SEARCH (query=$b) > $r', "@RESPOND ($r)"),
+    case("a package from an index that the plan names", '@INSTALL_PKG (language="python", packages=["x"], index_url="https://pypi.example/simple") > $i', OK),
     case("a script of the plan that is run", PAGE, '@WRITE_FILE (path="count.py", content="print(1)") > $w', '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="python3 count.py page.txt") > $r', "@RESPOND ($r)"),
     case("a script that a page replaces later", '@SHELL_EXEC (code="sh run.txt") > $r', PAGE, '@WRITE_FILE (path="run.txt", content=$p) > $w', "@RESPOND ($r)"),
     case("a literal script", '@WRITE_FILE (path="build.sh", content="make") > $w', OK),

@@ -56,6 +56,7 @@ from callsheet.policy.rules import (
     receivers,
     retry,
 )
+from callsheet.policy.running import shell
 
 Patch = tuple[object, str, Any]
 
@@ -236,6 +237,19 @@ def code_alone() -> dict[str, Any]:
     return {**names, "EXEC_CODE": replace(names["EXEC_CODE"], control=("code", "language"))}
 
 
+def packages_alone() -> dict[str, Any]:
+    names = builtins.BUILTINS
+    return {**names, "INSTALL_PKG": replace(names["INSTALL_PKG"], control=("language", "packages"))}
+
+
+def runs_tests(words: Any, _: Any) -> bool:
+    return any("test" in word for word in words)
+
+
+def agents_without_programs(tools: frozenset[str]) -> places.Access:
+    return OF_AGENT(tools - places.CODE)
+
+
 def two_slashes() -> re.Pattern[str]:
     return re.compile(r"(?:[a-z][a-z0-9+.-]*://|(?<![:\w/])//|www\.|mailto:|data:)[^\s<>\"'`]*\Z", re.I)
 
@@ -255,6 +269,7 @@ AUTHORITY: Any = urls.authority_of
 RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
+OF_AGENT: Any = places._of_agent
 SPLIT: Any = reading._split
 SURROUNDINGS: Any = Subject.surroundings
 CUT_OFF: Any = waiting.Waiting.cut_off
@@ -315,6 +330,9 @@ MUTANTS: dict[str, list[Patch]] = {
     "nothing is executable": [(executable, "is_executable", no)],
     "an unknown end is not executable": [(executable, "may_be_executed", no_end)],
     "programs run no file": [(analysis, "strangers_scripts", off)],
+    "tests are not found by what runs them": [(scripts, "collectors_of", lambda _: [])],
+    "what runs tests runs no file": [(shell, "collects", no)],
+    "what runs tests runs all of them": [(shell, "collects", runs_tests)],
     "programs run what they name": [(scripts, "runs_file", yes)],
     "what is written later is run before": [(scripts, "_comes_before", yes)],
     "what is written before comes first": [(scripts, "_comes_before", earlier_in_the_text)],
@@ -380,6 +398,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "only names lead a request on": [(receivers, "_BEGINS_AS_ADDRESS", never_matches())],
     "owners of repositories are strangers": [(audiences, "_PLAIN", re.compile(r"[\w#.+-]+", re.ASCII))],
     "repositories are texts": [(audiences, "_is_named", fnmatchcase)],
+    "packages are their names alone": [(builtins, "BUILTINS", packages_alone())],
     "programs are code alone": [(builtins, "BUILTINS", code_alone())],
     "strangers choose among friends": [(addresses, "_chosen_among_trusted", no)],
     "what addresses begin with is not looked at": [(addresses, "_BEGINNINGS", never_matches())],
@@ -393,6 +412,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "messages of failures are not looked at": [(analysis, "failure_view", nothing)],
     "an error in a message is public": [(Labels, "label_of", lambda self, n, name: self.seen(n, (name,)))],
     "agents touch no file and no memory": [(places, "_of_agent", lambda _: places.NOTHING)],
+    "programs of agents touch no file": [(places, "_of_agent", agents_without_programs)],
+    "programs copy nothing": [(labels, "CODE", frozenset())],
     "programs touch no file": [(places, "CODE", frozenset())],
     "notes forget": [(places, "_of_notes", lambda *_: places.NOTHING)],
     "notes are all one": [(places, "_of_notes", one_note)],

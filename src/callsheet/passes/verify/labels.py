@@ -16,6 +16,7 @@ from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.anew import reads_its_own
 from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.outcome import Labels
+from callsheet.passes.verify.places import CODE
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
@@ -248,6 +249,8 @@ class _Propagation:
         if subject.prepared[number].tool == "AGENT_SOLVE":
             return labels.results[number]
         data = labels.planner.join(labels.seen(number, subject.readings[number].arguments))
+        if subject.prepared[number].tool in CODE:  # it may copy whatever it has read
+            data = data.join(self._source(number)).join(labels.seen(number, subject.accesses[number].reads))
         label = data.join(way)
         if label.is_public:
             return label

@@ -98,7 +98,7 @@ def _of_notes(tool: str, call: CallView) -> Access:
 def _of_agent(tools: frozenset[str]) -> Access:
     reads: list[str] = [ALL_FILES, MEMORY, ALL_NOTES] if tools else []
     writes: list[str] = []
-    if tools & {"WRITE_FILE", "EDIT_FILE"}:
+    if not tools.isdisjoint({"WRITE_FILE", "EDIT_FILE"} | CODE):
         writes += (SOME_FILE, ALL_FILES)
     if "STORE_FACT" in tools:
         writes.append(MEMORY)

@@ -16,7 +16,7 @@ from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.rules.base import known, of_name
 from callsheet.policy.rules.executable import content_label
-from callsheet.policy.running import runs_file
+from callsheet.policy.running import collectors_of, runs_file
 
 _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
     "EXEC_CODE": ("code", "python"),
@@ -36,7 +36,7 @@ class _Written(NamedTuple):
 
 
 _Index = Mapping[str, Mapping[str, _Written]]
-"""Files by a word that a program may name them by, then by the end of their path; of each the first."""
+"""Files by a word that a program may name or find them by, then by the end of their path; each once."""
 
 
 def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
@@ -77,7 +77,8 @@ def _indexed(files: Iterable[_Written]) -> _Index:
     index: dict[str, dict[str, _Written]] = {}
     for file in files:
         name = file.path.casefold().replace("\\", "/").rpartition("/")[2]
-        for word in {_last_word(name), _last_word(name.rpartition(".")[0])} - {""}:
+        own = {_last_word(name), _last_word(name.rpartition(".")[0])}
+        for word in own.union(collectors_of(name)) - {""}:
             index.setdefault(word, {}).setdefault(name, file)
     return index
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from callsheet.policy.running.collecting import collectors_of
 from callsheet.policy.running.named import Named
 from callsheet.policy.running.python import python_runs
 from callsheet.policy.running.shell import SHELLS, shell_runs
@@ -40,7 +41,8 @@ def runs_file(program: str, language: str | None, path: str) -> bool:
 
 
 def _runs(program: str, language: str | None, file: Named) -> bool:
-    if not file.name or file.stem not in program.casefold():
+    plain = program.casefold()
+    if not file.name or not any(word in plain for word in (file.stem, *collectors_of(file.name))):
         return False
     word = None if language is None else language.strip().casefold()
     if word is None or word in _SHELL:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from callsheet.policy.running.collecting import collects
 from callsheet.policy.running.named import Named, Runs
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "csh", "tcsh", "busybox", "pwsh"})
@@ -103,7 +104,7 @@ def _command_runs(words: Sequence[str], file: Named, runs: Runs, *, is_fed: bool
     if not rest:
         return False
     verb, operands = _verb(rest[0]), rest[1:]
-    if file.is_named(rest[0]):
+    if file.is_named(rest[0]) or collects(rest, file):
         return True
     if _is_interpreter(verb):
         return _interpreter_runs(verb, operands, file, runs, is_fed=is_fed)
