@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from callsheet.ir import Call, Literal, Ref, Step, Template, Value
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
+from callsheet.passes.verify import scripts
 from callsheet.passes.verify.views import Surroundings, call_views, is_plain, stands_apart
 from callsheet.policy import links
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
+from callsheet.policy.running import runs_file
 
 TEXTS = st.text(st.sampled_from("a.:/?#<>()[]!= \n\"'\u00a0w"), max_size=12) | st.sampled_from(
     ["http://a.example/", "![x](", "<img src=", "www.a", "mailto:", "join(", "url(", "a.example/?q=", "]: "]
@@ -101,3 +103,57 @@ def test_an_address_is_looked_for_only_where_one_can_be(text: str):
     patterns = (links._BARE, links._DOMAIN, links._MARKDOWN, links._TAG)  # pyright: ignore[reportPrivateUsage]
     found = any(pattern.search(text) for pattern in patterns)
     assert links._is_address(text, "", is_own=True) == found  # pyright: ignore[reportPrivateUsage]
+
+
+FILES = (
+    "test_a.py",
+    "x/test_b.py",
+    "a_test.py",
+    "conftest.py",
+    "testc.py",
+    "a.test.ts",
+    "b.test.ts",
+    "b.spec.js",
+    "a_spec.rb",
+    "data.json",
+)
+COMMANDS = (
+    "pytest",
+    "pytest -q",
+    "python3 -m unittest",
+    "npx jest",
+    "mocha",
+    "rspec",
+    "uv run tox",
+    "cat",
+    "echo pytest",
+    "sh",
+    "jest < x; pytest",
+)
+OPERANDS = (*FILES, "test_z.py::t", "z.test.ts", "tests", "-x", "> out.txt", "| sh")
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(st.sampled_from(FILES), min_size=1, unique=True),
+    st.lists(
+        st.tuples(st.sampled_from(COMMANDS), st.lists(st.sampled_from(OPERANDS), max_size=3)), max_size=3
+    ),
+)
+@example(["a.test.ts", "b.spec.js"], [("npx jest", ["z.test.ts"])])
+@example(["test_a.py", "testc.py"], [("python3 -m unittest", [])])
+def test_files_that_are_found_alike_are_asked_for_once(
+    files: list[str], commands: list[tuple[str, list[str]]]
+):
+    program = "\n".join(" ".join((command, *operands)) for command, operands in commands)
+    index = scripts._indexed(scripts._Written(path, None) for path in files)
+    asked = {file.path for file in scripts._mentioned(program, index)}
+    assert any(runs_file(program, None, path) for path in asked) == any(
+        runs_file(program, None, path) for path in files
+    )
+
+
+def test_how_many_are_asked_for_does_not_grow_with_them():
+    index = scripts._indexed(scripts._Written(f"tests/test_{at}.py", None) for at in range(1000))
+    asked = {file.path for file in scripts._mentioned("pytest tests/test_7.py tests/test_x.py", index)}
+    assert asked == {"tests/test_0.py", "tests/test_7.py"}

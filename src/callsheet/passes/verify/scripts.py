@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from callsheet.ir import Order
@@ -34,9 +35,14 @@ class _Written(NamedTuple):
     path: str
     step: int | None
 
+    @property
+    def name(self) -> str:
+        """The end of its path, in lower case."""
+        return self.path.casefold().replace("\\", "/").rpartition("/")[2]
 
-_Index = Mapping[str, Mapping[str, _Written]]
-"""Files by a word that a program may name or find them by, then by the end of their path; each once."""
+
+_Index = Mapping[str, Mapping[object, _Written]]
+"""Files by a word that a program may name or find them by; of those it cannot tell apart by it, the first."""
 
 
 def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
@@ -74,13 +80,23 @@ def _written(labels: Labels) -> Iterator[_Written]:
 
 
 def _indexed(files: Iterable[_Written]) -> _Index:
-    index: dict[str, dict[str, _Written]] = {}
+    """Those that the same programs find without naming them stand there as one: plans may write many."""
+    index: dict[str, dict[object, _Written]] = {}
     for file in files:
-        name = file.path.casefold().replace("\\", "/").rpartition("/")[2]
-        own = {_last_word(name), _last_word(name.rpartition(".")[0])}
-        for word in own.union(collectors_of(name)) - {""}:
+        name = file.name
+        for word in {_last_word(name), _last_word(name.rpartition(".")[0])} - {""}:
             index.setdefault(word, {}).setdefault(name, file)
+        collectors = tuple(collectors_of(name))
+        for word in collectors:
+            index.setdefault(word, {}).setdefault((PurePosixPath(name).suffix, collectors), file)
     return index
+
+
+def _mentioned(program: str, index: _Index) -> Iterator[_Written]:
+    """The files that a program may name or find by one of its words."""
+    for word in dict.fromkeys(_WORD.findall(program.casefold())):
+        for name in {word, word.rpartition(".")[2]}:
+            yield from index.get(name, {}).values()
 
 
 def _last_word(text: str) -> str:
@@ -96,11 +112,9 @@ def _objection(labels: Labels, number: int, call: CallView, index: _Index) -> Ob
     text = _text(program)
     told = of_name(call, "language")
     language = _text(told) if told is not None and language is not None else language
-    for word in dict.fromkeys(_WORD.findall(text.casefold())):
-        for name in {word, word.rpartition(".")[2]}:
-            for end, file in index.get(name, {}).items():
-                if _comes_before(labels, file, number) and runs_file(text, language, end):
-                    return _said(labels, call.tool, argument, file)
+    for file in _mentioned(text, index):
+        if _comes_before(labels, file, number) and runs_file(text, language, file.name):
+            return _said(labels, call.tool, argument, file)
     return None
 
 
