@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.growth import seconds
 
-from callsheet.policy.running import runs_file
+from callsheet.policy.running import Named, files_written, runs_file
 
 RUN = [
     ("python3 tool.py", None, "tool.py"),
@@ -70,6 +70,80 @@ RUN = [
     ("echo 'x\nsh run.txt", "sh", "run.txt"),
     ("import tool (", "python", "tool.py"),
     ("find . -name run.txt -exec sh {} ';'", "sh", "run.txt"),
+    # behind launchers and their options
+    ("uv run --with rich pytest", "sh", "tests/test_a.py"),
+    ("uv run --unheard-of rich pytest", "sh", "tests/test_a.py"),
+    ("npx --yes jest", "sh", "src/a.test.ts"),
+    ("npx -p jest@29 jest --ci", "sh", "src/a.test.ts"),
+    ("python -W ignore -m pytest", "sh", "tests/test_a.py"),
+    ("python3 -W ignore tool.py", "sh", "tool.py"),
+    ("coverage run --source=src -m unittest", "sh", "test_a.py"),
+    ("coverage run --source src -m pytest", "sh", "test_a.py"),
+    ("poetry run -C app pytest", "sh", "test_a.py"),
+    ("conda run -n work python tool.py", "sh", "tool.py"),
+    ("sudo -u bob sh run.txt", "sh", "run.txt"),
+    ("env -u HOME -C out sh run.txt", "sh", "run.txt"),
+    ("timeout -s KILL 5 sh run.txt", "sh", "run.txt"),
+    ("chroot /srv sh run.txt", "sh", "run.txt"),
+    ("bash -euo pipefail run.txt", "sh", "run.txt"),
+    ("uv run tool.py", "sh", "tool.py"),
+    ("bun run tool.ts", "sh", "tool.ts"),
+    ("su -c 'sh run.txt' bob", "sh", "run.txt"),
+    ("find tests -name 'test_*' -exec pytest {} +", "sh", "tests/test_a.py"),
+    ("echo tests | xargs pytest", "sh", "tests/test_a.py"),
+    ("docker run -v .:/w -w /w img pytest", "sh", "tests/test_a.py"),
+    ("perl -n run.txt", "sh", "run.txt"),
+    (" ".join(["sudo uv run"] * 20) + " run.txt", "sh", "run.txt"),
+    # files that are found
+    ("pytest test_b.py tests", "sh", "tests/test_a.py"),
+    ("pytest tests/test_b.py", "sh", "tests/conftest.py"),
+    ("pytest unit/test_b.py", "sh", "unit/__init__.py"),
+    ("pytest -k test_b.py", "sh", "tests/test_a.py"),
+    ("pytest tests/*.py", "sh", "tests/test_a.py"),
+    ("python -m unittest test_a", "sh", "test_a.py"),
+    ("npx mocha", "sh", "test/a.js"),
+    ("npx vitest run", "sh", "src/__tests__/a.tsx"),
+    ("make test", "sh", "tests/test_a.py"),
+    ("npm t", "sh", "src/a.test.ts"),
+    ("npm run check", "sh", "src/a.spec.ts"),
+    ("node --test", "sh", "src/a.test.js"),
+    ("cargo run", "sh", "src/lib.rs"),
+    ("go test ./...", "sh", "pkg/a_test.go"),
+    ("go run .", "sh", "main.go"),
+    ("./gradlew build", "sh", "src/main/java/A.java"),
+    ("mix test", "sh", "test/a_test.exs"),
+    ("uvicorn app.main:app", "sh", "app/main.py"),
+    ("flask --app tool run", "sh", "tool.py"),
+    ("import subprocess; subprocess.run(['pytest'])", "python", "test_a.py"),
+    ("import subprocess, sys; subprocess.run([sys.executable, '-m', 'pytest'])", "python", "test_a.py"),
+    ("import os; os.system('cd x && pytest -q')", "python", "test_a.py"),
+    ("c = ['pytest']\nimport subprocess\nsubprocess.run(c)", "python", "test_a.py"),
+    ("import subprocess; subprocess.run(args=['pytest'])", "python", "test_a.py"),
+    ("import pytest; pytest.main()", "python", "test_a.py"),
+    ("from pytest import main; main(['-q', 'tests'])", "python", "test_a.py"),
+    ("import unittest; unittest.defaultTestLoader.discover('.')", "python", "test_a.py"),
+    ("require('child_process').execSync('npx jest')", "js", "a.test.ts"),
+    ("system('rspec')", "ruby", "a_spec.rb"),
+    # names that stand for the file
+    ("import out", "python", "out/__init__.py"),
+    ("from out import x", "python", "out/__init__.py"),
+    ("import runpy; runpy.run_module('out')", "python", "out/__main__.py"),
+    ("python3 out", "sh", "out/__main__.py"),
+    ("python3 -m out", "sh", "out/__main__.py"),
+    ("python3 -m json.tool x", "sh", "json.py"),
+    ("node .", "sh", "index.js"),
+    ("require('./out')", "js", "out/index.js"),
+    ("require('./')", "js", "index.js"),
+    ("sh out/*", "sh", "out/run.txt"),
+    ("sh *.sh", "sh", "run.sh"),
+    ("sh ru?.sh", "sh", "run.sh"),
+    ("cat *.txt | sh", "sh", "run.txt"),
+    ("for f in *.sh; do sh $f; done", "sh", "out/run.sh"),
+    ('f=run.txt; sh "$f"', "sh", "run.txt"),
+    ("f=./run; $f", "sh", "run"),
+    ("import glob, subprocess\nfor f in glob.glob('*.sh'): subprocess.run(['sh', f])", "python", "run.sh"),
+    ("import subprocess, sys; subprocess.run([sys.executable, 'tool.py'])", "python", "tool.py"),
+    ("f='tool.py'\nimport subprocess, sys\nsubprocess.run([sys.executable, f])", "python", "tool.py"),
 ]
 READ = [
     ("pytest test_b.py", "sh", "test_a.py"),
@@ -113,20 +187,83 @@ READ = [
     ("if [ -s page.txt ]; then echo yes; fi", "sh", "page.txt"),
     ("test -f page.txt && echo ok", "sh", "page.txt"),
     ("find . -name page.txt -delete", "sh", "page.txt"),
+    ("uv run count.py page.txt", "sh", "page.txt"),
+    ("uv run --frozen count.py page.txt", "sh", "page.txt"),
+    ("python3 -u count.py page.txt", "sh", "page.txt"),
+    ("sudo -u bob wc -l page.txt", "sh", "page.txt"),
+    ("wc -l *.txt", "sh", "page.txt"),
+    ("cat out/* | sort", "sh", "out/page.txt"),
+    ("python3 count.py *.txt", "sh", "page.txt"),
+    ("sh *.sh", "sh", "page.txt"),
+    ("f=page.txt; wc -l $f", "sh", "page.txt"),
+    ("[[ -f page.txt ]] && echo yes", "sh", "page.txt"),
+    ("uv add pytest", "sh", "test_a.py"),
+    ("uv pip install pytest", "sh", "test_a.py"),
+    ("npm install jest", "sh", "a.test.ts"),
+    ("make docs", "sh", "test_a.py"),
+    ("npm run build", "sh", "out/data.json"),
+    ("pytest tests/test_b.py -k 'not slow' --tb short", "sh", "tests/test_a.py"),
+    ("python3 out", "sh", "out/page.py"),
+    ("bash -c 'cat out/page.txt'", "sh", "out/page.txt"),
+    (
+        "import subprocess, sys; subprocess.run([sys.executable, 'count.py', 'page.txt'])",
+        "python",
+        "page.txt",
+    ),
+    ("f='page.txt'\nimport subprocess\nsubprocess.run(['wc', f])", "python", "page.txt"),
+    ("import unittest\nclass T(unittest.TestCase): ...\nunittest.main()", "python", "test_a.py"),
+    ("print('pytest')", "python", "test_a.py"),
+    ("import subprocess; subprocess.run(['ls'])", "python", "test_a.py"),
+    ("go to lunch", "python", "main.rs"),
+    ("import out.page", "python", "other/__init__.py"),
+    ("require('./other')", "js", "out/index.js"),
+]
+WRITES = [
+    ("sort a.txt > b.txt", "sh", ["b.txt"]),
+    ("cat a.txt >> b.txt 2>&1", "sh", ["b.txt", "1"]),
+    ("sudo cp -f a.txt out/b.sh", "sh", ["out/b.sh"]),
+    ("mv a.txt b.txt && ln -s b.txt c", "sh", ["b.txt", "c"]),
+    ("cat a.txt | tee b.txt c.txt", "sh", ["b.txt", "c.txt"]),
+    ("dd if=a.txt of=b.sh", "sh", ["b.sh"]),
+    ("sort -o b.txt a.txt", "sh", ["b.txt"]),
+    ("bash -c 'cp a.txt b.sh'", "sh", ["b.sh"]),
+    ("python3 -c \"open('b.sh','w').write('x')\"", "sh", ["b.sh"]),
+    ("open('b.sh', 'w').write(open('a.txt').read())", "python", ["b.sh"]),
+    ("open('b.sh', mode='ab')", "python", ["b.sh"]),
+    ("from pathlib import Path\n(Path('out') / 'b.sh').write_text('x')", "python", ["b.sh", "out"]),
+    ("import shutil; shutil.copyfile('a.txt', 'b.sh')", "python", ["b.sh"]),
+    ("import os; os.replace('a.txt', 'b.sh')", "python", ["b.sh"]),
+    ("import os; os.system('cp a.txt b.sh')", "python", ["b.sh"]),
+    ("import subprocess; subprocess.run(['cp', 'a.txt', 'b.sh'])", "python", ["b.sh"]),
+    ("fs.writeFileSync('b.sh', data)", "js", ["b.sh"]),
+    ("fs.copyFileSync('a.txt', 'b.sh')", "js", ["b.sh"]),
+    ("wc -l a.txt", "sh", []),
+    ("print(open('a.txt').read(), open('b.txt', 'rb'))", "python", []),
+    ("open(", "python", []),
+    ("fs.readFileSync('a.txt')", "js", []),
+    ("File.write('b.sh')", "ruby", []),
 ]
 
 
 @pytest.mark.parametrize(("program", "language", "path"), RUN)
 def test_what_runs_a_file_is_seen(program: str, language: str | None, path: str) -> None:
-    assert runs_file(program, language, path)
+    assert runs_file(program, language, Named.of(path))
 
 
 @pytest.mark.parametrize(("program", "language", "path"), READ)
 def test_what_reads_a_file_does_not_run_it(program: str, language: str | None, path: str) -> None:
-    assert not runs_file(program, language, path)
+    assert not runs_file(program, language, Named.of(path))
+
+
+@pytest.mark.parametrize(("program", "language", "paths"), WRITES)
+def test_what_a_program_writes_is_told(program: str, language: str | None, paths: list[str]) -> None:
+    assert sorted(files_written(program, language)) == sorted(paths)
 
 
 @pytest.mark.parametrize("language", ["sh", "python", "js", "ruby"])
-@pytest.mark.parametrize("piece", ["(", "a|", "sh ", "'", "`", "-c ", "bash -c ", "- ", "$(", "<("])
+@pytest.mark.parametrize(
+    "piece", ["(", "a|", "sh ", "'", "`", "-c ", "bash -c ", "- ", "$(", "<(", "uv ", "> ", "*", "cp a "]
+)
 def test_long_programs_take_no_longer_than_they_are_long(piece: str, language: str) -> None:
-    assert seconds(lambda: runs_file(piece * 100_000 + "run.txt", language, "run.txt")) < 10
+    assert seconds(lambda: files_written(piece * 100_000 + "run.txt", language)) < 10
+    assert seconds(lambda: runs_file(piece * 100_000 + "run.txt", language, Named.of("run.txt"))) < 10

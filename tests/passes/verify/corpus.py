@@ -217,8 +217,23 @@ HOSTILE = [
     case("executable: a file that a page goes on", '@WRITE_FILE (path="run.txt", content="ls") > $w', PAGE, '@EDIT_FILE (path="./run.txt", old="ls", new=$p) > $w', '@SHELL_EXEC (code="sh run.txt") > $r', OK),
     *(
         case(f"executable: a test that is found by {program}", PAGE, '@WRITE_FILE (path="tests/test_a.py", content=$p) > $w', f'@SHELL_EXEC (code="{program}") > $r', OK)
-        for program in ("pytest -q", "python3 -m pytest tests", "pytest tests/test_a.py::test_b", "coverage run -m unittest")
+        for program in ("pytest -q", "python3 -m pytest tests", "pytest tests/test_a.py::test_b", "coverage run -m unittest", "uv run --with rich pytest", "make test", "pytest tests/test_b.py tests")
     ),
+    case("executable: a test that a program starts", PAGE, '@WRITE_FILE (path="tests/test_a.py", content=$p) > $w', '@EXEC_CODE (code="import subprocess; subprocess.run([\'pytest\'])", language="python") > $r', OK),
+    case("executable: a package", PAGE, '@WRITE_FILE (path="out/__init__.py", content=$p) > $w', '@EXEC_CODE (code="import out", language="python") > $r', OK),
+    case("executable: a pattern of names", PAGE, '@WRITE_FILE (path="out/page.txt", content=$p) > $w', '@SHELL_EXEC (code="cd out; sh *.txt") > $r', OK),
+    *(
+        case(f"executable: a copy, {copy}", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', f"{copy} > $o", '@SHELL_EXEC (code="sh b.txt") > $r', OK)
+        for copy in (
+            '@SHELL_EXEC (code="cp page.txt b.txt")', '@SHELL_EXEC (code="sort page.txt | uniq > out/b.txt")', '@HOST_EXEC (command="mv page.txt b.txt")',
+            '@EXEC_CODE (code="open(\'b.txt\', \'w\').write(open(\'page.txt\').read())", language="python")',
+        )
+    ),
+    case("executable: a copy of a copy", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt a.txt") > $o', '@SHELL_EXEC (code="cp a.txt b.txt") > $o', '@SHELL_EXEC (code="sh b.txt") > $r', OK),
+    case("executable: a copy in one program", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt b.txt && sh b.txt") > $r', OK),
+    case("executable: what a program reads from its input", PAGE, '@SHELL_EXEC (code="cat > b.txt", stdin=$p) > $o', '@SHELL_EXEC (code="sh b.txt") > $r', OK),
+    case("executable: a program puts a page where it is executed", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt .git/hooks/pre-commit") > $o', OK),
+    case("executable: a program puts its input where it is executed", PAGE, '@SHELL_EXEC (code="cat > Makefile", stdin=$p) > $o', OK),
     case("executable: in a circle", '@SHELL_EXEC (code="sh run.txt") > $r', PAGE, '@WRITE_FILE (path="run.txt", content=$p) > $w', '?IF ($r contains "again") THEN GOTO S1', OK),
     case("executable: beside its writer", PAGE, "@PARALLEL {", '@SHELL_EXEC (code="sh run.txt") > $r', '@WRITE_FILE (path="run.txt", content=$p) > $w', "}", OK),
     # what cannot be undone
@@ -535,8 +550,12 @@ HARMLESS = [
     ),
     *(
         case(f"a page beside tests: {program}", PAGE, f'@WRITE_FILE (path="{path}", content=$p) > $w', f'@SHELL_EXEC (code="{program}") > $r', "@RESPOND ($r)")
-        for path, program in (("out/data.json", "pytest -q"), ("tests/test_a.py", "pytest tests/test_b.py"), ("tests/test_a.py", "echo pytest"))
+        for path, program in (("out/data.json", "pytest -q"), ("tests/test_a.py", "pytest tests/test_b.py"), ("tests/test_a.py", "echo pytest"), ("tests/test_a.py", "uv add pytest"), ("tests/test_a.py", "make docs"))
     ),
+    case("a copy of a page that is read", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="sort page.txt > b.txt") > $o', '@SHELL_EXEC (code="wc -l b.txt") > $r', "@RESPOND ($r)"),
+    case("a page beside a script that a program makes", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="echo ls > b.txt; sh b.txt") > $o', OK),
+    case("a file that is replaced and not read", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="date > page.txt; cp a.txt b.txt") > $o', '@SHELL_EXEC (code="sh b.txt") > $r', OK),
+    case("a copy that a program runs before it is made", '@SHELL_EXEC (code="sh b.txt") > $r', PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt b.txt") > $o', OK),
     case("a public file that a program copies", PAGE, '@WRITE_FILE (path="a.txt", content=$p) > $w', '@SHELL_EXEC (code="cp a.txt docs/b.md") > $o', '@READ_FILE (path="docs/b.md") > $b', '@WEB_SEARCH (query=$b) > $r', "@RESPOND ($r)"),
     case("a program before anything private is written", '@SHELL_EXEC (code="cp a.txt docs/b.md") > $o', NOTES, '@WRITE_FILE (path="a.txt", content=$a) > $w', '@READ_FILE (path="docs/b.md") > $b', '@WEB_SEARCH (query=$b) > $r', "@RESPOND ($r)"),
     case("a package from an index that the plan names", '@INSTALL_PKG (language="python", packages=["x"], index_url="https://pypi.example/simple") > $i', OK),

@@ -56,7 +56,7 @@ from callsheet.policy.rules import (
     receivers,
     retry,
 )
-from callsheet.policy.running import shell
+from callsheet.policy.running import commands, shell
 
 Patch = tuple[object, str, Any]
 
@@ -229,7 +229,7 @@ def words_are_trusted(self: Any, label_of: Any) -> Any:
 
 
 def earlier_in_the_text(_labels: Labels, file: Any, number: int) -> bool:
-    return file.step < number
+    return file.step is None or file.step < number
 
 
 def code_alone() -> dict[str, Any]:
@@ -244,6 +244,18 @@ def packages_alone() -> dict[str, Any]:
 
 def runs_tests(words: Any, _: Any) -> bool:
     return any("test" in word for word in words)
+
+
+def own_name(file: Any) -> frozenset[str]:
+    return frozenset({file.stem})
+
+
+def names_it(program: Any, file: Any) -> bool:
+    return file.is_in(program.text)
+
+
+def is_first(self: Any, step: Any, key: Any) -> bool:
+    return not self._asked and self._asked.setdefault(key, step) is None
 
 
 def agents_without_programs(tools: frozenset[str]) -> places.Access:
@@ -330,9 +342,21 @@ MUTANTS: dict[str, list[Patch]] = {
     "nothing is executable": [(executable, "is_executable", no)],
     "an unknown end is not executable": [(executable, "may_be_executed", no_end)],
     "programs run no file": [(analysis, "strangers_scripts", off)],
-    "tests are not found by what runs them": [(scripts, "collectors_of", lambda _: [])],
-    "what runs tests runs no file": [(shell, "collects", no)],
-    "what runs tests runs all of them": [(shell, "collects", runs_tests)],
+    "tests are not found by what runs them": [(scripts, "finders_of", lambda _: frozenset())],
+    "what runs tests runs no file": [(shell, "finds", no)],
+    "what runs tests runs all of them": [(shell, "finds", runs_tests)],
+    "launchers take no words": [(commands, "_may_take", no)],
+    "all options take words": [(commands, "_may_take", yes)],
+    "folders for the names in them": [(scripts.Named, "modules", property(own_name))],
+    "patterns of names match nothing": [(scripts.Named, "_is_meant_by", no)],
+    "programs write no files": [(scripts, "files_written", lambda *_: [])],
+    "programs read all files": [(scripts, "_is_read", yes)],
+    "programs read files that they only write": [(scripts, "_is_read", names_it)],
+    "programs are handed nothing": [(scripts, "_is_handed_strangers_words", no)],
+    "programs are handed strangers' words": [(scripts, "_is_handed_strangers_words", yes)],
+    "programs write where nothing is executed": [(scripts, "is_executable", no)],
+    "programs write where all is executed": [(scripts, "is_executable", yes)],
+    "programs are asked once": [(scripts._Reading, "_is_news", is_first)],
     "programs run what they name": [(scripts, "runs_file", yes)],
     "what is written later is run before": [(scripts, "_comes_before", yes)],
     "what is written before comes first": [(scripts, "_comes_before", earlier_in_the_text)],

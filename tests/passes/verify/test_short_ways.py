@@ -13,7 +13,7 @@ from callsheet.passes.verify.views import Surroundings, call_views, is_plain, st
 from callsheet.policy import links
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
-from callsheet.policy.running import runs_file
+from callsheet.policy.running import Named, runs_file
 
 TEXTS = st.text(st.sampled_from("a.:/?#<>()[]!= \n\"'\u00a0w"), max_size=12) | st.sampled_from(
     ["http://a.example/", "![x](", "<img src=", "www.a", "mailto:", "join(", "url(", "a.example/?q=", "]: "]
@@ -114,26 +114,69 @@ FILES = (
     "a.test.ts",
     "b.test.ts",
     "b.spec.js",
+    "x/__tests__/a.ts",
     "a_spec.rb",
     "data.json",
+    "x/__init__.py",
+    "y/__init__.py",
+    "y/index.js",
+    "run.sh",
+    "x/run.sh",
+    "main.rs",
 )
 COMMANDS = (
     "pytest",
     "pytest -q",
     "python3 -m unittest",
+    "python3",
     "npx jest",
     "mocha",
     "rspec",
     "uv run tox",
+    "make",
+    "cargo",
     "cat",
     "echo pytest",
     "sh",
+    "node",
     "jest < x; pytest",
 )
-OPERANDS = (*FILES, "test_z.py::t", "z.test.ts", "tests", "-x", "> out.txt", "| sh")
+OPERANDS = (
+    *FILES,
+    "test_z.py::t",
+    "z.test.ts",
+    "tests",
+    "x",
+    "y",
+    ".",
+    "*",
+    "x/*.sh",
+    "*.py",
+    "-x",
+    "test",
+    "> out.txt",
+    "| sh",
+)
 
 
-@settings(max_examples=400)
+class Mentioned:
+    """Which of the files the search asks a program about."""
+
+    def __init__(self, files: list[str], programs: list[str]) -> None:
+        self.programs = tuple(
+            scripts._Program(at, None, "code", text, None)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
+            for at, text in enumerate(programs)
+        )
+        self.files = [scripts._Written(Named.of(path), None) for path in files]  # pyright: ignore[reportPrivateUsage]
+        reading = scripts._Reading(None, self.programs)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
+        self.asked = [
+            (program.text, file.file.path)
+            for file in self.files
+            for program in reading._asked_for(file)  # pyright: ignore[reportPrivateUsage]
+        ]
+
+
+@settings(max_examples=600)
 @given(
     st.lists(st.sampled_from(FILES), min_size=1, unique=True),
     st.lists(
@@ -142,18 +185,19 @@ OPERANDS = (*FILES, "test_z.py::t", "z.test.ts", "tests", "-x", "> out.txt", "| 
 )
 @example(["a.test.ts", "b.spec.js"], [("npx jest", ["z.test.ts"])])
 @example(["test_a.py", "testc.py"], [("python3 -m unittest", [])])
+@example(["x/__init__.py", "y/__init__.py"], [("python3", ["y"])])
 def test_files_that_are_found_alike_are_asked_for_once(
     files: list[str], commands: list[tuple[str, list[str]]]
 ):
     program = "\n".join(" ".join((command, *operands)) for command, operands in commands)
-    index = scripts._indexed(scripts._Written(path, None) for path in files)
-    asked = {file.path for file in scripts._mentioned(program, index)}
-    assert any(runs_file(program, None, path) for path in asked) == any(
-        runs_file(program, None, path) for path in files
+    asked = {path for _, path in Mentioned(files, [program]).asked}
+    assert any(runs_file(program, None, Named.of(path)) for path in asked) == any(
+        runs_file(program, None, Named.of(path)) for path in files
     )
 
 
 def test_how_many_are_asked_for_does_not_grow_with_them():
-    index = scripts._indexed(scripts._Written(f"tests/test_{at}.py", None) for at in range(1000))
-    asked = {file.path for file in scripts._mentioned("pytest tests/test_7.py tests/test_x.py", index)}
-    assert asked == {"tests/test_0.py", "tests/test_7.py"}
+    files = [f"tests/test_{at}.py" for at in range(1000)]
+    asked = Mentioned(files, ["pytest tests/test_7.py tests/test_x.py"] * 3).asked
+    assert {path for _, path in asked} == {"tests/test_0.py", "tests/test_7.py"}
+    assert len(asked) <= 3 * 3

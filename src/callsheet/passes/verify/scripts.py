@@ -1,14 +1,17 @@
 """Programs that run a file in which strangers' words were written: what these say would be executed.
 
 In: the labels of a plan. Out: for steps that run code, what speaks against it. The files are those that the
-plan writes before, by their paths, and those that runs have left. Linear in the plan.
+plan writes, by their paths, those that runs have left, and those into which a program writes that reads one
+of them. Linear in the plan.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from callsheet.ir import Order
@@ -16,8 +19,8 @@ from callsheet.passes.verify.outcome import Labels
 from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.rules.base import known, of_name
-from callsheet.policy.rules.executable import content_label
-from callsheet.policy.running import collectors_of, runs_file
+from callsheet.policy.rules.executable import content_label, is_executable
+from callsheet.policy.running import Named, files_written, finders_of, kinds_of, runs_file
 
 _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
     "EXEC_CODE": ("code", "python"),
@@ -25,24 +28,127 @@ _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
     "HOST_EXEC": ("command", None),
 }
 """The argument that is a program, and its language where the call does not name one."""
-_WORD = re.compile(r"[\w.-]+")
+_WORD = re.compile(r"[\w.-]+|\*")
 _NOT_KNOWN = "x"
+_ANY_NAME = "*"
+_HERE = (".", "..")
 
 
 class _Written(NamedTuple):
     """A file with strangers' words in it, and the step that writes them there; None for a run before."""
 
-    path: str
+    file: Named
     step: int | None
 
-    @property
-    def name(self) -> str:
-        """The end of its path, in lower case."""
-        return self.path.casefold().replace("\\", "/").rpartition("/")[2]
+
+@dataclass(eq=False)
+class _Program:
+    """A program of a step; `reads` once it is known to read strangers' words."""
+
+    step: int
+    call: CallView
+    argument: str
+    text: str
+    language: str | None
+    reads: bool = False
+    is_refused: bool = False
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that stand in it, and the parts of those with points."""
+        whole = frozenset(_WORD.findall(self.text.casefold()))
+        return whole.union(*(word.split(".") for word in whole))
+
+    @cached_property
+    def writes(self) -> tuple[Named, ...]:
+        """The files that it may write, each as often as it stands where something is written."""
+        return tuple(map(Named.of, files_written(self.text, self.language)))
 
 
-_Index = Mapping[str, Mapping[object, _Written]]
-"""Files by a word that a program may name or find them by; of those it cannot tell apart by it, the first."""
+@dataclass(frozen=True)
+class _Reading:
+    """The programs of a plan, by the words that stand in them."""
+
+    labels: Labels
+    programs: tuple[_Program, ...]
+    _asked: dict[tuple[str, object], int | None] = field(
+        default_factory=dict[tuple[str, object], "int | None"]
+    )
+
+    @cached_property
+    def by_word(self) -> Mapping[str, list[_Program]]:
+        """The programs in which each word stands."""
+        found: dict[str, list[_Program]] = defaultdict(list)
+        for program in self.programs:
+            for word in program.words:
+                found[word].append(program)
+        return found
+
+    def objections(self, written: Iterable[_Written]) -> Iterator[tuple[int, Objection]]:
+        """What speaks against the programs, as strangers' words go from file to file."""
+        waiting = list(written)
+        for program in self.programs:
+            if _is_handed_strangers_words(program):
+                waiting += self._written_by(program)
+        for file in waiting:  # grows as programs are seen to read
+            for program in self._asked_for(file):
+                if not program.reads and _is_read(program, file.file):
+                    waiting += self._written_by(program)
+                if not program.is_refused and runs_file(program.text, program.language, file.file):
+                    program.is_refused = True
+                    yield program.step, self._said(program, file)
+        for program in self.programs:
+            if program.reads and not program.is_refused:
+                yield from self._misplaced(program)
+
+    def _asked_for(self, file: _Written) -> Iterator[_Program]:
+        """The programs behind a file that may name or find it, unless they were asked for one like it."""
+        for word, alike in _words_for(file.file):
+            if word not in self.by_word or not self._is_news(file.step, (word, alike)):
+                continue
+            for program in self.by_word[word]:
+                if _comes_before(self.labels, file, program.step):
+                    yield program
+
+    def _is_news(self, step: int | None, key: tuple[str, object]) -> bool:
+        """Whether no file of the kind was written as early."""
+        if key in self._asked:
+            earlier = self._asked[key]
+            if earlier is None or (step is not None and earlier <= step):
+                return False
+        self._asked[key] = step
+        return True
+
+    def _written_by(self, program: _Program) -> list[_Written]:
+        """The files into which it may put the strangers' words that it reads."""
+        program.reads = True
+        return [
+            _Written(Named.of(path), program.step) for path in files_written(program.text, program.language)
+        ]
+
+    def _misplaced(self, program: _Program) -> Iterator[tuple[int, Objection]]:
+        for path in dict.fromkeys(files_written(program.text, program.language)):
+            if is_executable(path):
+                yield (
+                    program.step,
+                    Objection(
+                        Rule.EXECUTABLE,
+                        f"@{program.call.tool} would put untrusted content into {path}, where it is executed",
+                        program.argument,
+                        "write it to a file that nothing runs, such as .md or .txt",
+                    ),
+                )
+                return
+
+    def _said(self, program: _Program, file: _Written) -> Objection:
+        steps = self.labels.subject.plan.steps
+        writer = "a run before has written" if file.step is None else f"{steps[file.step].id} writes"
+        return Objection(
+            Rule.EXECUTABLE,
+            f"@{program.call.tool} runs {file.file.path}, into which {writer} untrusted content",
+            program.argument,
+            "hand the data to a program that stands in the plan, on stdin or as a file that it reads",
+        )
 
 
 def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
@@ -50,25 +156,30 @@ def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[
 
     A yes to the step does not help: who gives it is shown the program, not what stands in the file.
     """
-    prepared = labels.subject.prepared
-    programs = [number for number in numbers if prepared[number].tool in _PROGRAMS]
-    if not programs:
+    steps = [number for number, step in enumerate(labels.subject.prepared) if step.tool in _PROGRAMS]
+    if not steps:
         return
-    index = _indexed(_written(labels))
-    if not index:
-        return
-    for number in programs:
-        for call in labels.calls(number):
-            objection = _objection(labels, number, call, index)
-            if objection is not None:
-                yield number, objection
+    asked = frozenset(numbers)
+    programs = tuple(program for step in steps for program in _programs(labels, step))
+    for step, objection in _Reading(labels, programs).objections(_written(labels)):
+        if step in asked:
+            yield step, objection
+
+
+def _programs(labels: Labels, step: int) -> Iterator[_Program]:
+    argument, language = _PROGRAMS[labels.subject.prepared[step].tool]
+    for call in labels.calls(step):
+        program, told = of_name(call, argument), of_name(call, "language")
+        if program is not None:
+            spoken = _text(told) if told is not None and language is not None else language
+            yield _Program(step, call, argument, _text(program), spoken)
 
 
 def _written(labels: Labels) -> Iterator[_Written]:
     subject = labels.subject
     for path, label in subject.left.files.items():
         if label.untrusted:
-            yield _Written(path, None)
+            yield _Written(Named.of(path), None)
     for number, prepared in enumerate(subject.prepared):
         traits = prepared.traits
         if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
@@ -76,27 +187,24 @@ def _written(labels: Labels) -> Iterator[_Written]:
         for call in labels.calls(number):
             path = of_name(call, traits.path)
             if path is not None and content_label(call, traits).untrusted:
-                yield _Written(_text(path), number)
+                yield _Written(Named.of(_text(path)), number)
 
 
-def _indexed(files: Iterable[_Written]) -> _Index:
-    """Those that the same programs find without naming them stand there as one: plans may write many."""
-    index: dict[str, dict[object, _Written]] = {}
-    for file in files:
-        name = file.name
-        for word in {_last_word(name), _last_word(name.rpartition(".")[0])} - {""}:
-            index.setdefault(word, {}).setdefault(name, file)
-        collectors = tuple(collectors_of(name))
-        for word in collectors:
-            index.setdefault(word, {}).setdefault((PurePosixPath(name).suffix, collectors), file)
-    return index
+def _words_for(file: Named) -> Iterator[tuple[str, object]]:
+    """The words by which programs name a file or find it, and what they cannot tell it apart by.
 
-
-def _mentioned(program: str, index: _Index) -> Iterator[_Written]:
-    """The files that a program may name or find by one of its words."""
-    for word in dict.fromkeys(_WORD.findall(program.casefold())):
-        for name in {word, word.rpartition(".")[2]}:
-            yield from index.get(name, {}).values()
+    Those that the same programs find without naming them are as one: plans may write many.
+    """
+    named = (file.name, file.folder if file.stands_for_its_folder else "")
+    for word in {_last_word(file.name), *map(_last_word, file.modules)} - {""}:
+        yield word, named
+    kinds = kinds_of(file)
+    for word in finders_of(file):
+        yield word, (file.end, kinds)
+    for word in (_ANY_NAME, file.end):
+        yield word, file.end
+    for word in _HERE if file.stands_for_its_folder else ():
+        yield word, file.end
 
 
 def _last_word(text: str) -> str:
@@ -104,41 +212,32 @@ def _last_word(text: str) -> str:
     return words[-1] if words else ""
 
 
-def _objection(labels: Labels, number: int, call: CallView, index: _Index) -> Objection | None:
-    argument, language = _PROGRAMS[labels.subject.prepared[number].tool]
-    program = of_name(call, argument)
-    if program is None:
-        return None
-    text = _text(program)
-    told = of_name(call, "language")
-    language = _text(told) if told is not None and language is not None else language
-    for file in _mentioned(text, index):
-        if _comes_before(labels, file, number) and runs_file(text, language, file.name):
-            return _said(labels, call.tool, argument, file)
-    return None
+def _is_handed_strangers_words(program: _Program) -> bool:
+    """Whether a call gives its program data that strangers had a part in, on its standard input for one."""
+    return any(
+        argument.label.untrusted
+        for argument in program.call.arguments
+        if argument.name.casefold() not in (program.argument, "language")
+    )
+
+
+def _is_read(program: _Program, file: Named) -> bool:
+    """Whether a program names a file elsewhere than where it writes."""
+    if not file.is_in(program.text):
+        return False
+    named = program.text.casefold().count(file.name)
+    return named == 0 or named > sum(one.name == file.name for one in program.writes)
 
 
 def _comes_before(labels: Labels, file: _Written, number: int) -> bool:
     """Whether the file may be written before the step is done."""
+    if file.step is None:
+        return True
     subject = labels.subject
-    if file.step is None or subject.plan.order is not Order.TEXT or subject.control.in_cycle[number]:
+    if subject.plan.order is not Order.TEXT or subject.control.in_cycle[number]:
         return True
     is_beside = subject.flow.group_end[file.step] == subject.flow.group_end[number]
-    return file.step < number or (is_beside and subject.plan.steps[number].group is not None)
-
-
-def _said(labels: Labels, tool: str, argument: str, file: _Written) -> Objection:
-    writer = (
-        "a run before has written"
-        if file.step is None
-        else f"{labels.subject.plan.steps[file.step].id} writes"
-    )
-    return Objection(
-        Rule.EXECUTABLE,
-        f"@{tool} runs {file.path}, into which {writer} untrusted content",
-        argument,
-        "hand the data to a program that stands in the plan, on stdin or as a file that it reads",
-    )
+    return file.step <= number or (is_beside and subject.plan.steps[number].group is not None)
 
 
 def _text(argument: Argument) -> str:

@@ -1,6 +1,8 @@
-"""Whether a program runs a file: as a script, as a module, as a test, by what it reads and evaluates."""
+"""What programs do with files, by their words: whether they run one, and which ones they write."""
 
-from callsheet.policy.running.collecting import collectors_of
+from callsheet.policy.running.finding import finders_of, kinds_of
 from callsheet.policy.running.languages import runs_file
+from callsheet.policy.running.named import Named
+from callsheet.policy.running.writing import files_written
 
-__all__ = ["collectors_of", "runs_file"]
+__all__ = ["Named", "files_written", "finders_of", "kinds_of", "runs_file"]

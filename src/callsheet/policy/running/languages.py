@@ -1,6 +1,6 @@
 """Whether a program runs a file, by its language.
 
-In: the text of a program, its language, the path of a file. Out: whether what stands in it may be executed.
+In: the text of a program, its language, a file. Out: whether what stands in it may be executed.
 What is only read, counted or handed on as data is not. By the text alone: a program that makes up names as it
 goes can run anything, which a sandbox has to bear.
 """
@@ -8,11 +8,13 @@ goes can run anything, which a sandbox has to bear.
 from __future__ import annotations
 
 import re
+from enum import Enum
 
-from callsheet.policy.running.collecting import collectors_of
+from callsheet.policy.running.commands import SHELLS
+from callsheet.policy.running.finding import finders_of
 from callsheet.policy.running.named import Named
 from callsheet.policy.running.python import python_runs
-from callsheet.policy.running.shell import SHELLS, shell_runs
+from callsheet.policy.running.shell import shell_runs
 
 _PYTHON = frozenset({"python", "py", "python3"})
 _SCRIPT = frozenset({"javascript", "js", "node", "nodejs", "typescript", "ts", "deno", "bun"})
@@ -27,37 +29,66 @@ _EVALUATES = re.compile(
 )
 
 
-def runs_file(program: str, language: str | None, path: str) -> bool:
-    """Whether a program may execute what stands in the file of that path.
+class Kind(Enum):
+    """How a program is read."""
+
+    SHELL = "shell"
+    PYTHON = "python"
+    SCRIPT = "script"
+    OTHER = "other"
+
+
+def kind_of(language: str | None) -> Kind:
+    """How a program in a language is read; None is a command line.
+
+    >>> kind_of(None), kind_of(" Bash"), kind_of("ruby")
+    (<Kind.SHELL: 'shell'>, <Kind.SHELL: 'shell'>, <Kind.OTHER: 'other'>)
+    """
+    word = None if language is None else language.strip().casefold()
+    if word is None or word in _SHELL:
+        return Kind.SHELL
+    if word in _PYTHON:
+        return Kind.PYTHON
+    return Kind.SCRIPT if word in _SCRIPT else Kind.OTHER
+
+
+def runs_file(program: str, language: str | None, file: Named) -> bool:
+    """Whether a program may execute what stands in a file.
 
     `language` is that of the code, None for a command line.
 
-    >>> runs_file("python3 tools/tool.py -v", None, "tool.py"), runs_file("wc -l tool.py", None, "tool.py")
+    >>> tool = Named.of("lib/tool.py")
+    >>> runs_file("python3 lib/tool.py -v", None, tool), runs_file("wc -l tool.py", None, tool)
     (True, False)
-    >>> runs_file("import tool", "python", "lib/tool.py"), runs_file("open('t.csv')", "python", "t.csv")
+    >>> runs_file("import tool", "python", tool), runs_file("open('tool.py')", "python", tool)
     (True, False)
     """
-    return _runs(program, language, Named.of(path))
-
-
-def _runs(program: str, language: str | None, file: Named) -> bool:
-    plain = program.casefold()
-    if not file.name or not any(word in plain for word in (file.stem, *collectors_of(file.name))):
+    if not file.name:
         return False
-    word = None if language is None else language.strip().casefold()
-    if word is None or word in _SHELL:
-        return shell_runs(program, file, _runs)
-    if word in _PYTHON:
-        return python_runs(program, file, _runs)
-    if word in _SCRIPT:
-        return _script_runs(program, file)
-    return file.is_in(program) and _EVALUATES.search(program) is not None
-
-
-def _script_runs(program: str, file: Named) -> bool:
-    """Whether a JavaScript program loads the file as a module, evaluates it, or starts it."""
-    stem = re.escape(file.stem)
-    loads = rf"(?:\brequire|\bimport|\bfrom)\s*\(?\s*['\"`][^'\"`]*(?<![\w-]){stem}(?:\.\w+)?['\"`]"
-    if file.end in _MODULE_ENDS and re.search(loads, program, re.IGNORECASE):
+    kind = kind_of(language)
+    if kind is Kind.SHELL:
+        return shell_runs(program, file, runs_file)
+    if kind is Kind.PYTHON:
+        return python_runs(program, file, runs_file)
+    evaluates = _SCRIPT_EVALUATES if kind is Kind.SCRIPT else _EVALUATES
+    if kind is Kind.SCRIPT and _loads(program, file):
         return True
-    return file.is_in(program) and _SCRIPT_EVALUATES.search(program) is not None
+    return (file.is_in(program) or _names_finder(program, file)) and evaluates.search(program) is not None
+
+
+def _names_finder(program: str, file: Named) -> bool:
+    """Whether a program names one that finds the file by itself."""
+    finders = finders_of(file)
+    return bool(finders) and not finders.isdisjoint(re.findall(r"[\w.-]+", program.casefold()))
+
+
+def _loads(program: str, file: Named) -> bool:
+    """Whether a JavaScript program loads the file as a module."""
+    names = "|".join(re.escape(name) for name in sorted(file.modules))
+    loads = rf"(?:\brequire|\bimport|\bfrom)\s*\(?\s*['\"`][^'\"`]*(?<![\w-])(?:{names})(?:\.\w+)?/?['\"`]"
+    is_here = file.stands_for_its_folder and re.search(
+        r"(?:\brequire|\bfrom|\bimport)\s*\(?\s*['\"`]\.{1,2}/?['\"`]", program
+    )
+    return file.end in _MODULE_ENDS and (
+        re.search(loads, program, re.IGNORECASE) is not None or bool(is_here)
+    )

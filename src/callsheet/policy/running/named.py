@@ -7,27 +7,65 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
 
+_STANDS_FOR_ITS_FOLDER = frozenset({"__init__", "__main__", "index", "mod", "main"})
+_IS_HERE = frozenset({"", ".", ".."})
+_PATTERN = re.compile(r"[^\s'\"`();|&<>=]*(?:[*?]|\[[^\]\s]+\]|\{[^}\s]*,[^}\s]*\})[^\s'\"`();|&<>=]*")
+"""What a shell puts the names of files in for."""
+
 
 class Named(NamedTuple):
-    """The last part of a path in lower case, without its ending, and the ending."""
+    """A path in lower case, its last part, that without its ending, the ending, and the folder around it."""
 
+    path: str
     name: str
     stem: str
     end: str
+    folder: str
 
     @classmethod
     def of(cls, path: str) -> Named:
         """The file of a path, with either kind of slash."""
-        whole = PurePosixPath(path.casefold().replace("\\", "/"))
-        return cls(whole.name, whole.stem, whole.suffix)
+        plain = path.casefold().replace("\\", "/")
+        whole = PurePosixPath(plain)
+        return cls(plain, whole.name, whole.stem, whole.suffix, whole.parent.name)
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """The names that it is imported by: its own, and its folder's if it stands for that.
+
+        >>> sorted(Named.of("lib/tool.py").modules), sorted(Named.of("out/__init__.py").modules)
+        (['tool'], ['__init__', 'out'])
+        """
+        return frozenset({self.stem, self.folder} if self.stands_for_its_folder else {self.stem}) - {""}
+
+    @property
+    def stands_for_its_folder(self) -> bool:
+        """Whether who names the folder may mean this file in it."""
+        return self.stem in _STANDS_FOR_ITS_FOLDER
 
     def is_in(self, text: str) -> bool:
-        """Whether a text names it anywhere."""
-        return re.search(rf"(?<![\w.-]){re.escape(self.name)}(?![\w-])", text, re.IGNORECASE) is not None
+        """Whether a text names it anywhere, or is a pattern of names that it matches by its ending."""
+        named = re.search(rf"(?<![\w.-]){re.escape(self.name)}(?![\w-])", text, re.IGNORECASE) is not None
+        return named or (self.end != "" and f"*{self.end}" in text.casefold()) or self._is_meant_by(text)
 
     def is_named(self, word: str) -> bool:
-        """Whether a word is its path, from some folder."""
-        return PurePosixPath(word.replace("\\", "/")).name.casefold() == self.name
+        """Whether a word is its path, from some folder, or a pattern that it matches by its ending."""
+        return PurePosixPath(word.replace("\\", "/")).name.casefold() == self.name or self._is_meant_by(word)
+
+    def is_started_by(self, word: str) -> bool:
+        """Whether an interpreter that is given the word runs it: its path, or a folder that it stands for."""
+        if self.is_named(word):
+            return True
+        last = PurePosixPath(word.replace("\\", "/")).name.casefold()
+        return self.stands_for_its_folder and (last == self.folder or last in _IS_HERE)
+
+    def _is_meant_by(self, word: str) -> bool:
+        """Whether it is a pattern of a shell for its kind of file, whatever else the pattern says."""
+        if not _PATTERN.fullmatch(word):
+            return False
+        last = word.casefold().replace("\\", "/").rpartition("/")[2]
+        _, dot, end = last.rpartition(".")
+        return not dot or any(sign in end for sign in "?*[{") or f".{end}" == self.end
 
 
 Runs: TypeAlias = Callable[[str, "str | None", Named], bool]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from collections.abc import Iterator
 
+from callsheet.policy.running.finding import finders_of, finds
 from callsheet.policy.running.named import Named, Runs
 
 _EVALUATING = frozenset(
@@ -18,11 +20,14 @@ _STARTING = frozenset(
      "getstatusoutput", "spawn", "spawnl", "spawnv", "execl", "execlp", "execv", "execve", "execvp",
      "startfile", "create_subprocess_exec", "create_subprocess_shell"}
 )  # fmt: skip
+_TESTING = frozenset({"main", "discover", "console_main", "cmdline_main", "loadTestsFromName", "run_tests"})
+"""What the libraries that run tests are called by."""
+_TEST_LIBRARIES = frozenset({"pytest", "unittest", "nose2", "behave", "trial", "green"})
 _UNPACKING = re.compile(r"\b(?:pickle|cPickle|dill|cloudpickle|joblib|shelve|marshal|torch|jsonpickle)\b")
 """Libraries that run what stands in the data that they load."""
 _MODULE_ENDS = frozenset({".py", ".pyw", ".pyc", ".so", ".pth", ""})
 _EXPRESSIONS = frozenset({"re", "regex", "re2"})
-_NOT_WRITTEN = "$unknown"
+_NOT_WRITTEN = "unknown"
 
 
 def python_runs(program: str, file: Named, runs: Runs) -> bool:
@@ -33,33 +38,42 @@ def python_runs(program: str, file: Named, runs: Runs) -> bool:
         return any(
             re.search(rf"\b{word}\b", program) for word in sorted(_EVALUATING | _STARTING | {"import"})
         )
-    is_mentioned = (
-        file.is_in(program) or re.search(rf"['\"]{re.escape(file.stem)}['\"]", program, re.I) is not None
+    is_mentioned = file.is_in(program) or any(
+        re.search(rf"['\"]{re.escape(name)}['\"]", program, re.I) is not None for name in file.modules
     )
     if is_mentioned and _UNPACKING.search(program):
         return True
+    finders = finders_of(file) & frozenset(re.findall(r"[\w.-]+", program.casefold()))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            if file.end in _MODULE_ENDS and file.stem in _imported(node):
+            if file.end in _MODULE_ENDS and not file.modules.isdisjoint(_imported(node)):
                 return True
-        elif is_mentioned and isinstance(node, ast.Call) and _call_runs(node, file, runs):
+        elif isinstance(node, ast.Call) and _call_runs(node, file, runs, finders, is_mentioned=is_mentioned):
             return True
     return False
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> frozenset[str]:
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     """The names of all that may be a module, in lower case."""
     names = [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module is not None:
         names.append(node.module)
-    return frozenset(part.casefold() for name in names for part in name.split("."))
+    return (part.casefold() for name in names for part in name.split("."))
 
 
-def _call_runs(node: ast.Call, file: Named, runs: Runs) -> bool:
+def _call_runs(
+    node: ast.Call, file: Named, runs: Runs, finders: frozenset[str], *, is_mentioned: bool
+) -> bool:
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if called in _STARTING:
+        return _starts(node, file, runs, is_mentioned=is_mentioned or bool(finders))
     if called in _EVALUATING:
-        return not _is_of_expressions(node)
-    return called in _STARTING and _starts(node, file, runs)
+        return is_mentioned and not _is_of_expressions(node)
+    if called not in _TESTING or (
+        called == "main" and not node.args and not node.keywords and "pytest" not in finders
+    ):
+        return False
+    return any(finds([library, *texts_in(node)], file) for library in sorted(finders & _TEST_LIBRARIES))
 
 
 def _is_of_expressions(node: ast.Call) -> bool:
@@ -68,15 +82,36 @@ def _is_of_expressions(node: ast.Call) -> bool:
     return isinstance(owner, ast.Name) and owner.id in _EXPRESSIONS
 
 
-def _starts(node: ast.Call, file: Named, runs: Runs) -> bool:
+def texts_in(node: ast.Call) -> list[str]:
+    """The texts that stand in the arguments of a call."""
+    given = [*node.args, *(keyword.value for keyword in node.keywords)]
+    inner = (part for argument in given for part in ast.walk(argument))
+    return [part.value for part in inner if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+
+
+def _starts(node: ast.Call, file: Named, runs: Runs, *, is_mentioned: bool) -> bool:
     """Whether a call starts a program that runs the file; where it is not written what it starts, it may."""
-    given = node.args[0] if node.args else None
+    given = (
+        node.args[0]
+        if node.args
+        else next((word.value for word in node.keywords if word.arg == "args"), None)
+    )
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
         words = [
             arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
         ]
         return runs(given.value, None, file) or runs(shlex.join(words), None, file)
     if isinstance(given, ast.List | ast.Tuple):
-        parts = [str(item.value) if isinstance(item, ast.Constant) else _NOT_WRITTEN for item in given.elts]
-        return runs(shlex.join(parts), None, file)
-    return isinstance(given, ast.JoinedStr | ast.BinOp | ast.Name)
+        return runs(
+            shlex.join(_word(item, file, is_mentioned=is_mentioned) for item in given.elts), None, file
+        )
+    return is_mentioned and isinstance(given, ast.JoinedStr | ast.BinOp | ast.Name | ast.Call)
+
+
+def _word(item: ast.expr, file: Named, *, is_mentioned: bool) -> str:
+    """A word of a command line; one that is not written may be the file, if the program knows of it."""
+    if isinstance(item, ast.Constant):
+        return str(item.value)
+    if isinstance(item, ast.Attribute) and item.attr == "executable":
+        return "python3"
+    return file.path if is_mentioned else _NOT_WRITTEN

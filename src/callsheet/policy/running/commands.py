@@ -1,0 +1,167 @@
+"""The commands of a shell script, and where in each what is run may begin.
+
+In: a script. Out: its simple commands as words. Before what is run stand assignments, wrappers (`sudo`),
+launchers (`uv run`) and interpreters, with options of their own that may take a word. Where that cannot be
+told each place counts.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "csh", "tcsh", "busybox", "pwsh"})
+"""Shells by their names."""
+MOST_PLACES = 16
+"""A command with more places where what is run may begin is not looked through."""
+
+_INTERPRETER = re.compile(
+    r"(?:python|pypy|ruby|perl|php|lua|node|tclsh|wish|guile)[\d.]*"
+    r"|nodejs|deno|bun|tsx|ts-node|rscript|julia|ipython3?|uv|pipx|java|dotnet|mono|wine|elixir|escript|osascript"
+)
+_WRAPPERS = frozenset(
+    {"sudo", "doas", "env", "nohup", "nice", "ionice", "time", "timeout", "exec", "command", "builtin",
+     "setsid", "stdbuf", "xargs", "unshare", "chroot", "watch", "then", "do", "else", "if", "while", "until",
+     "!", "{", "flock", "taskset", "strace", "ltrace", "xvfb-run", "caffeinate", "chrt", "parallel", "entr",
+     "hyperfine", "tini", "dumb-init", "gosu", "su-exec"}
+)  # fmt: skip
+_LAUNCHERS = frozenset(
+    {"npx", "pnpx", "bunx", "npm", "yarn", "pnpm", "uv", "uvx", "poetry", "pipenv", "pipx", "hatch", "pdm",
+     "rye", "pixi", "conda", "mamba", "micromamba", "bundle", "coverage", "kernprof", "ddtrace-run", "dotenv",
+     "direnv", "busybox", "corepack"}
+)  # fmt: skip
+_LAUNCH = frozenset({"run", "exec", "x", "dlx", "sh", "tool"})
+"""What a launcher is told before what it launches."""
+_ELSEWHERE = frozenset(
+    {"docker", "podman", "nerdctl", "docker-compose", "kubectl", "ssh", "vagrant", "nix", "nix-shell"}
+)
+"""Programs that start another one, with arguments of their own before it that are too many to tell apart."""
+_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_TAKES_A_WORD = frozenset({"chroot", "flock", "taskset", "gosu", "su-exec", "chrt"})
+_TAKING: Mapping[str, frozenset[str]] = {
+    verb: frozenset(options.split())
+    for verbs, options in (
+        ("sudo doas", "-u -g -h -p -C -r -t -U -D -T --user --group --host --prompt --chdir"),
+        ("env", "-u -C --unset --chdir"),
+        ("nice ionice", "-n -c -p"),
+        ("time", "-o -f"),
+        ("timeout", "-s -k --signal --kill-after"),
+        ("stdbuf", "-i -o -e"),
+        ("xargs parallel", "-n -P -I -L -d -E -s -a -j -N --max-args --max-procs --replace --arg-file"),
+        ("watch hyperfine", "-n -d -w -r --interval"),
+        ("exec", "-a"),
+        ("uv uvx", "-p -w -C -f -i --with --python --from --with-requirements --with-editable --extra --group"
+         " --index --env-file --directory --project --package --index-url --extra-index-url --cache-dir"),
+        ("npx npm pnpm pnpx yarn bunx", "-p --package -w --workspace --prefix -C --dir --filter --cwd"),
+        ("poetry pdm hatch pipx pixi rye",
+         "-C -P -p -e --directory --project --env --spec --pip-args --environment"),
+        ("conda mamba micromamba", "-n -p --name --prefix --cwd"),
+        ("coverage", "--source --omit --include --rcfile --data-file --concurrency --context"),
+        ("python ipython pypy", "-W -X --check-hash-based-pycs"),
+        ("node nodejs tsx",
+         "-C -r --require --import --loader --experimental-loader --conditions --env-file"),
+        ("sh bash zsh dash ksh ash", "-o +o -O +O --rcfile --init-file"),
+        ("ruby perl php lua", "-I -r -d -x"),
+        ("java", "-cp -classpath --class-path --module-path"),
+        ("deno bun", "-c --config --import-map --env-file --cwd -r --preload"),
+        ("dotnet", "--project --framework -f --configuration"),
+    )
+    for verb in verbs.split()
+}  # fmt: skip
+"""By the name of a program its options that take the word behind them."""
+_GIVES_CODE = frozenset({"-c", "-e", "--eval", "-exec", "-command", "-p", "--print"})
+_DOES_NOT_RUN = frozenset({"--syntax-only", "--version", "--help", "-V"})
+_ASSIGNED_OR_OPTION = re.compile(r"[A-Za-z_]\w*=.*|-\S*|\d+[smhd]?", re.DOTALL)
+_JOINTS = frozenset({";", "|", "|&", "&&", "||", "&", "(", ")", ";;"})
+
+
+def simple_commands(program: str) -> Iterator[tuple[list[str], str]]:
+    """The simple commands of a script, with what joins each to the next one."""
+    lexer = shlex.shlex(program.replace("\n", " ; "), posix=True, punctuation_chars=";|&()<>")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    words: list[str] = []
+    try:
+        for token in lexer:
+            if token in _JOINTS or token == "<(":
+                yield ([*words, "$"], "(") if token == "<(" else (words, token)
+                words = []
+            else:
+                words.append(token)
+    except ValueError:  # a quote that is not closed: what follows it may be anything
+        yield ["eval", program], ""
+    yield words, ""
+
+
+def places(words: Sequence[str]) -> list[int]:
+    """Where in a command what is run may begin; of those that only start another the other as well.
+
+    >>> places(["sudo", "-u", "bob", "uv", "run", "--with", "rich", "pytest"])
+    [2, 3, 6, 7]
+    >>> places(["python3", "-u", "count.py", "page.txt"])
+    [0, 2]
+    """
+    if words and verb_of(words[0]) == "find":
+        return [0, *(at + 1 for at, word in enumerate(words[:-1]) if word in _FIND_RUNS)]
+    found: list[int] = []
+    starter = ""
+    for at, word in enumerate(words):
+        verb = verb_of(word)
+        if word in _WRAPPERS or _ASSIGNED_OR_OPTION.fullmatch(word):
+            if _ends_an_interpreter(starter, word):
+                break
+            starter = verb if word in _WRAPPERS else starter
+        elif not (starter in _LAUNCHERS or is_interpreter(starter)) or word not in _LAUNCH:
+            found.append(at)
+            if verb in _LAUNCHERS or is_interpreter(verb) or verb in _ELSEWHERE:
+                starter = verb
+            elif starter not in _ELSEWHERE and not (at and _may_take(starter, words[at - 1], word)):
+                break
+        if len(found) > MOST_PLACES:
+            break
+    return found
+
+
+def verb_of(word: str) -> str:
+    """The name of the program that a word starts."""
+    return PurePosixPath(word).name.casefold() or word
+
+
+def is_interpreter(verb: str) -> bool:
+    """Whether a program runs others that are written in a language."""
+    return verb in SHELLS or _INTERPRETER.fullmatch(verb) is not None
+
+
+def gives_code(verb: str, option: str) -> bool:
+    """Whether code stands behind an option of an interpreter."""
+    return option in _GIVES_CODE or (verb in SHELLS and re.fullmatch(r"-[a-z]*c", option) is not None)
+
+
+def does_not_run(verb: str, option: str) -> bool:
+    """Whether an interpreter runs nothing with an option."""
+    return option in _DOES_NOT_RUN or (verb in SHELLS and option == "-n")
+
+
+def _ends_an_interpreter(starter: str, option: str) -> bool:
+    """Whether what stands behind an option is code or nothing that is run."""
+    if not is_interpreter(starter) or starter in _LAUNCHERS:
+        return False
+    return gives_code(starter, option) or does_not_run(starter, option)
+
+
+def _may_take(starter: str, before: str, word: str) -> bool:
+    """Whether a word belongs to what stands before it and what is run comes later.
+
+    Of a long option that is not known every word without an ending may be the value.
+    """
+    if before in _TAKES_A_WORD and before == starter:
+        return True
+    name = starter.rstrip("0123456789.")
+    if before in _TAKING.get(name, ()) or (starter in SHELLS and re.fullmatch(r"-[a-z]*o", before)):
+        return True
+    if is_interpreter(starter) and starter not in _LAUNCHERS:
+        return False
+    is_long = before.startswith("--") and before != "--" and "=" not in before
+    return is_long and not PurePosixPath(word).suffix
