@@ -232,6 +232,16 @@ HOSTILE = [
     case("executable: a copy of a copy", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt a.txt") > $o', '@SHELL_EXEC (code="cp a.txt b.txt") > $o', '@SHELL_EXEC (code="sh b.txt") > $r', OK),
     case("executable: a copy in one program", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt b.txt && sh b.txt") > $r', OK),
     case("executable: what a program reads from its input", PAGE, '@SHELL_EXEC (code="cat > b.txt", stdin=$p) > $o', '@SHELL_EXEC (code="sh b.txt") > $r', OK),
+    *(
+        case(f"executable: strangers' words on stdin, {program}", PAGE, f"{program} > $r", OK, approved=["S2"])
+        for program in (
+            '@SHELL_EXEC (code="sh", stdin=$p)', '@SHELL_EXEC (code="cat | bash -s", stdin=$p)', '@SHELL_EXEC (code="python3", stdin=$p)',
+            '@SHELL_EXEC (code="frobnicate -", stdin=$p)', '@EXEC_CODE (code="exec(input())", stdin=$p)',
+            '@EXEC_CODE (code="import subprocess; subprocess.run([\'sh\'])", stdin=$p, language="python")', '@EXEC_CODE (code="eval(require(\'fs\').readFileSync(0))", stdin=$p, language="javascript")',
+        )
+    ),
+    case("executable: by a program that is not known", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="frobnicate page.txt") > $r', OK),
+    case("executable: put into a command", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="echo \\"`sh page.txt`\\"") > $r', OK),
     case("executable: a program puts a page where it is executed", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt .git/hooks/pre-commit") > $o', OK),
     case("executable: a program puts its input where it is executed", PAGE, '@SHELL_EXEC (code="cat > Makefile", stdin=$p) > $o', OK),
     case("executable: in a circle", '@SHELL_EXEC (code="sh run.txt") > $r', PAGE, '@WRITE_FILE (path="run.txt", content=$p) > $w', '?IF ($r contains "again") THEN GOTO S1', OK),
@@ -551,6 +561,13 @@ HARMLESS = [
     *(
         case(f"a page beside tests: {program}", PAGE, f'@WRITE_FILE (path="{path}", content=$p) > $w', f'@SHELL_EXEC (code="{program}") > $r', "@RESPOND ($r)")
         for path, program in (("out/data.json", "pytest -q"), ("tests/test_a.py", "pytest tests/test_b.py"), ("tests/test_a.py", "echo pytest"), ("tests/test_a.py", "uv add pytest"), ("tests/test_a.py", "make docs"))
+    ),
+    *(
+        case(f"strangers' words that are read: {program}", PAGE, f"{program} > $r", "@RESPOND ($r)")
+        for program in (
+            '@SHELL_EXEC (code="sort | uniq -c | head", stdin=$p)', '@SHELL_EXEC (code="python3 count.py", stdin=$p)', '@SHELL_EXEC (code="./count.sh", stdin=$p)',
+            '@EXEC_CODE (code="import sys, json; print(json.load(sys.stdin)[0])", stdin=$p)', '@SHELL_EXEC (code="mkdir -p out; cat > out/page.md", stdin=$p)',
+        )
     ),
     case("a copy of a page that is read", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="sort page.txt > b.txt") > $o', '@SHELL_EXEC (code="wc -l b.txt") > $r', "@RESPOND ($r)"),
     case("a page beside a script that a program makes", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="echo ls > b.txt; sh b.txt") > $o', OK),

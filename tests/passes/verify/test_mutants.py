@@ -56,7 +56,7 @@ from callsheet.policy.rules import (
     receivers,
     retry,
 )
-from callsheet.policy.running import commands, shell
+from callsheet.policy.running import Named, commands, shell
 
 Patch = tuple[object, str, Any]
 
@@ -250,6 +250,10 @@ def own_name(file: Any) -> frozenset[str]:
     return frozenset({file.stem})
 
 
+def nowhere(cls: Any) -> Any:
+    return cls.of("nowhere")
+
+
 def names_it(program: Any, file: Any) -> bool:
     return file.is_in(program.text)
 
@@ -347,8 +351,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "what runs tests runs all of them": [(shell, "finds", runs_tests)],
     "launchers take no words": [(commands, "_may_take", no)],
     "all options take words": [(commands, "_may_take", yes)],
-    "folders for the names in them": [(scripts.Named, "modules", property(own_name))],
-    "patterns of names match nothing": [(scripts.Named, "_is_meant_by", no)],
+    "folders for the names in them": [(Named, "modules", property(own_name))],
+    "patterns of names match nothing": [(Named, "_is_meant_by", no)],
     "programs write no files": [(scripts, "files_written", lambda *_: [])],
     "programs read all files": [(scripts, "_is_read", yes)],
     "programs read files that they only write": [(scripts, "_is_read", names_it)],
@@ -356,6 +360,11 @@ MUTANTS: dict[str, list[Patch]] = {
     "programs are handed strangers' words": [(scripts, "_is_handed_strangers_words", yes)],
     "programs write where nothing is executed": [(scripts, "is_executable", no)],
     "programs write where all is executed": [(scripts, "is_executable", yes)],
+    "programs run no input": [(Named, "input", classmethod(nowhere))],
+    "programs that are not known read": [(shell, "is_reader", yes)],
+    "programs that are known run": [(shell, "is_reader", no)],
+    "programs of the tree run what they are given": [(shell, "_is_of_the_tree", no)],
+    "nothing is put into commands": [(shell, "put_in", off)],
     "programs are asked once": [(scripts._Reading, "_is_news", is_first)],
     "programs run what they name": [(scripts, "runs_file", yes)],
     "what is written later is run before": [(scripts, "_comes_before", yes)],

@@ -90,13 +90,16 @@ class _Reading:
         for program in self.programs:
             if _is_handed_strangers_words(program):
                 waiting += self._written_by(program)
+                if runs_file(program.text, program.language, Named.input()):
+                    program.is_refused = True
+                    yield program.step, self._said(program, "what it is given, which is untrusted content")
         for file in waiting:  # grows as programs are seen to read
             for program in self._asked_for(file):
                 if not program.reads and _is_read(program, file.file):
                     waiting += self._written_by(program)
                 if not program.is_refused and runs_file(program.text, program.language, file.file):
                     program.is_refused = True
-                    yield program.step, self._said(program, file)
+                    yield program.step, self._said(program, self._place(file))
         for program in self.programs:
             if program.reads and not program.is_refused:
                 yield from self._misplaced(program)
@@ -140,14 +143,17 @@ class _Reading:
                 )
                 return
 
-    def _said(self, program: _Program, file: _Written) -> Objection:
+    def _place(self, file: _Written) -> str:
         steps = self.labels.subject.plan.steps
         writer = "a run before has written" if file.step is None else f"{steps[file.step].id} writes"
+        return f"{file.file.path}, into which {writer} untrusted content"
+
+    def _said(self, program: _Program, what: str) -> Objection:
         return Objection(
             Rule.EXECUTABLE,
-            f"@{program.call.tool} runs {file.file.path}, into which {writer} untrusted content",
+            f"@{program.call.tool} runs {what}",
             program.argument,
-            "hand the data to a program that stands in the plan, on stdin or as a file that it reads",
+            "hand the data to a program that stands in the plan and only reads it",
         )
 
 

@@ -1,16 +1,15 @@
-"""The commands of a shell script, and where in each what is run may begin.
+"""Where in the words of a command what is run may begin.
 
-In: a script. Out: its simple commands as words. Before what is run stand assignments, wrappers (`sudo`),
-launchers (`uv run`) and interpreters, with options of their own that may take a word. Where that cannot be
-told each place counts.
+Before it stand assignments, wrappers (`sudo`), launchers (`uv run`) and interpreters, with options of their
+own that may take a word. Where that cannot be told each place counts.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "csh", "tcsh", "busybox", "pwsh"})
 """Shells by their names."""
@@ -25,21 +24,22 @@ _WRAPPERS = frozenset(
     {"sudo", "doas", "env", "nohup", "nice", "ionice", "time", "timeout", "exec", "command", "builtin",
      "setsid", "stdbuf", "xargs", "unshare", "chroot", "watch", "then", "do", "else", "if", "while", "until",
      "!", "{", "flock", "taskset", "strace", "ltrace", "xvfb-run", "caffeinate", "chrt", "parallel", "entr",
-     "hyperfine", "tini", "dumb-init", "gosu", "su-exec"}
+     "hyperfine", "tini", "dumb-init", "gosu", "su-exec", "coproc", "function", "unbuffer", "elif"}
 )  # fmt: skip
-_LAUNCHERS = frozenset(
+LAUNCHERS = frozenset(
     {"npx", "pnpx", "bunx", "npm", "yarn", "pnpm", "uv", "uvx", "poetry", "pipenv", "pipx", "hatch", "pdm",
      "rye", "pixi", "conda", "mamba", "micromamba", "bundle", "coverage", "kernprof", "ddtrace-run", "dotenv",
      "direnv", "busybox", "corepack"}
 )  # fmt: skip
+"""Programs that start another, with what belongs to it."""
 _LAUNCH = frozenset({"run", "exec", "x", "dlx", "sh", "tool"})
 """What a launcher is told before what it launches."""
-_ELSEWHERE = frozenset(
+ELSEWHERE = frozenset(
     {"docker", "podman", "nerdctl", "docker-compose", "kubectl", "ssh", "vagrant", "nix", "nix-shell"}
 )
 """Programs that start another one, with arguments of their own before it that are too many to tell apart."""
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_TAKES_A_WORD = frozenset({"chroot", "flock", "taskset", "gosu", "su-exec", "chrt"})
+_TAKES_A_WORD = frozenset({"function", "chroot", "flock", "taskset", "gosu", "su-exec", "chrt"})
 _TAKING: Mapping[str, frozenset[str]] = {
     verb: frozenset(options.split())
     for verbs, options in (
@@ -72,40 +72,36 @@ _TAKING: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 """By the name of a program its options that take the word behind them."""
 _GIVES_CODE = frozenset({"-c", "-e", "--eval", "-exec", "-command", "-p", "--print"})
+_GIVES_LINES = (
+    (re.compile(r"(?:perl|ruby)[\d.]*"), re.compile(r"-[lnpaswi0-9]*[eE]")),
+    (re.compile(r"(?:python|pypy)[\d.]*"), re.compile(r"-[bBdEiIOqsSuvx]*c")),
+    (re.compile(r"php[\d.]*"), re.compile(r"-[rBE]")),
+)
 _DOES_NOT_RUN = frozenset({"--syntax-only", "--version", "--help", "-V"})
 _ASSIGNED_OR_OPTION = re.compile(r"[A-Za-z_]\w*=.*|-\S*|\d+[smhd]?", re.DOTALL)
-_JOINTS = frozenset({";", "|", "|&", "&&", "||", "&", "(", ")", ";;"})
 
 
-def simple_commands(program: str) -> Iterator[tuple[list[str], str]]:
-    """The simple commands of a script, with what joins each to the next one."""
-    lexer = shlex.shlex(program.replace("\n", " ; "), posix=True, punctuation_chars=";|&()<>")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    words: list[str] = []
-    try:
-        for token in lexer:
-            if token in _JOINTS or token == "<(":
-                yield ([*words, "$"], "(") if token == "<(" else (words, token)
-                words = []
-            else:
-                words.append(token)
-    except ValueError:  # a quote that is not closed: what follows it may be anything
-        yield ["eval", program], ""
-    yield words, ""
+class Place(NamedTuple):
+    """Where what is run may begin, and the wrapper, launcher or interpreter that starts it; "" for none."""
+
+    at: int
+    starter: str
 
 
-def places(words: Sequence[str]) -> list[int]:
-    """Where in a command what is run may begin; of those that only start another the other as well.
+def places(words: Sequence[str]) -> list[Place]:
+    """Where in a command what is run may begin; of those that start another the other as well.
 
-    >>> places(["sudo", "-u", "bob", "uv", "run", "--with", "rich", "pytest"])
+    The last one is what is run in the end, unless it is the script of an interpreter.
+
+    >>> [at for at, _ in places(["sudo", "-u", "bob", "uv", "run", "--with", "rich", "pytest"])]
     [2, 3, 6, 7]
     >>> places(["python3", "-u", "count.py", "page.txt"])
-    [0, 2]
+    [Place(at=0, starter=''), Place(at=2, starter='python3')]
     """
     if words and verb_of(words[0]) == "find":
-        return [0, *(at + 1 for at, word in enumerate(words[:-1]) if word in _FIND_RUNS)]
-    found: list[int] = []
+        runs = (at + 1 for at, word in enumerate(words[:-1]) if word in _FIND_RUNS)
+        return [Place(0, ""), *(Place(at, "find") for at in runs)]
+    found: list[Place] = []
     starter = ""
     for at, word in enumerate(words):
         verb = verb_of(word)
@@ -113,11 +109,11 @@ def places(words: Sequence[str]) -> list[int]:
             if _ends_an_interpreter(starter, word):
                 break
             starter = verb if word in _WRAPPERS else starter
-        elif not (starter in _LAUNCHERS or is_interpreter(starter)) or word not in _LAUNCH:
-            found.append(at)
-            if verb in _LAUNCHERS or is_interpreter(verb) or verb in _ELSEWHERE:
+        elif not (starter in LAUNCHERS or is_interpreter(starter)) or word not in _LAUNCH:
+            found.append(Place(at, starter))
+            if verb in LAUNCHERS or is_interpreter(verb) or verb in ELSEWHERE:
                 starter = verb
-            elif starter not in _ELSEWHERE and not (at and _may_take(starter, words[at - 1], word)):
+            elif starter not in ELSEWHERE and not (at and _may_take(starter, words[at - 1], word)):
                 break
         if len(found) > MOST_PLACES:
             break
@@ -134,9 +130,18 @@ def is_interpreter(verb: str) -> bool:
     return verb in SHELLS or _INTERPRETER.fullmatch(verb) is not None
 
 
+def language_of(verb: str) -> str:
+    """The language of the programs that an interpreter runs."""
+    return "python" if verb.startswith(("python", "pypy", "ipython")) else verb.rstrip("0123456789.")
+
+
 def gives_code(verb: str, option: str) -> bool:
     """Whether code stands behind an option of an interpreter."""
-    return option in _GIVES_CODE or (verb in SHELLS and re.fullmatch(r"-[a-z]*c", option) is not None)
+    if verb in SHELLS:
+        return option == "-command" or re.fullmatch(r"-[a-z]*c[a-z]*", option) is not None
+    return option in _GIVES_CODE or any(
+        verbs.fullmatch(verb) and options.fullmatch(option) for verbs, options in _GIVES_LINES
+    )
 
 
 def does_not_run(verb: str, option: str) -> bool:
@@ -146,7 +151,7 @@ def does_not_run(verb: str, option: str) -> bool:
 
 def _ends_an_interpreter(starter: str, option: str) -> bool:
     """Whether what stands behind an option is code or nothing that is run."""
-    if not is_interpreter(starter) or starter in _LAUNCHERS:
+    if not is_interpreter(starter) or starter in LAUNCHERS:
         return False
     return gives_code(starter, option) or does_not_run(starter, option)
 
@@ -161,7 +166,7 @@ def _may_take(starter: str, before: str, word: str) -> bool:
     name = starter.rstrip("0123456789.")
     if before in _TAKING.get(name, ()) or (starter in SHELLS and re.fullmatch(r"-[a-z]*o", before)):
         return True
-    if is_interpreter(starter) and starter not in _LAUNCHERS:
+    if is_interpreter(starter) and starter not in LAUNCHERS:
         return False
     is_long = before.startswith("--") and before != "--" and "=" not in before
     return is_long and not PurePosixPath(word).suffix

@@ -12,7 +12,7 @@ from enum import Enum
 
 from callsheet.policy.running.commands import SHELLS
 from callsheet.policy.running.finding import finders_of
-from callsheet.policy.running.named import Named
+from callsheet.policy.running.named import MOST_DEPTH, Named
 from callsheet.policy.running.python import python_runs
 from callsheet.policy.running.shell import shell_runs
 
@@ -21,12 +21,16 @@ _SCRIPT = frozenset({"javascript", "js", "node", "nodejs", "typescript", "ts", "
 _SHELL = SHELLS | {"shell", "cmd", "powershell"}
 _MODULE_ENDS = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".node", ".wasm", ""})
 _SCRIPT_EVALUATES = re.compile(
-    r"\b(?:eval|Function|vm|child_process|exec\w*|spawn\w*|importScripts|Worker)\b"
+    r"(?<![\w.])(?:eval|exec\w*|spawn\w*|fork)\b"
+    r"|\b(?:Function|vm|child_process|importScripts|Worker|dlopen|createRequire|execSync|spawnSync|Deno|Bun)\b"
+)
+_OBEYS = (
+    r"\b(?:eval|exec\w*|system|popen|spawn\w*|instance_eval|class_eval|loadstring|qx|shell_exec|passthru)\b|`"
 )
 _EVALUATES = re.compile(
-    r"\b(?:eval|exec\w*|system|popen|spawn\w*|instance_eval|class_eval|load|loadfile|dofile|source|require"
-    r"|require_relative|include\w*|do)\b|`"
+    _OBEYS + r"|\b(?:load|loadfile|dofile|source|require|require_relative|include\w*|do)\b"
 )
+_OBEYS_INPUT = re.compile(_OBEYS)
 
 
 class Kind(Enum):
@@ -52,10 +56,10 @@ def kind_of(language: str | None) -> Kind:
     return Kind.SCRIPT if word in _SCRIPT else Kind.OTHER
 
 
-def runs_file(program: str, language: str | None, file: Named) -> bool:
+def runs_file(program: str, language: str | None, file: Named, depth: int = 0) -> bool:
     """Whether a program may execute what stands in a file.
 
-    `language` is that of the code, None for a command line.
+    `language` is that of the code, None for a command line; `depth` how many programs it stands in.
 
     >>> tool = Named.of("lib/tool.py")
     >>> runs_file("python3 lib/tool.py -v", None, tool), runs_file("wc -l tool.py", None, tool)
@@ -65,14 +69,19 @@ def runs_file(program: str, language: str | None, file: Named) -> bool:
     """
     if not file.name:
         return False
+    if depth > MOST_DEPTH:
+        return file.is_input or file.is_in(program) or _names_finder(program, file)
     kind = kind_of(language)
     if kind is Kind.SHELL:
-        return shell_runs(program, file, runs_file)
+        return shell_runs(program, file, runs_file, depth)
     if kind is Kind.PYTHON:
-        return python_runs(program, file, runs_file)
-    evaluates = _SCRIPT_EVALUATES if kind is Kind.SCRIPT else _EVALUATES
+        return python_runs(program, file, runs_file, depth)
     if kind is Kind.SCRIPT and _loads(program, file):
         return True
+    if file.is_input:
+        evaluates = _SCRIPT_EVALUATES if kind is Kind.SCRIPT else _OBEYS_INPUT
+        return evaluates.search(program) is not None
+    evaluates = _SCRIPT_EVALUATES if kind is Kind.SCRIPT else _EVALUATES
     return (file.is_in(program) or _names_finder(program, file)) and evaluates.search(program) is not None
 
 

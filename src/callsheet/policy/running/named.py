@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
 
 _STANDS_FOR_ITS_FOLDER = frozenset({"__init__", "__main__", "index", "mod", "main"})
+_INPUT = "/dev/stdin"
 _IS_HERE = frozenset({"", ".", ".."})
 _PATTERN = re.compile(r"[^\s'\"`();|&<>=]*(?:[*?]|\[[^\]\s]+\]|\{[^}\s]*,[^}\s]*\})[^\s'\"`();|&<>=]*")
 """What a shell puts the names of files in for."""
@@ -28,6 +29,16 @@ class Named(NamedTuple):
         plain = path.casefold().replace("\\", "/")
         whole = PurePosixPath(plain)
         return cls(plain, whole.name, whole.stem, whole.suffix, whole.parent.name)
+
+    @classmethod
+    def input(cls) -> Named:
+        """What a program is given on its standard input."""
+        return cls.of(_INPUT)
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is what a program is given on its standard input."""
+        return self.path == _INPUT
 
     @property
     def modules(self) -> frozenset[str]:
@@ -68,5 +79,7 @@ class Named(NamedTuple):
         return not dot or any(sign in end for sign in "?*[{") or f".{end}" == self.end
 
 
-Runs: TypeAlias = Callable[[str, "str | None", Named], bool]
-"""Whether a program in a language, None for a command line, runs a file."""
+Runs: TypeAlias = Callable[[str, "str | None", Named, int], bool]
+"""Whether a program in a language, None for a command line, runs a file; how deep it stands in others."""
+MOST_DEPTH = 20
+"""Programs deeper in others are not looked through."""

@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from callsheet.policy.running.finding import finders_of, finds
 from callsheet.policy.running.named import Named, Runs
@@ -13,24 +14,36 @@ from callsheet.policy.running.named import Named, Runs
 _EVALUATING = frozenset(
     {"exec", "eval", "compile", "execfile", "run_path", "run_module", "import_module", "__import__",
      "spec_from_file_location", "load_source", "SourceFileLoader", "runfile", "addsitedir", "CDLL",
-     "LoadLibrary"}
+     "LoadLibrary", "Template", "from_string", "read_pickle", "load_model", "unsafe_load", "full_load",
+     "zipimporter", "testfile", "timeit", "interact", "runsource"}
 )  # fmt: skip
 _STARTING = frozenset(
     {"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput",
      "getstatusoutput", "spawn", "spawnl", "spawnv", "execl", "execlp", "execv", "execve", "execvp",
-     "startfile", "create_subprocess_exec", "create_subprocess_shell"}
+     "startfile", "create_subprocess_exec", "create_subprocess_shell", "posix_spawn", "posix_spawnp",
+     "spawnvp", "execvpe", "execle", "execlpe", "spawnle", "spawnlp", "spawnve"}
 )  # fmt: skip
+_COMMON = frozenset({"run", "call", "spawn"})
+_RUN_OTHERS = frozenset({"asyncio", "anyio", "trio", "self", "cls", "app", "loop"})
+_PROCESSES = re.compile(r"\b(?:subprocess|pty|pexpect|invoke|fabric|os)\b")
 _TESTING = frozenset({"main", "discover", "console_main", "cmdline_main", "loadTestsFromName", "run_tests"})
 """What the libraries that run tests are called by."""
 _TEST_LIBRARIES = frozenset({"pytest", "unittest", "nose2", "behave", "trial", "green"})
-_UNPACKING = re.compile(r"\b(?:pickle|cPickle|dill|cloudpickle|joblib|shelve|marshal|torch|jsonpickle)\b")
+_UNPACKING = re.compile(
+    r"\b(?:pickle|cPickle|dill|cloudpickle|joblib|shelve|marshal|torch|jsonpickle|allow_pickle|UnsafeLoader)\b"
+    r"|Loader\s*=\s*(?:yaml\.)?Loader\b"
+)
 """Libraries that run what stands in the data that they load."""
+_COMMANDING = frozenset({"sh", "plumbum", "pexpect", "fabric", "zipimport", "doctest", "code", "codeop"})
+"""Libraries that start programs, or evaluate texts, under names of their own."""
+_OWNERS = frozenset({"os", "subprocess", "builtins", "importlib", "runpy", "pty", "asyncio"})
+_BUILT_IN = frozenset({"exec", "eval", "compile", "__import__", "system", "popen", "Popen", "check_output"})
 _MODULE_ENDS = frozenset({".py", ".pyw", ".pyc", ".so", ".pth", ""})
 _EXPRESSIONS = frozenset({"re", "regex", "re2"})
 _NOT_WRITTEN = "unknown"
 
 
-def python_runs(program: str, file: Named, runs: Runs) -> bool:
+def python_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
     """Whether it does; a program with a mistake in it, if it has a word for that. `runs` is for shells."""
     try:
         tree = ast.parse(program)
@@ -38,19 +51,54 @@ def python_runs(program: str, file: Named, runs: Runs) -> bool:
         return any(
             re.search(rf"\b{word}\b", program) for word in sorted(_EVALUATING | _STARTING | {"import"})
         )
-    is_mentioned = file.is_in(program) or any(
-        re.search(rf"['\"]{re.escape(name)}['\"]", program, re.I) is not None for name in file.modules
-    )
-    if is_mentioned and _UNPACKING.search(program):
-        return True
     finders = finders_of(file) & frozenset(re.findall(r"[\w.-]+", program.casefold()))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            if file.end in _MODULE_ENDS and not file.modules.isdisjoint(_imported(node)):
-                return True
-        elif isinstance(node, ast.Call) and _call_runs(node, file, runs, finders, is_mentioned=is_mentioned):
+    has_processes = _PROCESSES.search(program) is not None
+    reader = _Reader(file, runs, finders, _is_mentioned(program, file), has_processes, depth + 1)
+    if reader.is_mentioned and _UNPACKING.search(program):
+        return True
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return any(_node_runs(node, reader, is_called=id(node) in called) for node in ast.walk(tree))
+
+
+class _Reader(NamedTuple):
+    """What a program is read for, and what is known of it: names that find the file, the file, processes."""
+
+    file: Named
+    runs: Runs
+    finders: frozenset[str]
+    is_mentioned: bool
+    has_processes: bool
+    depth: int
+
+
+def _is_mentioned(program: str, file: Named) -> bool:
+    if file.is_input or file.is_in(program):
+        return True
+    return any(re.search(rf"['\"]{re.escape(name)}['\"]", program, re.I) is not None for name in file.modules)
+
+
+def _node_runs(node: ast.AST, reader: _Reader, *, is_called: bool) -> bool:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        file, names = reader.file, list(_imported(node))
+        if file.end in _MODULE_ENDS and not file.is_input and not file.modules.isdisjoint(names):
             return True
-    return False
+        return reader.is_mentioned and (not _COMMANDING.isdisjoint(names) or _renames(node))
+    if isinstance(node, ast.Call):
+        return _call_runs(node, reader)
+    return reader.is_mentioned and not is_called and _is_handed_on(node)
+
+
+def _renames(node: ast.Import | ast.ImportFrom) -> bool:
+    """Whether what starts or evaluates gets a name that does not say so."""
+    return any(alias.name in _STARTING | _EVALUATING and alias.asname is not None for alias in node.names)
+
+
+def _is_handed_on(node: ast.AST) -> bool:
+    """Whether a node names what starts or evaluates to have it done elsewhere, as in `map(eval, lines)`."""
+    if isinstance(node, ast.Attribute):
+        owner = getattr(node.value, "id", "")
+        return owner in _OWNERS and node.attr in _STARTING | _EVALUATING
+    return isinstance(node, ast.Name) and node.id in _BUILT_IN
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
@@ -61,19 +109,36 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     return (part.casefold() for name in names for part in name.split("."))
 
 
-def _call_runs(
-    node: ast.Call, file: Named, runs: Runs, finders: frozenset[str], *, is_mentioned: bool
-) -> bool:
+def _call_runs(node: ast.Call, reader: _Reader) -> bool:
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if called in _STARTING:
-        return _starts(node, file, runs, is_mentioned=is_mentioned or bool(finders))
+        return _is_of_processes(node, called, reader) and _starts(node, reader)
     if called in _EVALUATING:
-        return is_mentioned and not _is_of_expressions(node)
-    if called not in _TESTING or (
-        called == "main" and not node.args and not node.keywords and "pytest" not in finders
-    ):
+        return reader.is_mentioned and not _is_of_expressions(node) and _evaluates_it(node, reader)
+    if reader.is_mentioned and called == "getattr":
+        return not (_STARTING | _EVALUATING).isdisjoint(texts_in(node))
+    if called in ("insert", "append") and getattr(getattr(node.func, "value", None), "attr", "") == "path":
+        return any(reader.file.is_named(text) for text in texts_in(node))
+    is_own = called == "main" and not node.args and not node.keywords and "pytest" not in reader.finders
+    if called not in _TESTING or is_own:
         return False
-    return any(finds([library, *texts_in(node)], file) for library in sorted(finders & _TEST_LIBRARIES))
+    libraries = sorted(reader.finders & _TEST_LIBRARIES)
+    return any(finds([library, *texts_in(node)], reader.file) for library in libraries)
+
+
+def _is_of_processes(node: ast.Call, called: str, reader: _Reader) -> bool:
+    """Whether a name that others have as well is that of a library for processes."""
+    owner = getattr(getattr(node.func, "value", None), "id", "")
+    return called not in _COMMON or (reader.has_processes and owner not in _RUN_OTHERS)
+
+
+def _evaluates_it(node: ast.Call, reader: _Reader) -> bool:
+    """Whether what a call evaluates or loads may be the file; what stands in it is read."""
+    if not node.args or not isinstance(node.args[0], ast.Constant) or not isinstance(node.args[0].value, str):
+        return True
+    given, file = node.args[0].value, reader.file
+    is_named = file.is_named(given) or not file.modules.isdisjoint(given.casefold().split("."))
+    return (not file.is_input and is_named) or reader.runs(given, "python", file, reader.depth)
 
 
 def _is_of_expressions(node: ast.Call) -> bool:
@@ -89,29 +154,26 @@ def texts_in(node: ast.Call) -> list[str]:
     return [part.value for part in inner if isinstance(part, ast.Constant) and isinstance(part.value, str)]
 
 
-def _starts(node: ast.Call, file: Named, runs: Runs, *, is_mentioned: bool) -> bool:
+def _starts(node: ast.Call, reader: _Reader) -> bool:
     """Whether a call starts a program that runs the file; where it is not written what it starts, it may."""
-    given = (
-        node.args[0]
-        if node.args
-        else next((word.value for word in node.keywords if word.arg == "args"), None)
-    )
+    file, runs = reader.file, reader.runs
+    given = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "args"), None)
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
         words = [
             arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
         ]
-        return runs(given.value, None, file) or runs(shlex.join(words), None, file)
+        return any(runs(line, None, file, reader.depth) for line in (given.value, shlex.join(words)))
+    is_known = reader.is_mentioned or bool(reader.finders)
     if isinstance(given, ast.List | ast.Tuple):
-        return runs(
-            shlex.join(_word(item, file, is_mentioned=is_mentioned) for item in given.elts), None, file
-        )
-    return is_mentioned and isinstance(given, ast.JoinedStr | ast.BinOp | ast.Name | ast.Call)
+        line = shlex.join(_word(item, file, is_known=is_known) for item in given.elts)
+        return runs(line, None, file, reader.depth)
+    return is_known and isinstance(given, ast.JoinedStr | ast.BinOp | ast.Name | ast.Call | ast.Subscript)
 
 
-def _word(item: ast.expr, file: Named, *, is_mentioned: bool) -> str:
+def _word(item: ast.expr, file: Named, *, is_known: bool) -> str:
     """A word of a command line; one that is not written may be the file, if the program knows of it."""
     if isinstance(item, ast.Constant):
         return str(item.value)
     if isinstance(item, ast.Attribute) and item.attr == "executable":
         return "python3"
-    return file.path if is_mentioned else _NOT_WRITTEN
+    return file.path if is_known else _NOT_WRITTEN

@@ -1,118 +1,211 @@
-"""Whether a shell script runs a file: as a command, by an interpreter, from a pipe or a substitution."""
+"""Whether a shell script runs a file: as a command, by an interpreter, from a pipe or a substitution.
+
+Programs that are known to read take it as data, and so do programs of the tree itself. All others may run it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import dropwhile, pairwise
+from pathlib import PurePosixPath
 
 from callsheet.policy.running.commands import (
+    ELSEWHERE,
+    LAUNCHERS,
     MOST_PLACES,
+    SHELLS,
+    Place,
     does_not_run,
     gives_code,
     is_interpreter,
+    language_of,
     places,
-    simple_commands,
     verb_of,
 )
 from callsheet.policy.running.finding import finds
 from callsheet.policy.running.named import Named, Runs
+from callsheet.policy.running.readers import asked_by_option, is_reader, module_reads
+from callsheet.policy.running.script import Command, NotClosedError, commands_of, put_in, without_put_in
 
-_OBEYING = frozenset(
-    {"make", "gmake", "ninja", "ansible-playbook", "kubectl", "docker", "docker-compose", "podman",
-     "terraform", "crontab", "at", "batch", "psql", "mysql", "sqlite3", "gdb", "ed", "ex", "vim", "vi",
-     "emacs", "expect", "nomad", "systemctl", "npm", "npx", "yarn", "pnpm", "pip", "pip3", "cargo",
-     "gcc", "cc", "g++", "go", "rustc", "clang", "javac", "kotlinc", "tsc", "nvim", "lldb", "nginx",
-     "vagrant"}
-)  # fmt: skip
-"""Programs that do what a file says which they are given, or build and install it."""
-_ASKING = frozenset({"awk", "gawk", "mawk", "sed", "jq", "bc"})
-"""Programs that do what a file says after `-f`, and read others as data."""
 _SERVING = frozenset(
     {"uvicorn", "gunicorn", "hypercorn", "daphne", "celery", "flask", "locust", "dramatiq", "rq",
      "waitress-serve", "fastapi", "streamlit", "alembic", "scrapy"}
 )  # fmt: skip
 """Programs that import the modules which they are given."""
-_OBEYS_A_WORD = frozenset(
-    {"su", "watch", "script", "parallel", "flock", "ssh", "tmux", "screen", "hyperfine", "env", "trap"}
-)
-"""Programs that take a command line as one word."""
+_SYSTEM = ("/bin/", "/usr/", "/sbin/", "/opt/", "/lib", "/snap/")
 _NAMES_CODE = frozenset({"-f", "--file", "-r", "--require", "--import", "--rcfile", "--init-file", "-m"})
-_STANDARD_INPUT = frozenset({"-", "-s", "/dev/stdin"})
-_MAKES_EXECUTABLE = re.compile(r"[ugoa]*[+=][rwst]*x\S*|[0-7]*[1357][0-7]*")
+_STANDARD_INPUT = frozenset({"-", "-s", "/dev/stdin", "/dev/fd/0"})
+_PIPES = frozenset({"|", "|&"})
+_COMPOUND = frozenset({"while", "until", "for", "if", "case", "{"})
+_ENDS_COMPOUND = frozenset({"done", "}", "fi", "esac"})
+_ONE_BY_ONE = frozenset({"xargs", "parallel"})
+_OBEYED_VARIABLE = re.compile(
+    r"(?:BASH_)?ENV|PYTHON\w+|PERL\w+|NODE_\w+|RUBY\w+|LD_\w+|DYLD_\w+|GIT_\w+|\w*EDITOR|VISUAL|\w*PAGER|BROWSER|SHELL"
+    r"|PROMPT_COMMAND|PS\d|\w*PATH|\w*JAVA_\w+|GCC_\w+|CC|CXX|MAKEFLAGS|LESSOPEN|LUA_INIT|R_\w+|\w*_OPTIONS|\w*RC"
+)
+"""Variables that say what programs load or start."""
+_VARIABLE = re.compile(r"\$[\w{@*]|\{\}")
+_EXPANDS = re.compile(r"\$[\w{(@*]")
+_TAKES_INPUT = re.compile(r"\b(?:read|mapfile|readarray)\b|\$\(|`|stdin|/dev/fd/0")
 
 
-def shell_runs(program: str, file: Named, runs: Runs) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a command stands in.
+
+    `is_anywhere` says that the script knows of the file, `is_fed` that the command is given its content,
+    `said` what it is given otherwise; `own` are the functions of the script.
+    """
+
+    file: Named
+    runs: Runs
+    is_anywhere: bool
+    is_fed: bool
+    own: frozenset[str]
+    depth: int
+    said: tuple[str, ...] = ()
+
+    def run_in(self, program: str, language: str | None, file: Named | None = None) -> bool:
+        """Whether a program in the script runs the file; what is put into it is looked at for itself."""
+        return self.runs(without_put_in(program), language, file or self.file, self.depth + 1)
+
+
+def shell_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
     """Whether it does; `runs` is asked of code in another language that it gives an interpreter."""
-    is_fed, is_put_in = False, False
-    is_anywhere = file.is_in(program)
-    for words, joint in simple_commands(program):
-        mentioned = any(file.is_in(word) for word in words)
-        if (is_put_in and mentioned) or _command_runs(
-            words, file, runs, is_fed=is_fed, is_anywhere=is_anywhere
-        ):
+    is_anywhere = file.is_in(program) or (file.is_input and _TAKES_INPUT.search(program) is not None)
+    try:
+        commands = commands_of(program)
+    except NotClosedError:
+        return is_anywhere
+    own = frozenset(
+        verb_of(one.words[-1]) for one in commands if one.words and one.joint == "(" and len(one.words) < 3
+    )
+    is_led_in = any(_is_led_in(command, file) for command in commands)
+    around = _Around(file, runs, is_anywhere, file.is_input or is_led_in, own, depth)
+    return _any_runs(commands, around)
+
+
+def _is_led_in(command: Command, file: Named) -> bool:
+    """Whether the file is led into all that stands in a loop, or into the script from there on."""
+    is_all = not command.words or command.words[0] in _ENDS_COMPOUND or command.words == ["exec"]
+    return is_all and any(file.is_in(word) for word in (*command.reads, *command.said))
+
+
+def _any_runs(commands: Sequence[Command], start: _Around) -> bool:
+    depth, around = 0, start
+    for command in commands:
+        is_pattern = command.joint == ")" and depth == 0
+        depth += {"(": 1, ")": -1 if depth else 0}.get(command.joint, 0)
+        fed = replace(around, is_fed=around.is_fed or any(_mentions(word, around) for word in command.reads))
+        if not is_pattern and _command_runs(command, fed):
             return True
-        is_fed = joint in ("|", "|&") and (mentioned or is_fed)
-        is_put_in = joint == "(" and _runs_what_is_put_in(words)
+        if command.joint in _PIPES:
+            around = replace(
+                around, is_fed=fed.is_fed or _is_about(command, fed), said=_said(command, around)
+            )
+        elif not (command.words and command.words[0] in _COMPOUND) and command.joint != "(":
+            around = start
     return False
 
 
-def _runs_what_is_put_in(words: Sequence[str]) -> bool:
-    """Whether a command that goes on with `$(…)` or `<(…)` runs what that gives."""
-    starts = places(words)
-    if not starts or not words[-1].endswith("$"):
-        return False
-    if len(starts) > MOST_PLACES:
+def _said(command: Command, around: _Around) -> tuple[str, ...]:
+    """The texts that a command may hand on."""
+    spoken = (" ".join(command.words[1:]),) if command.words[:1] in (["echo"], ["printf"]) else around.said
+    return (*command.said, *spoken)
+
+
+def _is_about(command: Command, around: _Around) -> bool:
+    return any(around.file.is_in(word) for word in (*command.words, *command.said))
+
+
+def _mentions(word: str, around: _Around) -> bool:
+    """Whether a word names the file, or a variable of a script that knows of it."""
+    return around.file.is_in(word) or (around.is_anywhere and _VARIABLE.search(word) is not None)
+
+
+def _command_runs(command: Command, around: _Around) -> bool:
+    """Whether a command does, or what is put into it."""
+    words, file = command.words, around.file
+    for word in (*words, *command.reads, *command.said, *command.writes):
+        if any(around.runs(inner, None, file, around.depth + 1) for inner in put_in(word)):
+            return True
+    if any(_is_obeyed(word, file) for word in words):
         return True
-    return any(_obeys_what_is_put_in(words[at:]) for at in starts)
-
-
-def _obeys_what_is_put_in(command: Sequence[str]) -> bool:
-    verb, operands = verb_of(command[0]), [word for word in command[1:-1] if not word.startswith("-")]
-    is_code = not operands or any(gives_code(verb, word) for word in command)
-    return len(command) == 1 or verb in ("eval", ".", "source") or (is_interpreter(verb) and is_code)
-
-
-def _command_runs(words: Sequence[str], file: Named, runs: Runs, *, is_fed: bool, is_anywhere: bool) -> bool:
     starts = places(words)
     if len(starts) > MOST_PLACES:
-        return is_anywhere or is_fed
-    commands = [words[at:] for at in starts]
-    if any(verb_of(word) in _OBEYS_A_WORD for word in words) and any(
-        " " in word and runs(word, None, file) for word in words
-    ):
+        return around.is_anywhere or around.is_fed
+    if not starts:
+        return around.is_fed and any(word in _ONE_BY_ONE for word in words)
+    around = replace(around, said=(*command.said, *around.said))
+    if any(_runs_by_name(words[place.at :], place, around) for place in starts):
         return True
-    return any(_runs_it(command, file, runs, is_fed=is_fed, is_anywhere=is_anywhere) for command in commands)
+    return _takes_as_program(words, starts[-1], around)
 
 
-def _runs_it(command: Sequence[str], file: Named, runs: Runs, *, is_fed: bool, is_anywhere: bool) -> bool:
-    """Whether a command does, from the word on that is run."""
-    verb, operands = verb_of(command[0]), command[1:]
+def _is_obeyed(word: str, file: Named) -> bool:
+    """Whether a word sets a variable that says what is loaded or started."""
+    name, is_set, value = word.partition("=")
+    return bool(is_set) and _OBEYED_VARIABLE.fullmatch(name) is not None and _leads_to(value, file)
+
+
+def _leads_to(value: str, file: Named) -> bool:
+    parts = re.split(r"[:/\s]", value.casefold())
+    return file.is_in(value) or file.stem in value.casefold() or (file.folder != "" and file.folder in parts)
+
+
+def _runs_by_name(command: Sequence[str], place: Place, around: _Around) -> bool:
+    """Whether what is run from a place on runs the file because of what it is."""
+    file, verb, operands = around.file, verb_of(command[0]), command[1:]
     if file.is_named(command[0]) or finds(command, file):
         return True
-    if is_anywhere and command[0].startswith("$") and "(" not in command[0]:
+    if _stands_for_content(command[0], around):
         return True
-    if is_interpreter(verb):
-        return _interpreter_runs(verb, operands, file, runs, is_fed=is_fed, is_anywhere=is_anywhere)
+    if is_interpreter(verb) and not _is_script_of(place):
+        return _interpreter_runs(verb, operands, place, around)
     if verb in (".", "source"):
-        return any(_is_script(word, file, is_anywhere=is_anywhere) for word in operands[:1])
-    if verb in _ASKING:
-        return any(_after(operands, file))
-    if verb in _SERVING and any(not file.modules.isdisjoint(_parts(word)) for word in operands):
-        return True
-    if not (is_fed or any(file.is_in(word) for word in command)):
-        return False
-    if (
-        verb in _OBEYING
-        or verb in _SERVING
-        or verb in ("eval", "trap")
-        or "$(" in command[0]
-        or "`" in command[0]
+        return _is_script("".join(operands[:1]), around)
+    if verb in ("eval", "trap"):
+        line = " ".join(dropwhile("eval".__eq__, operands) if verb == "eval" else operands[:1])
+        return _mentions(line, around) or around.run_in(line, None)
+    if any(_after(operands, file)) and (
+        verb in _SERVING or any(asked_by_option(verb, word) for word in operands)
     ):
         return True
-    if verb == "chmod":
-        return any(_MAKES_EXECUTABLE.fullmatch(word) for word in operands)
-    return verb in ("find", "parallel") and any(is_interpreter(word.casefold()) for word in operands)
+    return verb in _SERVING and any(not file.modules.isdisjoint(_parts(word)) for word in operands)
+
+
+def _stands_for_content(word: str, around: _Around) -> bool:
+    """Whether a word in the place of a command is made of the file."""
+    return (word.startswith("$") or "$(" in word) and _mentions(word, around)
+
+
+def _takes_as_program(words: Sequence[str], place: Place, around: _Around) -> bool:
+    """Whether what is run in the end may run what it is given: files that it is named, lines, its input."""
+    verb, operands = verb_of(words[place.at]), words[place.at + 1 :]
+    is_given = any(_mentions(word, around) for word in words)
+    if not (is_given or around.is_fed):
+        return False
+    if _is_script_of(place):
+        is_module = place.at > 0 and words[place.at - 1] == "-m"
+        return is_module and is_given and not module_reads(words[place.at])
+    if verb in around.own or _is_of_the_tree(words[place.at], place):
+        return False
+    if is_interpreter(verb) or verb in (".", "source", "eval", "trap") or verb in LAUNCHERS:
+        return False
+    return place.starter in ELSEWHERE or not is_reader(verb, operands)
+
+
+def _is_script_of(place: Place) -> bool:
+    """Whether what begins at a place is the script or the module of an interpreter."""
+    return is_interpreter(place.starter) and place.starter not in LAUNCHERS
+
+
+def _is_of_the_tree(word: str, place: Place) -> bool:
+    """Whether a word is the path of a program that stands in the tree, as `./count.sh`."""
+    is_file = place.starter in LAUNCHERS and PurePosixPath(word).suffix != ""
+    return is_file or ("/" in word and not word.startswith(_SYSTEM))
 
 
 def _parts(word: str) -> list[str]:
@@ -131,39 +224,41 @@ def _after(operands: Sequence[str], file: Named) -> Iterator[bool]:
             yield file.is_named(given)
 
 
-def _interpreter_runs(
-    verb: str, operands: Sequence[str], file: Named, runs: Runs, *, is_fed: bool, is_anywhere: bool
-) -> bool:
+def _interpreter_runs(verb: str, operands: Sequence[str], place: Place, around: _Around) -> bool:
     """Whether an interpreter is given the file: as its script, as code or a module, on its standard input."""
+    file = around.file
     if any(_after(operands, file)):
         return True
-    if any(option == "<" and file.is_named(given) for option, given in pairwise(operands)):
-        is_fed = True
-    at = 0
-    while at < len(operands):
-        word = operands[at]
+    is_fed = around.is_fed or (around.is_anywhere and any(map(_EXPANDS.search, around.said)))
+    for at, word in enumerate(operands):
         if does_not_run(verb, word) or word == "-m":
             return False
         if gives_code(verb, word):
-            return _code_runs(verb, "".join(operands[at + 1 : at + 2]), file, runs)
+            rest = [one for one in operands[at + 1 :] if one != "--"]
+            return _code_runs(verb, "".join(rest[:1]), rest[1:], place, replace(around, is_fed=is_fed))
         if word in _STANDARD_INPUT:
             break
-        if not word.startswith(("-", "<", ">")):
-            return _is_script(word, file, is_anywhere=is_anywhere)
-        at += 2 if word in ("<", ">", ">>", "<<<") else 1
-    return is_fed
+        if not word.startswith(("-", "+")):
+            return _is_script(word, around)
+    language = language_of(verb)
+    return is_fed or any(around.run_in(text, language) for text in around.said)
 
 
-def _code_runs(verb: str, code: str, file: Named, runs: Runs) -> bool:
+def _code_runs(verb: str, code: str, given: Sequence[str], place: Place, around: _Around) -> bool:
     """Whether code on the command line of an interpreter runs the file, which may be put into it."""
-    if ("$(" in code or "`" in code) and file.is_in(code):
+    file, is_given = around.file, around.is_fed or any(_mentions(word, around) for word in given)
+    is_one_by_one = place.starter in _ONE_BY_ONE and (around.is_fed or around.is_anywhere)
+    if is_one_by_one or (("$(" in code or "`" in code) and file.is_in(code)):
         return True
-    language = "python" if verb.startswith(("python", "pypy", "ipython")) else verb
-    return runs(code, language, file)
+    if verb in SHELLS and around.is_anywhere and _VARIABLE.search(code):
+        return True
+    return around.run_in(code, language_of(verb)) or (
+        is_given and not file.is_input and around.run_in(code, language_of(verb), Named.input())
+    )
 
 
-def _is_script(word: str, file: Named, *, is_anywhere: bool) -> bool:
+def _is_script(word: str, around: _Around) -> bool:
     """Whether what an interpreter is given is the file, or is made up of what the script has elsewhere."""
-    if "$(" in word or word.startswith("`"):
-        return file.is_in(word)
-    return is_anywhere if word.startswith("$") else file.is_started_by(word)
+    if word.startswith(("$", "<(", "{}")) or "$(" in word:
+        return _mentions(word, around)
+    return around.file.is_started_by(word) or (around.is_fed and word in _STANDARD_INPUT)

@@ -12,11 +12,19 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from callsheet.policy.running.commands import MOST_PLACES, is_interpreter, places, simple_commands, verb_of
+from callsheet.policy.running.commands import (
+    MOST_PLACES,
+    gives_code,
+    is_interpreter,
+    language_of,
+    places,
+    verb_of,
+)
 from callsheet.policy.running.languages import Kind, kind_of
+from callsheet.policy.running.named import MOST_DEPTH
 from callsheet.policy.running.python import texts_in
+from callsheet.policy.running.script import Command, NotClosedError, commands_of
 
-_INTO = frozenset({">", ">>", ">|", "&>", ">&"})
 _INTO_LAST = frozenset({"cp", "mv", "ln", "install", "rsync", "scp", "link", "rename"})
 _NAMES_OUTPUT = frozenset({"-o", "-O", "--output", "--out", "--output-document", "-t", "--target-directory"})
 _OPENS = frozenset({"open", "fdopen", "NamedTemporaryFile"})
@@ -33,8 +41,10 @@ _SCRIPT_WRITES = re.compile(
 _TEXT = re.compile(r"(['\"`])([^'\"`\n]*)\1")
 
 
-def files_written(program: str, language: str | None) -> list[str]:
+def files_written(program: str, language: str | None, depth: int = 0) -> list[str]:
     """The paths that a program may write to; `language` is that of the code, None for a command line.
+
+    Programs in more than MOST_DEPTH others are not looked through; `depth` is how many there are.
 
     >>> files_written("sort a.txt > b.txt; cp -f b.txt c.sh", None)
     ['b.txt', 'c.sh']
@@ -42,59 +52,63 @@ def files_written(program: str, language: str | None) -> list[str]:
     ['b.sh']
     """
     kind = kind_of(language)
+    if depth > MOST_DEPTH:
+        return []
     if kind is Kind.SHELL:
-        return [path for words, _ in simple_commands(program) for path in _by_command(words)]
+        return list(_by_shell(program, depth + 1))
     if kind is Kind.PYTHON:
-        return list(_by_python(program))
+        return list(_by_python(program, depth + 1))
     if kind is Kind.SCRIPT:
         return list(_by_script(program))
     return []
 
 
-def _by_command(words: Sequence[str]) -> Iterator[str]:
-    for sign, word in pairwise(words):
-        if sign in _INTO or sign in _NAMES_OUTPUT:
+def _by_shell(program: str, depth: int) -> Iterator[str]:
+    try:
+        commands = commands_of(program)
+    except NotClosedError:
+        return
+    for command in commands:
+        yield from command.writes
+        yield from _by_words(command, depth)
+
+
+def _by_words(command: Command, depth: int) -> Iterator[str]:
+    words = command.words
+    for option, word in pairwise(words):
+        if option in _NAMES_OUTPUT:
             yield word
     for word in words:
         option, equals, value = word.partition("=")
         if equals and (option in _NAMES_OUTPUT or option == "of"):
             yield value
-    for at in places(words)[:MOST_PLACES]:
-        verb, operands = verb_of(words[at]), _operands(words[at + 1 :])
+    for at, _ in places(words)[:MOST_PLACES]:
+        verb, operands = verb_of(words[at]), [word for word in words[at + 1 :] if not word.startswith("-")]
         if verb in _INTO_LAST:
             yield from operands[-1:]
         elif verb in ("tee", "sponge"):
             yield from operands
         elif is_interpreter(verb):
-            yield from _by_code(verb, words[at + 1 :])
+            for code in (*_code_in(verb, words[at + 1 :]), *command.said):
+                yield from files_written(code, language_of(verb), depth)
 
 
-def _by_code(verb: str, operands: Sequence[str]) -> Iterator[str]:
-    """What code on the command line of an interpreter writes."""
-    for option, code in pairwise(operands):
-        if re.fullmatch(r"-[a-z]*[ce]", option):
-            yield from files_written(code, "python" if verb.startswith(("python", "pypy")) else verb)
+def _code_in(verb: str, operands: Sequence[str]) -> Iterator[str]:
+    """The code on the command line of an interpreter."""
+    return (code for option, code in pairwise(operands) if gives_code(verb, option))
 
 
-def _operands(words: Sequence[str]) -> list[str]:
-    """The operands of a command up to where its streams lead elsewhere."""
-    end = next(
-        (at for at, word in enumerate(words) if word in _INTO or word in ("<", "<<", "<<<")), len(words)
-    )
-    return [word for word in words[:end] if not word.startswith("-")]
-
-
-def _by_python(program: str) -> Iterator[str]:
+def _by_python(program: str, depth: int) -> Iterator[str]:
     try:
         tree = ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            yield from _by_call(node)
+            yield from _by_call(node, depth)
 
 
-def _by_call(node: ast.Call) -> Iterator[str]:
+def _by_call(node: ast.Call, depth: int) -> Iterator[str]:
     method = node.func.attr if isinstance(node.func, ast.Attribute) else None
     called, given = method or getattr(node.func, "id", ""), texts_in(node)
     if called in _OPENS and any(set(mode) <= set("rwaxbt+U") and set(mode) & set("wax+") for mode in given):
@@ -108,7 +122,7 @@ def _by_call(node: ast.Call) -> Iterator[str]:
     if called in _WRITES_TO_LAST:
         yield from given[-1:]
     if called in _STARTS and given:
-        yield from files_written(given[0] if len(given) == 1 else shlex.join(given), None)
+        yield from files_written(given[0] if len(given) == 1 else shlex.join(given), None, depth)
 
 
 def _by_script(program: str) -> Iterator[str]:

@@ -1,0 +1,104 @@
+"""Programs that take files and their input as data, and when even these run what they are given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+_TEXT = (
+    "cat tac head tail less more nl od xxd hexdump strings wc sort uniq cut paste join comm tr fold fmt"
+    " pr column expand unexpand rev grep egrep fgrep rg ag zgrep awk gawk mawk sed jq yq xq mlr csvcut"
+    " csvgrep csvlook csvstat csvsort csvjson csvclean csvjoin xsv qsv dasel gron bc dc diff cmp sdiff"
+    " colordiff wdiff patchutils look shuf split csplit tsort numfmt iconv dos2unix unix2dos recode file"
+    " enca aspell hunspell spell pandoc html2text w3m lynx xmllint xmlstarlet pup htmlq markdown cmark"
+    " black ruff flake8 pylint mypy isort pyright yapf autopep8 shellcheck shfmt prettier eslint gofmt"
+    " rustfmt clang-format tidy pdftotext pdfinfo pdfgrep catdoc antiword bat batcat cloc tokei scc"
+    " sloccount xan tee sponge pv envsubst seq yes"
+)
+_FILES = (
+    "ls dir stat du df tree find realpath readlink basename dirname pathchk cp mv rm rmdir mkdir ln link"
+    " unlink touch truncate mktemp chmod chown chgrp chattr rsync dd sync shred cksum sum md5sum sha1sum"
+    " sha224sum sha256sum sha384sum sha512sum b2sum b3sum sha3sum xxhsum crc32 base32 base64 basenc"
+    " uuencode uudecode gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat lz4 brotli"
+    " compress uncompress tar bsdtar zip unzip zipinfo 7z 7za ar cpio gpg gpgv openssl age minisign"
+    " exiftool identify convert magick mogrify ffprobe ffmpeg sox soxi mediainfo jpegoptim optipng"
+    " pngquant cwebp git inotifywait lsof fuser getfacl setfacl getfattr setfattr locate namei vdir"
+)
+_SHELL = (
+    "echo printf true false : cd pushd popd pwd set unset export readonly declare typeset local let shift"
+    " read mapfile readarray return exit break continue wait sleep date time test type which whence hash"
+    " history help for select case esac in fi done } ) function umask ulimit times getopts printenv [ [["
+    " curl wget whoami id hostname uname tput clear reset stty logger tty nproc free uptime"
+)
+_MODULES = (
+    "json.tool json csv base64 zipfile tarfile gzip py_compile compileall ast tokenize dis difflib"
+    " filecmp hashlib html http.server mimetypes quopri tabnanny pyclbr calendar black ruff flake8 pylint"
+    " mypy isort yapf autopep8"
+)
+_GIT = (
+    "add diff status log show commit rm mv blame grep ls-files ls-tree hash-object check-ignore init"
+    " stash tag branch restore checkout reset shortlog describe rev-parse cat-file"
+)
+_READERS = frozenset(f"{_TEXT} {_FILES} {_SHELL}".split())
+_MODULES_THAT_READ = frozenset(_MODULES.split())
+_RUNNING_OPTION = re.compile(
+    r"--(?:to-command|checkpoint-action|use-compress-program|compress-program|rsh|rsync-path|pre|info-script"
+    r"|new-volume-script|filter|lua-filter|pager|diff-program|config|plugins?)(?:=.*)?|-TT"
+)
+_RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
+    "tar": frozenset({"-I", "-F"}),
+    "curl": frozenset({"-K"}),
+    "rsync": frozenset({"-e"}),
+    "pandoc": frozenset({"-F", "-L"}),
+}
+_CODE_OPTIONS = frozenset({"-f", "--file", "--from-file", "-L", "--include", "--load"})
+_ASKING = frozenset({"awk", "gawk", "mawk", "sed", "jq", "yq", "bc", "dc", "mlr"})
+"""Programs that do what a file says which an option names."""
+_AWK_RUNS = re.compile(r"\bsystem\b|\|\s*(?:getline|&|[\"'])|\|&|[\"']\s*\|\s*getline|@load|@include")
+_SED_RUNS = re.compile(
+    r"[^\w\s][gpiImM0-9]*e[gpiImM0-9]*(?:$|[\s;}])|(?:^|[;{}\n])\s*[\d$,]*\s*e(?:\s|$)", re.MULTILINE
+)
+_GIT_READS = frozenset(_GIT.split())
+_GIT_RUNS = re.compile(
+    r"-c|--exec-path.*|--upload-pack.*|--receive-pack.*|--ext-diff|--textconv|--open-files-in-pager.*|-O.*"
+)
+_MAKES_EXECUTABLE = re.compile(r"[ugoa]*[+=][rwst]*x\S*|[0-7]*[1357][0-7]*")
+
+
+def is_reader(verb: str, operands: Sequence[str]) -> bool:
+    """Whether a command takes the files which it is given, and its input, as data.
+
+    A program that is not known may do anything with them.
+
+    >>> is_reader("wc", ["-l"]), is_reader("awk", ["{system($0)}"]), is_reader("octave", [])
+    (True, False, False)
+    """
+    if verb not in _READERS or any(_RUNNING_OPTION.fullmatch(word) for word in operands):
+        return False
+    if not _RUNNING_OPTIONS.get(verb, frozenset[str]()).isdisjoint(operands):
+        return False
+    if verb == "chmod":
+        return not any(_MAKES_EXECUTABLE.fullmatch(word) for word in operands)
+    if verb == "git":
+        return _git_reads(operands)
+    if verb.endswith("awk"):
+        return not any(_AWK_RUNS.search(word) for word in operands)
+    if verb == "sed":
+        scripts = (word.partition("=")[2] if word.startswith("-") else word for word in operands)
+        return not any(_SED_RUNS.search(script) for script in scripts)
+    return True
+
+
+def asked_by_option(verb: str, option: str) -> bool:
+    """Whether a reader does what the file says that stands behind an option."""
+    return verb in _ASKING and option in _CODE_OPTIONS
+
+
+def _git_reads(operands: Sequence[str]) -> bool:
+    told = next((word for word in operands if not word.startswith("-")), "")
+    return told in _GIT_READS and not any(_GIT_RUNS.fullmatch(word) for word in operands)
+
+
+def module_reads(module: str) -> bool:
+    """Whether a module of Python that is run takes its files as data."""
+    return module in _MODULES_THAT_READ
