@@ -514,9 +514,9 @@ def test_what_a_program_writes_is_told(program: str, language: str | None, paths
 
 
 PIECES = st.sampled_from(
-    ["run.txt", "sh ", "bash -c ", "eval ", "$(", ")", "`", "'", '"', "\\", "<<A\n", "A\n", "; ", "<(", "> ", "{}",
-     "$x", "* ", "import run", "exec(", "subprocess.run([", "])", "uv run ", "xargs ", "find -exec ", "-m ", "\x00",
-     "(", "done < ", "| "]
+    ["run.txt", "sh ", "bash -c ", "eval ", "$(", ")", "`", "'", '"', "\\", "<<A\n", "A\n", "; ", "<(", "> ",
+     "{}", "$x", "* ", "import run", "exec(", "subprocess.run([", "])", "uv run ", "xargs ", "find -exec ",
+     "-m ", "\x00", "(", "done < ", "| "]
 )  # fmt: skip
 
 
