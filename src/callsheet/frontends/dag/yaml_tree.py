@@ -43,6 +43,8 @@ def read_yaml(text: str, report: Report) -> Node:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = len(text) if mark is None else min(mark.index, len(text))
+        if "nesting depth" in str(error.problem):
+            raise _too_deep(report, at) from None
         message = " ".join(str(error.problem or error.context or "this is not YAML").split())
         braces = text[at - 1 : at + 1] == "${" or text[at : at + 1] == "{"
         help_ = 'a text with ${…} stands in quotes inside { } and [ ]: "${name}"' if braces else None
@@ -52,6 +54,14 @@ def read_yaml(text: str, report: Report) -> Node:
     except UnicodeEncodeError as error:
         span = Span(error.start, error.end)
         raise report.error("DAG005", "this is not YAML: half of a surrogate pair", span) from None
+
+
+def _too_deep(report: Report, at: int) -> Unreadable:
+    """That lists and mappings stand too deep in one another; the library has a bound of its own."""
+    said = f"more than {MAX_DEPTH} lists and mappings stand in one another"
+    return report.error(
+        "DAG003", said, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
+    )
 
 
 class _YamlReader(YamlWalk):
@@ -165,8 +175,4 @@ class _YamlReader(YamlWalk):
         return self._report.error("DAG007", f"plans have no {what}", span, help_)
 
     def _too_deep(self, event: Any) -> Unreadable:
-        at = span_of(event).start
-        said = f"more than {MAX_DEPTH} lists and mappings stand in one another"
-        return self._report.error(
-            "DAG003", said, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
-        )
+        return _too_deep(self._report, span_of(event).start)
