@@ -561,8 +561,19 @@ def test_programs_in_programs_are_looked_through_once(depth: int) -> None:
         "cp a ",
         "eval ",
         "bash <<A\n",
+        "[",
+        "{,",
+        "\\`",
+        "\n",
     ],
 )
 def test_long_programs_take_no_longer_than_they_are_long(piece: str, language: str) -> None:
     assert seconds(lambda: files_written(piece * 100_000 + "run.txt", language)) < 10
     assert seconds(lambda: runs_file(piece * 100_000 + "run.txt", language, Named.of("run.txt"))) < 10
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\t", "\n "])
+def test_long_scripts_of_sed_take_no_longer_than_they_are_long(blank: str) -> None:
+    program = f"sed '{blank * 50_000}s/a/b/' run.txt"
+    assert seconds(lambda: runs_file(program, "sh", Named.of("run.txt"))) < 10
+    assert not runs_file(program, "sh", Named.of("run.txt"))

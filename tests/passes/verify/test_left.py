@@ -66,3 +66,9 @@ def test_what_may_still_be_there_counts(steps: tuple[str, ...]) -> None:
 
 def test_what_code_may_have_written_anywhere_counts_everywhere() -> None:
     assert not proved(READ, SEARCH, left=Left(anywhere=Label(True, frozenset()))).ok
+
+
+def test_a_file_that_is_run_is_told_as_it_was_written() -> None:
+    left = Left(files={"out/Tool.PY": read_label("U/pub")})
+    (found,) = proved('@SHELL_EXEC (code="python3 out/Tool.PY") > $r', left=left).violations
+    assert "runs out/Tool.PY, into which a run before has written" in found.message

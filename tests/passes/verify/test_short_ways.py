@@ -167,7 +167,7 @@ class Mentioned:
             scripts._Program(at, None, "code", text, None)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
             for at, text in enumerate(programs)
         )
-        self.files = [scripts._Written(Named.of(path), None) for path in files]  # pyright: ignore[reportPrivateUsage]
+        self.files = [scripts._Written.by(None, path) for path in files]  # pyright: ignore[reportPrivateUsage]
         reading = scripts._Reading(None, self.programs)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
         self.asked = [
             (program.text, file.file.path)

@@ -37,8 +37,13 @@ _HERE = (".", "..")
 class _Written(NamedTuple):
     """A file with strangers' words in it, and the step that writes them there; None for a run before."""
 
+    path: str
     file: Named
     step: int | None
+
+    @classmethod
+    def by(cls, step: int | None, path: str) -> _Written:
+        return cls(path, Named.of(path), step)
 
 
 @dataclass(eq=False)
@@ -60,9 +65,9 @@ class _Program:
         return whole.union(*(word.split(".") for word in whole))
 
     @cached_property
-    def writes(self) -> tuple[Named, ...]:
+    def writes(self) -> tuple[str, ...]:
         """The files that it may write, each as often as it stands where something is written."""
-        return tuple(map(Named.of, files_written(self.text, self.language)))
+        return tuple(files_written(self.text, self.language))
 
 
 @dataclass(frozen=True)
@@ -125,28 +130,25 @@ class _Reading:
     def _written_by(self, program: _Program) -> list[_Written]:
         """The files into which it may put the strangers' words that it reads."""
         program.reads = True
-        return [
-            _Written(Named.of(path), program.step) for path in files_written(program.text, program.language)
-        ]
+        return [_Written.by(program.step, path) for path in program.writes]
 
     def _misplaced(self, program: _Program) -> Iterator[tuple[int, Objection]]:
-        for path in dict.fromkeys(files_written(program.text, program.language)):
-            if is_executable(path):
-                yield (
-                    program.step,
-                    Objection(
-                        Rule.EXECUTABLE,
-                        f"@{program.call.tool} would put untrusted content into {path}, where it is executed",
-                        program.argument,
-                        "write it to a file that nothing runs, such as .md or .txt",
-                    ),
-                )
-                return
+        place = next(filter(is_executable, program.writes), None)
+        if place is not None:
+            yield (
+                program.step,
+                Objection(
+                    Rule.EXECUTABLE,
+                    f"@{program.call.tool} would put untrusted content into {place}, where it is executed",
+                    program.argument,
+                    "write it to a file that nothing runs, such as .md or .txt",
+                ),
+            )
 
     def _place(self, file: _Written) -> str:
         steps = self.labels.subject.plan.steps
         writer = "a run before has written" if file.step is None else f"{steps[file.step].id} writes"
-        return f"{file.file.path}, into which {writer} untrusted content"
+        return f"{file.path}, into which {writer} untrusted content"
 
     def _said(self, program: _Program, what: str) -> Objection:
         return Objection(
@@ -185,7 +187,7 @@ def _written(labels: Labels) -> Iterator[_Written]:
     subject = labels.subject
     for path, label in subject.left.files.items():
         if label.untrusted:
-            yield _Written(Named.of(path), None)
+            yield _Written.by(None, path)
     for number, prepared in enumerate(subject.prepared):
         traits = prepared.traits
         if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
@@ -193,7 +195,7 @@ def _written(labels: Labels) -> Iterator[_Written]:
         for call in labels.calls(number):
             path = of_name(call, traits.path)
             if path is not None and content_label(call, traits).untrusted:
-                yield _Written(Named.of(_text(path)), number)
+                yield _Written.by(number, _text(path))
 
 
 def _words_for(file: Named) -> Iterator[tuple[str, object]]:
@@ -232,7 +234,7 @@ def _is_read(program: _Program, file: Named) -> bool:
     if not file.is_in(program.text):
         return False
     named = program.text.casefold().count(file.name)
-    return named == 0 or named > sum(one.name == file.name for one in program.writes)
+    return named == 0 or named > sum(Named.of(path).name == file.name for path in program.writes)
 
 
 def _comes_before(labels: Labels, file: _Written, number: int) -> bool:

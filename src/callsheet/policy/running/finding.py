@@ -69,7 +69,7 @@ _KINDS: tuple[Found, ...] = (
         _ANY_TEST,
         on_request=True,
     ),
-)  # fmt: skip
+)
 _BY_PROGRAM: Mapping[str, tuple[Found, ...]] = {
     program: tuple(kind for kind in _KINDS if program in kind.programs)
     for program in sorted({program for kind in _KINDS for program in kind.programs})

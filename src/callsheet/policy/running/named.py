@@ -10,8 +10,7 @@ from typing import NamedTuple, TypeAlias
 _STANDS_FOR_ITS_FOLDER = frozenset({"__init__", "__main__", "index", "mod", "main"})
 _INPUT = "/dev/stdin"
 _IS_HERE = frozenset({"", ".", ".."})
-_PATTERN = re.compile(r"[^\s'\"`();|&<>=]*(?:[*?]|\[[^\]\s]+\]|\{[^}\s]*,[^}\s]*\})[^\s'\"`();|&<>=]*")
-"""What a shell puts the names of files in for."""
+_WORD = re.compile(r"[^\s'\"`();|&<>=]+")
 
 
 class Named(NamedTuple):
@@ -72,11 +71,25 @@ class Named(NamedTuple):
 
     def _is_meant_by(self, word: str) -> bool:
         """Whether it is a pattern of a shell for its kind of file, whatever else the pattern says."""
-        if not _PATTERN.fullmatch(word):
+        if not _is_pattern(word):
             return False
         last = word.casefold().replace("\\", "/").rpartition("/")[2]
         _, dot, end = last.rpartition(".")
         return not dot or any(sign in end for sign in "?*[{") or f".{end}" == self.end
+
+
+def _is_pattern(word: str) -> bool:
+    """Whether a shell puts names of files in its place: `*`, `?`, `[ab]` or `{a,b}` stands in it."""
+    if not _WORD.fullmatch(word):
+        return False
+    some, either = word.find("["), word.find("{")
+    comma = word.find(",", either)
+    return (
+        "*" in word
+        or "?" in word
+        or 0 <= some < word.rfind("]") - 1
+        or (0 <= either < comma < word.rfind("}"))
+    )
 
 
 Runs: TypeAlias = Callable[[str, "str | None", Named, int], bool]

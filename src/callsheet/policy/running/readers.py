@@ -56,8 +56,10 @@ _ASKING = frozenset({"awk", "gawk", "mawk", "sed", "jq", "yq", "bc", "dc", "mlr"
 """Programs that do what a file says which an option names."""
 _AWK_RUNS = re.compile(r"\bsystem\b|\|\s*(?:getline|&|[\"'])|\|&|[\"']\s*\|\s*getline|@load|@include")
 _SED_RUNS = re.compile(
-    r"[^\w\s][gpiImM0-9]*e[gpiImM0-9]*(?:$|[\s;}])|(?:^|[;{}\n])\s*[\d$,]*\s*e(?:\s|$)", re.MULTILINE
+    r"[^\w\s][gpiImM0-9]*e[gpiImM0-9]*(?:$|[\s;}])|(?:^|[;{}\n]) ?[\d$,]* ?e(?:\s|$)", re.MULTILINE
 )
+_LINES = re.compile(r"\n\s+")
+_BLANKS = re.compile(r"[ \t]+")
 _GIT_READS = frozenset(_GIT.split())
 _GIT_RUNS = re.compile(
     r"-c|--exec-path.*|--upload-pack.*|--receive-pack.*|--ext-diff|--textconv|--open-files-in-pager.*|-O.*"
@@ -85,7 +87,7 @@ def is_reader(verb: str, operands: Sequence[str]) -> bool:
         return not any(_AWK_RUNS.search(word) for word in operands)
     if verb == "sed":
         scripts = (word.partition("=")[2] if word.startswith("-") else word for word in operands)
-        return not any(_SED_RUNS.search(script) for script in scripts)
+        return not any(_SED_RUNS.search(_BLANKS.sub(" ", _LINES.sub("\n", script))) for script in scripts)
     return True
 
 

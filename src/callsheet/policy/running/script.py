@@ -19,7 +19,7 @@ _PIECE = re.compile(r"'(?P<single>[^']*)'|\\(?P<escaped>.)|(?P<plain>[^\s;&|()<>
 _QUOTED = re.compile(r"\\.|\"|\$\(", re.DOTALL)
 _ESCAPED = re.compile(r"\\([\"\\$`\n])")
 _NEST = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|[()]", re.DOTALL)
-_BACK_QUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_BACK_QUOTED = re.compile(r"\\.|`((?:[^`\\]|\\.)*)`", re.DOTALL)
 _PUT_IN = ("$(", "<(", ">(")
 
 
@@ -97,11 +97,16 @@ def _close(text: str, at: int) -> int:
     return len(text)
 
 
+def _as_put_in(found: re.Match[str]) -> str:
+    """A script in back quotes as one in `$(…)`; what is escaped as it is."""
+    return found[0] if found[1] is None else f"$({found[1]})"
+
+
 class _Reader:
     """Reads a script from its beginning."""
 
     def __init__(self, script: str) -> None:
-        self._text = _BACK_QUOTED.sub(r"$(\1)", script)
+        self._text = _BACK_QUOTED.sub(_as_put_in, script)
         self._at = 0
         self._awaited: list[tuple[Command, str]] = []
 
