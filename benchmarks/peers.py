@@ -4,8 +4,9 @@ python -m benchmarks.peers --harness FOLDER [--only W1,W2] [--peers ltpmcp] [--r
 python -m benchmarks.peers              the table of the run that is kept in peers.json
 
 The harness runs plan runtimes and hand-written floors interleaved; it is not part of this repository. It is
-copied, our adapter (`peer_callsheet.py`) put among its own, and what it measured held against the goals.
-With --keep the run is written to peers.json.
+copied, our adapter (`peer_callsheet.py`) put among its own, and what it measured held against the goals. What
+it has no case for is measured after it: taking up an interrupted run of 10,000 steps (`resume.py`), beside
+reading the rows of its journal. With --keep the run is written to peers.json.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "peers.json"
 US = "callsheet"
-_OF_PROCESSOR = frozenset({"W1", "W2", "W3", "W6", "W7"})
+RESUMED = 10_000
+"""The steps of the run that is taken up."""
+_OF_PROCESSOR = frozenset({"W1", "W2", "W3", "W6", "W7", "resume"})
 """The families that are measured in seconds of the processor; the others are in seconds of the wall."""
 
 
@@ -42,7 +45,7 @@ class Cell(NamedTuple):
     @property
     def seconds(self) -> float:
         """The seconds that count for this case."""
-        return self.cpu if self.case[:2] in _OF_PROCESSOR else self.wall
+        return self.cpu if self.case.partition("/")[0] in _OF_PROCESSOR else self.wall
 
 
 class Goal(NamedTuple):
@@ -80,6 +83,7 @@ GOALS = (
     Goal("W5/durable/small/", "floor", 1.2, "fdatasync", "power"),
     Goal("W5/durable/10KB/", "bytes", 1.5, "sqlite-wal", "process"),
     Goal("W5/durable/1MB/", "bytes", 1.1, "sqlite-wal", "process"),
+    Goal("resume/", "ms", 200, "read"),
     Goal("W6/parse/", "us", 15, "re"),
     Goal("W6/validate/", "us", 12, "re"),
     Goal("W6/verify/", "us", 25, "re"),
@@ -105,6 +109,18 @@ def measured(harness: Path, options: list[str]) -> dict[str, Any]:
         if done.returncode or not out.exists():
             raise RuntimeError("the harness gave no results; what it said stands above")
         return json.loads(out.read_text())
+
+
+def with_resumed(run: dict[str, Any], steps: int = RESUMED) -> dict[str, Any]:
+    """A run with the case that the harness does not have; from the closed journal to the next call."""
+    command = [sys.executable, str(HERE / "resume.py"), "--json", "--bytes", "100", "--steps", str(steps)]
+    took = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    name = f"resume/N={steps}"
+    found = [
+        [name, peer, variant, float(f"{took[of]['cpu']:.4g}"), float(f"{took[of]['wall']:.4g}"), 0]
+        for peer, variant, of in ((US, "", "next_call"), ("floor", "read", "read"))
+    ]
+    return {**run, "cases": {**run["cases"], name: {"n": RESUMED}}, "cells": [*run["cells"], *found]}
 
 
 def kept_form(results: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +198,7 @@ def _figure(goal: Goal, case: dict[str, Any], ours: Cell, floor: Cell | None) ->
 
 def _shown(cell: Cell, steps: int) -> str:
     """Seconds a step; of a makespan and of a start those of all of it."""
-    if cell.case.startswith(("W4", "W7")):
+    if cell.case.startswith(("W4", "W7", "resume")):
         return f"{cell.seconds * 1e3:.1f} ms"
     return f"{cell.seconds / max(1, steps) * 1e6:.3g} us"
 
@@ -207,7 +223,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="write the run to peers.json")
     given, options = parser.parse_known_args()
     if given.harness is not None:
-        run = kept_form(measured(given.harness, options))
+        run = with_resumed(kept_form(measured(given.harness, options)))
     elif given.results is not None:
         run = kept_form(json.loads(given.results.read_text()))
     else:

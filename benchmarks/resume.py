@@ -3,6 +3,7 @@
 
 python3 benchmarks/resume.py                      10,000 steps that give 10 kB each
 python3 benchmarks/resume.py --loop --steps 50000 --bytes 100
+python3 benchmarks/resume.py --bytes 100 --json   from the closed file to the next call, beside its rows read
 
 The run is interrupted before its last step. Times are those of one process: by the clock, and of its
 CPU, which other work on the machine does not lengthen.
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import platform
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,8 +29,9 @@ from callsheet.machine import Limits
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.runs import start_run
+from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
+from callsheet.store.records import Start
 from callsheet.store.stand import stand_of
 
 _T = TypeVar("_T")
@@ -62,6 +66,56 @@ async def run_until(journal: Journal, plan: Plan, steps: int, size: int) -> None
     await asyncio.wait([running])
 
 
+async def next_call(path: Path) -> None:
+    """Open the journal and take the run up, until its next call is about to be made."""
+    called = asyncio.Event()
+
+    async def look(args: dict[str, Any], context: CallContext) -> str:
+        called.set()
+        await asyncio.sleep(3600)
+        return ""
+
+    @asynccontextmanager
+    async def ports(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
+        yield Ports({"LOOK": Route(look)}.get)
+
+    with Journal.open(path, Durability.NORMAL) as journal:
+        running = asyncio.create_task(resume_run(journal, "run", ports))
+        await asyncio.wait([running, asyncio.create_task(called.wait())], return_when=asyncio.FIRST_COMPLETED)
+        assert called.is_set(), running.result()
+        running.cancel()
+        await asyncio.wait([running])
+
+
+def read(path: Path) -> None:
+    """Read all rows of the journal's events and no more."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT * FROM events").fetchall()
+
+
+def least(rounds: int, work: Callable[[], object]) -> dict[str, float]:
+    """The least seconds of the clock and of the processor that it took."""
+    taken: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        began, cpu = time.perf_counter(), time.process_time()
+        work()
+        taken.append((time.perf_counter() - began, time.process_time() - cpu))
+    return {"wall": min(wall for wall, _ in taken), "cpu": min(cpu for _, cpu in taken)}
+
+
+def taken_up(steps: int, size: int, rounds: int, *, loops: bool) -> dict[str, dict[str, float]]:
+    """From the closed journal of an interrupted run to its next call, and its rows read and no more."""
+    plan = plan_of(steps, loops=loops)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.db"
+        with Journal.open(path, Durability.NORMAL) as journal:
+            asyncio.run(run_until(journal, plan, steps, size))
+        return {
+            "next_call": least(rounds, lambda: asyncio.run(next_call(path))),
+            "read": least(rounds, lambda: read(path)),
+        }
+
+
 def written() -> int:
     """The bytes that this process has handed to the system so far."""
     fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
@@ -85,7 +139,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--bytes", type=int, default=10_000, help="of each result")
     parser.add_argument("--loop", action="store_true", help="one step, gone back to, in place of a chain")
+    parser.add_argument("--json", action="store_true", help="the least seconds of several rounds, as JSON")
+    parser.add_argument("--rounds", type=int, default=5, help="of those")
     given = parser.parse_args()
+    if given.json:
+        print(json.dumps(taken_up(given.steps, given.bytes, given.rounds, loops=given.loop)))
+        return
     print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.machine()}")
     plan = plan_of(given.steps, loops=given.loop)
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.growth import seconds
+from tests.growth import grows_with_the_text
 
 from callsheet.policy.running import Named, files_written, runs_file
 
@@ -223,6 +223,22 @@ RUN = [
     ("LD_PRELOAD=./tool.so ls", "sh", "tool.so"),
     ("GIT_SSH_COMMAND='sh run.txt' git fetch", "sh", "run.txt"),
     ("git -c core.pager='sh run.txt' log", "sh", "run.txt"),
+    ("git config core.hooksPath out", "sh", "out/pre-commit"),
+    ("git config --global CORE.hookspath ./out/", "sh", "out/pre-commit"),
+    ("git -c core.hooksPath=out commit -m x", "sh", "out/pre-commit"),
+    ("cd a && git config set core.hooksPath b/out", "sh", "b/out/post-merge"),
+    ("git config alias.st '!sh run.txt'", "sh", "run.txt"),
+    ("git config include.path ../run.txt", "sh", "run.txt"),
+    ("git config filter.x.clean ./run.txt", "sh", "run.txt"),
+    ("git config diff.external ./run.txt", "sh", "run.txt"),
+    ("git clone --config core.hooksPath=out a b", "sh", "out/post-checkout"),
+    ("git -c init.templateDir=out init", "sh", "out/hooks/x"),
+    (
+        "import subprocess; subprocess.run(['git', 'config', 'core.hooksPath', 'out'])",
+        "python",
+        "out/pre-push",
+    ),
+    ("run-parts out", "sh", "out/10-x"),
     ("EDITOR='sh run.txt' git commit", "sh", "run.txt"),
     ("tar --to-command='sh run.txt' -xf a.tar", "sh", "run.txt"),
     ("tar cf x --checkpoint=1 --checkpoint-action=exec='sh run.txt' .", "sh", "run.txt"),
@@ -319,6 +335,13 @@ RUN = [
     ("const {fork}=require('child_process'); fork('tool.js')", "js", "tool.js"),
 ]
 READ = [
+    ("git config core.hooksPath .githooks", "sh", "out/page.txt"),
+    ("git config user.name out", "sh", "out/page.txt"),
+    ("git config core.hooksPath out && echo done", "sh", "page.txt"),
+    ("echo core.hooksPath out", "sh", "out/page.txt"),
+    ("git add out && git commit -m 'core.hooksPath out'", "sh", "out/page.txt"),
+    ("git log --path=out -- out", "sh", "out/page.txt"),
+    ("run-parts hooks", "sh", "out/page.txt"),
     ("pytest test_b.py", "sh", "test_a.py"),
     ("pytest -q", "sh", "out/data.json"),
     ("pip install pytest", "sh", "test_a.py"),
@@ -568,12 +591,13 @@ def test_programs_in_programs_are_looked_through_once(depth: int) -> None:
     ],
 )
 def test_long_programs_take_no_longer_than_they_are_long(piece: str, language: str) -> None:
-    assert seconds(lambda: files_written(piece * 100_000 + "run.txt", language)) < 10
-    assert seconds(lambda: runs_file(piece * 100_000 + "run.txt", language, Named.of("run.txt"))) < 10
+    file = Named.of("run.txt")
+    assert grows_with_the_text(lambda program: files_written(program, language), "{}run.txt", piece)
+    assert grows_with_the_text(lambda program: runs_file(program, language, file), "{}run.txt", piece)
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", "\t", "\n "])
 def test_long_scripts_of_sed_take_no_longer_than_they_are_long(blank: str) -> None:
-    program = f"sed '{blank * 50_000}s/a/b/' run.txt"
-    assert seconds(lambda: runs_file(program, "sh", Named.of("run.txt"))) < 10
-    assert not runs_file(program, "sh", Named.of("run.txt"))
+    file, around = Named.of("run.txt"), "sed '{}s/a/b/' run.txt"
+    assert grows_with_the_text(lambda program: runs_file(program, "sh", file), around, blank)
+    assert not runs_file(around.format(blank * 20_000), "sh", file)

@@ -243,6 +243,8 @@ HOSTILE = [
     case("executable: by a program that is not known", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="frobnicate page.txt") > $r', OK),
     case("executable: put into a command", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="echo \\"`sh page.txt`\\"") > $r', OK),
     case("executable: a program puts a page where it is executed", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt .git/hooks/pre-commit") > $o', OK),
+    case("executable: git is told that a page is a hook", PAGE, '@WRITE_FILE (path="out/notes.txt", content=$p) > $w', '@SHELL_EXEC (code="git config core.hooksPath out") > $o', OK),
+    case("executable: all that stands beside a page is run", PAGE, '@WRITE_FILE (path="out/notes.txt", content=$p) > $w', '@SHELL_EXEC (code="run-parts out") > $o', OK),
     case("executable: a program puts its input where it is executed", PAGE, '@SHELL_EXEC (code="cat > Makefile", stdin=$p) > $o', OK),
     case("executable: in a circle", '@SHELL_EXEC (code="sh run.txt") > $r', PAGE, '@WRITE_FILE (path="run.txt", content=$p) > $w', '?IF ($r contains "again") THEN GOTO S1', OK),
     case("executable: beside its writer", PAGE, "@PARALLEL {", '@SHELL_EXEC (code="sh run.txt") > $r', '@WRITE_FILE (path="run.txt", content=$p) > $w', "}", OK),
@@ -570,6 +572,7 @@ HARMLESS = [
         )
     ),
     case("a copy of a page that is read", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="sort page.txt > b.txt") > $o', '@SHELL_EXEC (code="wc -l b.txt") > $r', "@RESPOND ($r)"),
+    case("hooks in a folder beside a page", PAGE, '@WRITE_FILE (path="out/notes.txt", content=$p) > $w', '@SHELL_EXEC (code="git config core.hooksPath .githooks && git config user.name out") > $o', OK),
     case("a page beside a script that a program makes", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="echo ls > b.txt; sh b.txt") > $o', OK),
     case("a file that is replaced and not read", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="date > page.txt; cp a.txt b.txt") > $o', '@SHELL_EXEC (code="sh b.txt") > $r', OK),
     case("a copy that a program runs before it is made", '@SHELL_EXEC (code="sh b.txt") > $r', PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt b.txt") > $o', OK),

@@ -20,7 +20,7 @@ from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.rules.base import known, of_name
 from callsheet.policy.rules.executable import content_label, is_executable
-from callsheet.policy.running import Named, files_written, finders_of, kinds_of, runs_file
+from callsheet.policy.running import FOLDERS_RUN, Named, files_written, finders_of, kinds_of, runs_file
 
 _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
     "EXEC_CODE": ("code", "python"),
@@ -213,6 +213,8 @@ def _words_for(file: Named) -> Iterator[tuple[str, object]]:
         yield word, file.end
     for word in _HERE if file.stands_for_its_folder else ():
         yield word, file.end
+    for word in sorted(FOLDERS_RUN):
+        yield word, file.path.rpartition("/")[0]
 
 
 def _last_word(text: str) -> str:

@@ -122,7 +122,7 @@ def places(words: Sequence[str]) -> list[Place]:
 
 def verb_of(word: str) -> str:
     """The name of the program that a word starts."""
-    return PurePosixPath(word).name.casefold() or word
+    return (PurePosixPath(word).name.casefold() or word) if "/" in word else word.casefold()
 
 
 def is_interpreter(verb: str) -> bool:

@@ -69,6 +69,16 @@ class Named(NamedTuple):
         last = PurePosixPath(word.replace("\\", "/")).name.casefold()
         return self.stands_for_its_folder and (last == self.folder or last in _IS_HERE)
 
+    def is_below(self, word: str) -> bool:
+        """Whether a word is a folder that it stands in, by the end of that folder's path.
+
+        >>> file = Named.of("out/hooks/pre-commit")
+        >>> file.is_below("./out/"), file.is_below("a/hooks"), file.is_below("."), file.is_below("hook")
+        (True, True, True, False)
+        """
+        last = PurePosixPath(word.casefold().replace("\\", "/")).name
+        return last in _IS_HERE or last in PurePosixPath(self.path).parts[:-1]
+
     def _is_meant_by(self, word: str) -> bool:
         """Whether it is a pattern of a shell for its kind of file, whatever else the pattern says."""
         if not _is_pattern(word):

@@ -21,6 +21,7 @@ _ESCAPED = re.compile(r"\\([\"\\$`\n])")
 _NEST = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|[()]", re.DOTALL)
 _BACK_QUOTED = re.compile(r"\\.|`((?:[^`\\]|\\.)*)`", re.DOTALL)
 _PUT_IN = ("$(", "<(", ">(")
+_NEXT_NEST = re.compile(r"[$<>]\(")
 
 
 @dataclass(slots=True)
@@ -83,8 +84,8 @@ def without_put_in(text: str) -> str:
 
 
 def _next_nest(text: str, at: int) -> int:
-    found = [place for place in (text.find(sign, at) for sign in _PUT_IN) if place >= 0]
-    return min(found, default=-1)
+    found = _NEXT_NEST.search(text, at)
+    return found.start() if found else -1
 
 
 def _close(text: str, at: int) -> int:

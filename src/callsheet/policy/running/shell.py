@@ -46,6 +46,16 @@ _OBEYED_VARIABLE = re.compile(
     r"|PROMPT_COMMAND|PS\d|\w*PATH|\w*JAVA_\w+|GCC_\w+|CC|CXX|MAKEFLAGS|LESSOPEN|LUA_INIT|R_\w+|\w*_OPTIONS|\w*RC"
 )
 """Variables that say what programs load or start."""
+_OBEYED_SETTING = re.compile(
+    r"core\.(?:hookspath|fsmonitor|sshcommand|gitproxy|pager|editor|askpass)|sequence\.editor|pager\.\S+"
+    r"|alias\.\S+|include(?:if\..+)?\.path|\S+\.(?:helper|external|textconv|driver|command|cmd|path|tool)"
+    r"|filter\.\S+|uploadpack\.packobjectshook|gpg(?:\.\S+)?\.program|init\.templatedir",
+    re.IGNORECASE,
+)
+"""Settings of git that say what it starts, or where."""
+_RUNS_A_FOLDER = frozenset({"run-parts"})
+FOLDERS_RUN = _RUNS_A_FOLDER | {"hookspath", "templatedir"}
+"""Words of a program that runs what stands in a folder, without naming it."""
 _VARIABLE = re.compile(r"\$[\w{@*]|\{\}")
 _EXPANDS = re.compile(r"\$[\w{(@*]")
 _TAKES_INPUT = re.compile(r"\b(?:read|mapfile|readarray)\b|\$\(|`|stdin|/dev/fd/0")
@@ -98,7 +108,8 @@ def _any_runs(commands: Sequence[Command], start: _Around) -> bool:
     for command in commands:
         is_pattern = command.joint == ")" and depth == 0
         depth += {"(": 1, ")": -1 if depth else 0}.get(command.joint, 0)
-        fed = replace(around, is_fed=around.is_fed or any(_mentions(word, around) for word in command.reads))
+        is_fed = around.is_fed or any(_mentions(word, around) for word in command.reads)
+        fed = around if is_fed is around.is_fed else replace(around, is_fed=is_fed)
         if not is_pattern and _command_runs(command, fed):
             return True
         if command.joint in _PIPES:
@@ -131,14 +142,15 @@ def _command_runs(command: Command, around: _Around) -> bool:
     for word in (*words, *command.reads, *command.said, *command.writes):
         if any(around.runs(inner, None, file, around.depth + 1) for inner in put_in(word)):
             return True
-    if any(_is_obeyed(word, file) for word in words):
+    if any(_is_obeyed(word, file) for word in words) or _sets_what_runs(words, file):
         return True
     starts = places(words)
     if len(starts) > MOST_PLACES:
         return around.is_anywhere or around.is_fed
     if not starts:
         return around.is_fed and any(word in _ONE_BY_ONE for word in words)
-    around = replace(around, said=(*command.said, *around.said))
+    if command.said:
+        around = replace(around, said=(*command.said, *around.said))
     if any(_runs_by_name(words[place.at :], place, around) for place in starts):
         return True
     return _takes_as_program(words, starts[-1], around)
@@ -148,6 +160,18 @@ def _is_obeyed(word: str, file: Named) -> bool:
     """Whether a word sets a variable that says what is loaded or started."""
     name, is_set, value = word.partition("=")
     return bool(is_set) and _OBEYED_VARIABLE.fullmatch(name) is not None and _leads_to(value, file)
+
+
+def _sets_what_runs(words: Sequence[str], file: Named) -> bool:
+    """Whether a command has git start the file, or what stands in its folder, from then on or this once."""
+    if "git" not in map(verb_of, words):
+        return False
+    apart = pairwise(words)
+    joined = ((name, value) for name, is_set, value in (word.partition("=") for word in words) if is_set)
+    return any(
+        _OBEYED_SETTING.fullmatch(name) is not None and (_leads_to(value, file) or file.is_below(value))
+        for name, value in (*apart, *joined)
+    )
 
 
 def _leads_to(value: str, file: Named) -> bool:
@@ -169,6 +193,8 @@ def _runs_by_name(command: Sequence[str], place: Place, around: _Around) -> bool
     if verb in ("eval", "trap"):
         line = " ".join(dropwhile("eval".__eq__, operands) if verb == "eval" else operands[:1])
         return _mentions(line, around) or around.run_in(line, None)
+    if verb in _RUNS_A_FOLDER and any(map(file.is_below, operands)):
+        return True
     if any(_after(operands, file)) and (
         verb in _SERVING or any(asked_by_option(verb, word) for word in operands)
     ):
