@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import compress
 
 from callsheet.ir import JSON
 from callsheet.machine.frames import End
@@ -125,7 +126,7 @@ class Schedule:
 
     def numbers_done(self) -> set[int]:
         """The steps that have ended well, by number."""
-        return {number for number, done in enumerate(self._done) if done}
+        return set(compress(range(len(self._done)), self._done))
 
     def done(self, number: int) -> None:
         """A step has ended well: what waited for it alone may start."""
@@ -175,8 +176,8 @@ class Schedule:
         self.open = len(under_way)
         for number in under_way:
             self._busy[self._tools[number]] += 1
-        for number, is_done in enumerate(done):
-            for follower in self._graph.dependents[number] if is_done else ():
+        for number in compress(range(len(done)), done):
+            for follower in self._graph.dependents[number]:
                 self._left[follower] -= 1
         for number in failures:
             self.dropped.update(self._reached(number))
