@@ -341,6 +341,8 @@ READ = [
     ("echo core.hooksPath out", "sh", "out/page.txt"),
     ("git add out && git commit -m 'core.hooksPath out'", "sh", "out/page.txt"),
     ("git log --path=out -- out", "sh", "out/page.txt"),
+    ("git add filter.txt out", "sh", "out/page.txt"),
+    ("git mv alias.md out", "sh", "out/page.txt"),
     ("run-parts hooks", "sh", "out/page.txt"),
     ("pytest test_b.py", "sh", "test_a.py"),
     ("pytest -q", "sh", "out/data.json"),

@@ -166,7 +166,7 @@ def _sets_what_runs(words: Sequence[str], file: Named) -> bool:
     """Whether a command has git start the file, or what stands in its folder, from then on or this once."""
     if "git" not in map(verb_of, words):
         return False
-    apart = pairwise(words)
+    apart = pairwise(words) if "config" in words else ()
     joined = ((name, value) for name, is_set, value in (word.partition("=") for word in words) if is_set)
     return any(
         _OBEYED_SETTING.fullmatch(name) is not None and (_leads_to(value, file) or file.is_below(value))
