@@ -244,6 +244,7 @@ HOSTILE = [
     case("executable: put into a command", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="echo \\"`sh page.txt`\\"") > $r', OK),
     case("executable: a program puts a page where it is executed", PAGE, '@WRITE_FILE (path="page.txt", content=$p) > $w', '@SHELL_EXEC (code="cp page.txt .git/hooks/pre-commit") > $o', OK),
     case("executable: git is told that a page is a hook", PAGE, '@WRITE_FILE (path="out/notes.txt", content=$p) > $w', '@SHELL_EXEC (code="git config core.hooksPath out") > $o', OK),
+    case("executable: git is told before that a page is a hook", '@SHELL_EXEC (code="git config core.hooksPath out") > $o', PAGE, '@WRITE_FILE (path="out/notes.txt", content=$p) > $w', '@SHELL_EXEC (code="git commit -m x") > $c', OK),
     case("executable: all that stands beside a page is run", PAGE, '@WRITE_FILE (path="out/notes.txt", content=$p) > $w', '@SHELL_EXEC (code="run-parts out") > $o', OK),
     case("executable: a program puts its input where it is executed", PAGE, '@SHELL_EXEC (code="cat > Makefile", stdin=$p) > $o', OK),
     case("executable: in a circle", '@SHELL_EXEC (code="sh run.txt") > $r', PAGE, '@WRITE_FILE (path="run.txt", content=$p) > $w', '?IF ($r contains "again") THEN GOTO S1', OK),

@@ -367,6 +367,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "nothing is put into commands": [(shell, "put_in", off)],
     "programs are asked once": [(scripts._Reading, "_is_news", is_first)],
     "git is told of nothing to run": [(shell, "_sets_what_runs", no)],
+    "what git is told is forgotten": [(scripts, "SETTINGS_OF_FOLDERS", frozenset[str]())],
     "nothing stands in a folder": [(Named, "is_below", no)],
     "git starts what it is told": [(shell, "_sets_what_runs", yes)],
     "programs run what they name": [(scripts, "runs_file", yes)],

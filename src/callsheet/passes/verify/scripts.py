@@ -20,7 +20,15 @@ from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.rules.base import known, of_name
 from callsheet.policy.rules.executable import content_label, is_executable
-from callsheet.policy.running import FOLDERS_RUN, Named, files_written, finders_of, kinds_of, runs_file
+from callsheet.policy.running import (
+    FOLDERS_RUN,
+    SETTINGS_OF_FOLDERS,
+    Named,
+    files_written,
+    finders_of,
+    kinds_of,
+    runs_file,
+)
 
 _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
     "EXEC_CODE": ("code", "python"),
@@ -110,12 +118,16 @@ class _Reading:
                 yield from self._misplaced(program)
 
     def _asked_for(self, file: _Written) -> Iterator[_Program]:
-        """The programs behind a file that may name or find it, unless they were asked for one like it."""
+        """The programs behind a file that may name or find it, unless they were asked for one like it.
+
+        Where a program has its folder run from then on, it may also stand before the file.
+        """
         for word, alike in _words_for(file.file):
             if word not in self.by_word or not self._is_news(file.step, (word, alike)):
                 continue
+            is_kept = word in SETTINGS_OF_FOLDERS
             for program in self.by_word[word]:
-                if _comes_before(self.labels, file, program.step):
+                if is_kept or _comes_before(self.labels, file, program.step):
                     yield program
 
     def _is_news(self, step: int | None, key: tuple[str, object]) -> bool:

@@ -3,7 +3,15 @@
 from callsheet.policy.running.finding import finders_of, kinds_of
 from callsheet.policy.running.languages import runs_file
 from callsheet.policy.running.named import Named
-from callsheet.policy.running.shell import FOLDERS_RUN
+from callsheet.policy.running.shell import FOLDERS_RUN, SETTINGS_OF_FOLDERS
 from callsheet.policy.running.writing import files_written
 
-__all__ = ["FOLDERS_RUN", "Named", "files_written", "finders_of", "kinds_of", "runs_file"]
+__all__ = [
+    "FOLDERS_RUN",
+    "SETTINGS_OF_FOLDERS",
+    "Named",
+    "files_written",
+    "finders_of",
+    "kinds_of",
+    "runs_file",
+]

@@ -54,7 +54,9 @@ _OBEYED_SETTING = re.compile(
 )
 """Settings of git that say what it starts, or where."""
 _RUNS_A_FOLDER = frozenset({"run-parts"})
-FOLDERS_RUN = _RUNS_A_FOLDER | {"hookspath", "templatedir"}
+SETTINGS_OF_FOLDERS = frozenset({"hookspath", "templatedir"})
+"""Words of a program after which what stands in a folder is run, whenever it was put there."""
+FOLDERS_RUN = _RUNS_A_FOLDER | SETTINGS_OF_FOLDERS
 """Words of a program that runs what stands in a folder, without naming it."""
 _VARIABLE = re.compile(r"\$[\w{@*]|\{\}")
 _EXPANDS = re.compile(r"\$[\w{(@*]")
