@@ -120,7 +120,7 @@ def with_resumed(run: dict[str, Any], steps: int = RESUMED) -> dict[str, Any]:
         [name, peer, variant, float(f"{took[of]['cpu']:.4g}"), float(f"{took[of]['wall']:.4g}"), 0]
         for peer, variant, of in ((US, "", "next_call"), ("floor", "read", "read"))
     ]
-    return {**run, "cases": {**run["cases"], name: {"n": RESUMED}}, "cells": [*run["cells"], *found]}
+    return {**run, "cases": {**run["cases"], name: {"n": steps}}, "cells": [*run["cells"], *found]}
 
 
 def kept_form(results: dict[str, Any]) -> dict[str, Any]:
@@ -223,7 +223,9 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="write the run to peers.json")
     given, options = parser.parse_known_args()
     if given.harness is not None:
-        run = with_resumed(kept_form(measured(given.harness, options)))
+        run = kept_form(measured(given.harness, options))
+        if not any(option.startswith("--only") for option in options):
+            run = with_resumed(run)
     elif given.results is not None:
         run = kept_form(json.loads(given.results.read_text()))
     else:

@@ -59,4 +59,4 @@ def test_taking_up_a_run_is_measured_beside_what_the_harness_knows() -> None:
     )
     assert ours[3] > floor[3] > 0
     assert row[2].endswith("ms read")
-    assert row[4:] == (f"{ours[3] * 1e3:.3g} ms", "200", "met")
+    assert row[4:] == (f"{ours[3] * 1e3:.3g} ms", "200", "met" if ours[3] <= 0.2 else "missed")

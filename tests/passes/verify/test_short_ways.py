@@ -125,6 +125,9 @@ FILES = (
     "main.rs",
 )
 COMMANDS = (
+    "git config core.hooksPath",
+    "git -c init.templateDir=x init",
+    "run-parts",
     "pytest",
     "pytest -q",
     "python3 -m unittest",
@@ -142,6 +145,8 @@ COMMANDS = (
     "jest < x; pytest",
 )
 OPERANDS = (
+    "./x/",
+    "a/tests",
     *FILES,
     "test_z.py::t",
     "z.test.ts",
@@ -201,3 +206,10 @@ def test_how_many_are_asked_for_does_not_grow_with_them():
     asked = Mentioned(files, ["pytest tests/test_7.py tests/test_x.py"] * 3).asked
     assert {path for _, path in asked} == {"tests/test_0.py", "tests/test_7.py"}
     assert len(asked) <= 3 * 3
+
+
+def test_programs_that_run_a_folder_are_asked_for_the_files_in_it_alone():
+    files = [f"{folder}/a{at}.txt" for at in range(1000) for folder in ("out", f"d{at}")]
+    programs = [f"git config core.hooksPath hooks{at}" for at in range(1000)]
+    asked = Mentioned(files, [*programs, "git config core.hooksPath ./out"]).asked
+    assert set(asked) == {("git config core.hooksPath ./out", "out/a0.txt")}

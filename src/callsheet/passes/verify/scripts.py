@@ -68,9 +68,10 @@ class _Program:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that stand in it, and the parts of those with points."""
+        """The words that stand in it, and the parts of those with points; as folders too if one is run."""
         whole = frozenset(_WORD.findall(self.text.casefold()))
-        return whole.union(*(word.split(".") for word in whole))
+        words = whole.union(*(word.split(".") for word in whole))
+        return words if words.isdisjoint(FOLDERS_RUN) else words.union(f"{word}/" for word in words)
 
     @cached_property
     def writes(self) -> tuple[str, ...]:
@@ -125,8 +126,9 @@ class _Reading:
         for word, alike in _words_for(file.file):
             if word not in self.by_word or not self._is_news(file.step, (word, alike)):
                 continue
-            is_kept = word in SETTINGS_OF_FOLDERS
+            is_folder = word.endswith("/")
             for program in self.by_word[word]:
+                is_kept = is_folder and not program.words.isdisjoint(SETTINGS_OF_FOLDERS)
                 if is_kept or _comes_before(self.labels, file, program.step):
                     yield program
 
@@ -225,8 +227,8 @@ def _words_for(file: Named) -> Iterator[tuple[str, object]]:
         yield word, file.end
     for word in _HERE if file.stands_for_its_folder else ():
         yield word, file.end
-    for word in sorted(FOLDERS_RUN):
-        yield word, file.path.rpartition("/")[0]
+    for folder in (*file.path.split("/")[:-1], *_HERE):
+        yield f"{_last_word(folder)}/", folder
 
 
 def _last_word(text: str) -> str:

@@ -171,7 +171,7 @@ def _sets_what_runs(words: Sequence[str], file: Named) -> bool:
     apart = pairwise(words) if "config" in words else ()
     joined = ((name, value) for name, is_set, value in (word.partition("=") for word in words) if is_set)
     return any(
-        _OBEYED_SETTING.fullmatch(name) is not None and (_leads_to(value, file) or file.is_below(value))
+        _OBEYED_SETTING.fullmatch(name) is not None and (file.is_in(value) or file.is_below(value))
         for name, value in (*apart, *joined)
     )
 
