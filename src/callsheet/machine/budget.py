@@ -65,6 +65,29 @@ class Beside(NamedTuple):
     asking: int = 0
 
 
+_COUNTS = (
+    "bytes",
+    "cached_tokens",
+    "calls",
+    "cost",
+    "early",
+    "input_tokens",
+    "model_calls",
+    "model_requests",
+    "model_seconds",
+    "output_tokens",
+    "repairing",
+    "repeats",
+    "replans",
+    "retries",
+    "steps",
+    "unpriced",
+    "unused",
+    "waited",
+    "waits",
+)
+
+
 class Budget:
     """The counts of one run and the room that its limits leave.
 
@@ -72,30 +95,7 @@ class Budget:
     limit can be in the way. What calls spend sets it to zero as soon as it goes over a limit.
     """
 
-    __slots__ = (
-        "ahead",
-        "bytes",
-        "cached_tokens",
-        "calls",
-        "cost",
-        "early",
-        "input_tokens",
-        "limits",
-        "model_calls",
-        "model_requests",
-        "model_seconds",
-        "output_tokens",
-        "repairing",
-        "repeats",
-        "replans",
-        "retries",
-        "steps",
-        "unpriced",
-        "unused",
-        "waited",
-        "waits",
-        "weigh",
-    )
+    __slots__ = ("ahead", "limits", "weigh", *_COUNTS)
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -343,7 +343,6 @@ class Budget:
 
 
 _usage: Callable[[tuple[object, ...]], Usage] = partial(cast("Any", tuple).__new__, Usage)
-_COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits", "weigh"))
 _LATER = frozenset(
     {"cached_tokens", "early", "model_requests", "model_seconds", "repairing", "unpriced", "unused"}
 )

@@ -6,45 +6,21 @@ limits and the events, in their order; that it may be done in slices (`go_on`) c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping
 
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine.ahead import Turn
-from callsheet.machine.answers import answered, decided, doubted
-from callsheet.machine.budget import Refusal
-from callsheet.machine.calls import emit, give_back, open_commands
-from callsheet.machine.commands import Awaited, Command, Finish
-from callsheet.machine.compiling import compile_plan
-from callsheet.machine.endings import fail, failed, note_beside, succeeded
-from callsheet.machine.events import (
-    Answered,
-    Cancelled,
-    Decided,
-    Doubted,
-    Edited,
-    Event,
-    Failed,
-    LimitsChanged,
-    PlanCompiled,
-    PolicyChanged,
-    Reopened,
-    Started,
-    Succeeded,
-    TimerFired,
-    TimeUp,
-)
-from callsheet.machine.frames import End, NewPlan
-from callsheet.machine.limits import AUTO, Limits
+from callsheet.machine.calls import open_commands
+from callsheet.machine.commands import Awaited, Command
+from callsheet.machine.endings import succeeded
+from callsheet.machine.events import Edited, Event, LimitsChanged, Reopened, Succeeded
+from callsheet.machine.handlers import HANDLERS, refuse
+from callsheet.machine.limits import Limits
 from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
+from callsheet.machine.monitor.refusal import RefusedByPolicy
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.machine.order import advance, catch_up, settle
+from callsheet.machine.order import catch_up
 from callsheet.machine.program import Program
-from callsheet.machine.questions import Approval
-from callsheet.machine.rejudging import judge_again
-from callsheet.machine.replanning import planned
 from callsheet.machine.result import Status
 from callsheet.machine.run import ALL, Observer, Run
 from callsheet.machine.usage import Usage
@@ -95,9 +71,9 @@ class Machine(Run):
             if type(event) is Succeeded:
                 succeeded(self, event, out)
             else:
-                self._HANDLERS[type(event)](self, event, out)
+                HANDLERS[type(event)](self, event, out)
         except RefusedByPolicy as refused:
-            self._refuse(refused, out)
+            refuse(self, refused, out)
         if self.edits is not None and type(event) is not Edited:
             self.hold_edits()  # nothing followed from the event
         if self.ahead is not None:
@@ -112,7 +88,7 @@ class Machine(Run):
         try:
             catch_up(self, out)
         except RefusedByPolicy as refused:
-            self._refuse(refused, out)
+            refuse(self, refused, out)
         if self.ahead is not None:
             self._run_ahead(out, 0)
         return out
@@ -129,7 +105,7 @@ class Machine(Run):
                 for step in self.ahead.look(self._turn(), out):
                     self.tell(NoteKind.EARLY, step, "its calls leave before its turn")
                 return
-            self._HANDLERS[type(outcome)](self, outcome, out)
+            HANDLERS[type(outcome)](self, outcome, out)
 
     def _turn(self) -> Turn:
         """What is waited for in the order of the text."""
@@ -214,120 +190,3 @@ class Machine(Run):
                 if visits:
                     observer(Note(NoteKind.BEFORE, code.id))
         return machine
-
-    # ------------------------------------------------------------ events
-
-    def _on_started(self, event: Started, out: list[Command]) -> None:
-        if self.is_started:
-            return
-        self.is_started = True
-        self.scope.set_initial()
-        self.scope.take_over(event.inputs)
-        if self.monitor is not None:
-            self.monitor.given(event.inputs)
-        advance(self, out)
-
-    def _on_timer(self, event: TimerFired, out: list[Command]) -> None:
-        attempt = self.asleep.pop(event.key, None)
-        if attempt is not None:
-            emit(self, attempt, out)
-
-    def _on_compiled(self, event: PlanCompiled, out: list[Command]) -> None:
-        if self.planning is not None and event.key == self.planning.key:
-            if planned(self, event, out):
-                advance(self, out)
-            return
-        attempt = self.compiling.pop(event.key, None)
-        if attempt is None:
-            return
-        note_beside(self, attempt, event)
-        try:
-            context = None if self.monitor is None else self.monitor.context_of(event.key, event.context)
-            attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts), context)
-        except CallsheetError as error:
-            fail(self, attempt, str(error), out)
-        else:
-            settle(self, attempt, None, out)
-
-    def _on_reopened(self, event: Reopened, out: list[Command]) -> None:
-        if self.result is None or self.schedule is None:
-            return
-        self.result = None
-        self.schedule.try_again()
-        advance(self, out)
-
-    def _on_cancelled(self, event: Cancelled, out: list[Command]) -> None:
-        self._break_off(End(Status.CANCELLED, "", error=event.reason or "cancelled"), out)
-
-    def _on_time_up(self, event: TimeUp, out: list[Command]) -> None:
-        limit = self.limits.max_seconds
-        refusal = Refusal("max_seconds", event.seconds if limit is None else limit, event.seconds)
-        why = refusal.describe()
-        self._break_off(End(Status.FAILED, why, error=why, refusal=refusal), out)
-
-    def _on_limits_changed(self, event: LimitsChanged, out: list[Command]) -> None:
-        before, self.limits = self.limits, event.limits
-        self.budget.change(event.limits)
-        if self.ahead is not None:
-            self.ahead.is_looking = event.limits.schedule == AUTO
-        elif event.limits.schedule != before.schedule:
-            self.ahead = self.may_run_ahead()
-
-    def _on_policy_changed(self, event: PolicyChanged, out: list[Command]) -> None:
-        if self.monitor is not None:
-            self.monitor.change(event.policy)
-            judge_again(self, self.monitor, out)
-
-    def _on_edited(self, event: Edited, out: list[Command]) -> None:
-        if self.ahead is not None:
-            self.ahead.drop(self.budget)  # what has left before its turn was made of what was there before
-        self.edit(event.values, tells=not event.holds)
-        if event.holds:
-            self.edits = event.values
-
-    def _refuse(self, refused: RefusedByPolicy, out: list[Command]) -> None:
-        """End the run for its policy; what has been asked for at this event has not left, and never will."""
-        objection = refused.refusal
-        for command in out:
-            attempt = None if isinstance(command, Finish) else self.call(command.key)
-            if attempt is not None:
-                give_back(self, attempt)
-        out.clear()
-        self.is_paused, self.unfilled = False, None
-        why = objection.describe()
-        end = End(Status.REFUSED, why, error=why, ended_at=objection.step or None)
-        self._break_off(end, out, objection)
-
-    def _break_off(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
-        """End the run with whatever is under way; what was about to leave is not among what it used."""
-        for attempt in self.asleep.values():
-            give_back(self, attempt)
-            self.budget.retries -= 1
-        for attempt, asked in self.asking.open():
-            if isinstance(asked, Approval) and not asked.answer:
-                give_back(self, attempt)
-        self.asking.clear()
-        self.attempts.clear()
-        self.inner.clear()
-        self.asleep.clear()
-        self.compiling.clear()
-        self.budget.repairing.clear()
-        self.planning = None
-        self.finish(end, out, objection)
-
-    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, list[Command]], None]]] = {
-        Succeeded: succeeded,
-        Failed: failed,
-        TimerFired: _on_timer,
-        Started: _on_started,
-        PlanCompiled: _on_compiled,
-        Decided: decided,
-        Doubted: doubted,
-        Answered: answered,
-        Cancelled: _on_cancelled,
-        Reopened: _on_reopened,
-        TimeUp: _on_time_up,
-        LimitsChanged: _on_limits_changed,
-        PolicyChanged: _on_policy_changed,
-        Edited: _on_edited,
-    }

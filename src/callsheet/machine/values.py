@@ -58,9 +58,13 @@ def to_json_text(value: JSON) -> str:
         return f"<{type(value).__name__}>"
 
 
-def walk(value: JSON, path: tuple[PathPart, ...], nothing: JSON = None) -> JSON:
-    """The value at a dot path, through dicts, lists and JSON texts; `nothing` where there is none."""
-    current: Any = value
+def walk(value: Any, path: tuple[PathPart, ...], nothing: Any = None) -> Any:
+    """The value at a dot path, through dicts, lists and JSON texts; `nothing` where there is none.
+
+    What is in the dicts and lists may be more than JSON: what is foreseen of a run has values in them that
+    are not known yet.
+    """
+    current = value
     for part in path:
         if isinstance(current, str):
             found, current = parse_json(current)

@@ -145,9 +145,9 @@ def at_path(value: Foreseen, path: tuple[PathPart, ...]) -> Foreseen:
             case Text():
                 value = Unknown("a text").at(part)
             case Items(items=items):
-                value = walk(list(items), (part,))  # pyright: ignore[reportArgumentType]
+                value = walk(list(items), (part,))
             case Fields(pairs=pairs):
-                value = walk(dict(pairs), (part,))  # pyright: ignore[reportArgumentType]
+                value = walk(dict(pairs), (part,))
             case _:
                 return walk(value, path[index:])
     return value

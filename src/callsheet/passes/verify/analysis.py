@@ -38,6 +38,7 @@ _AT_ONCE = 256
 """Steps that are judged together: their calls are looked through for forbidden texts in one."""
 _UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
 _WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
+_FLOW_RULES = _UNTRUSTED_RULES | {Rule.FLOW, Rule.ANSWER}
 
 
 class _Found(NamedTuple):
@@ -262,7 +263,7 @@ def _flow(labels: Labels, ways: Ways, number: int, objection: Objection) -> tupl
         guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
         return _decided(labels, ways, number, guilty)
     is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
-    if objection.rule not in (*_UNTRUSTED_RULES, Rule.FLOW, Rule.ANSWER):
+    if objection.rule not in _FLOW_RULES:
         return ()
     way = ways.to(number, labels.subject.readings[number].arguments, is_guilty)
     if not way:

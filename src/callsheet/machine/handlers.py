@@ -1,0 +1,170 @@
+"""What each event does to a run: one function for each kind, found by its type.
+
+In: the run, the event, and the list that the commands are added to. An event that nothing waits for
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine.answers import answered, decided, doubted
+from callsheet.machine.budget import Refusal
+from callsheet.machine.calls import emit, give_back
+from callsheet.machine.commands import Command, Finish
+from callsheet.machine.compiling import compile_plan
+from callsheet.machine.endings import fail, failed, note_beside, succeeded
+from callsheet.machine.events import (
+    Answered,
+    Cancelled,
+    Decided,
+    Doubted,
+    Edited,
+    Failed,
+    LimitsChanged,
+    PlanCompiled,
+    PolicyChanged,
+    Reopened,
+    Started,
+    Succeeded,
+    TimerFired,
+    TimeUp,
+)
+from callsheet.machine.frames import End, NewPlan
+from callsheet.machine.limits import AUTO
+from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
+from callsheet.machine.order import advance, settle
+from callsheet.machine.questions import Approval
+from callsheet.machine.rejudging import judge_again
+from callsheet.machine.replanning import planned
+from callsheet.machine.result import Status
+from callsheet.machine.run import Run
+
+
+def _started(run: Run, event: Started, out: list[Command]) -> None:
+    if run.is_started:
+        return
+    run.is_started = True
+    run.scope.set_initial()
+    run.scope.take_over(event.inputs)
+    if run.monitor is not None:
+        run.monitor.given(event.inputs)
+    advance(run, out)
+
+
+def _woken(run: Run, event: TimerFired, out: list[Command]) -> None:
+    attempt = run.asleep.pop(event.key, None)
+    if attempt is not None:
+        emit(run, attempt, out)
+
+
+def _compiled(run: Run, event: PlanCompiled, out: list[Command]) -> None:
+    if run.planning is not None and event.key == run.planning.key:
+        if planned(run, event, out):
+            advance(run, out)
+        return
+    attempt = run.compiling.pop(event.key, None)
+    if attempt is None:
+        return
+    note_beside(run, attempt, event)
+    try:
+        context = None if run.monitor is None else run.monitor.context_of(event.key, event.context)
+        attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts), context)
+    except CallsheetError as error:
+        fail(run, attempt, str(error), out)
+    else:
+        settle(run, attempt, None, out)
+
+
+def _reopened(run: Run, event: Reopened, out: list[Command]) -> None:
+    if run.result is None or run.schedule is None:
+        return
+    run.result = None
+    run.schedule.try_again()
+    advance(run, out)
+
+
+def _cancelled(run: Run, event: Cancelled, out: list[Command]) -> None:
+    _break_off(run, End(Status.CANCELLED, "", error=event.reason or "cancelled"), out)
+
+
+def _time_up(run: Run, event: TimeUp, out: list[Command]) -> None:
+    limit = run.limits.max_seconds
+    refusal = Refusal("max_seconds", event.seconds if limit is None else limit, event.seconds)
+    why = refusal.describe()
+    _break_off(run, End(Status.FAILED, why, error=why, refusal=refusal), out)
+
+
+def _limits_changed(run: Run, event: LimitsChanged, out: list[Command]) -> None:
+    before, run.limits = run.limits, event.limits
+    run.budget.change(event.limits)
+    if run.ahead is not None:
+        run.ahead.is_looking = event.limits.schedule == AUTO
+    elif event.limits.schedule != before.schedule:
+        run.ahead = run.may_run_ahead()
+
+
+def _policy_changed(run: Run, event: PolicyChanged, out: list[Command]) -> None:
+    if run.monitor is not None:
+        run.monitor.change(event.policy)
+        judge_again(run, run.monitor, out)
+
+
+def _edited(run: Run, event: Edited, out: list[Command]) -> None:
+    if run.ahead is not None:
+        run.ahead.drop(run.budget)  # what has left before its turn was made of what was there before
+    run.edit(event.values, tells=not event.holds)
+    if event.holds:
+        run.edits = event.values
+
+
+def refuse(run: Run, refused: RefusedByPolicy, out: list[Command]) -> None:
+    """End the run for its policy; what has been asked for at this event has not left, and never will."""
+    objection = refused.refusal
+    for command in out:
+        attempt = None if isinstance(command, Finish) else run.call(command.key)
+        if attempt is not None:
+            give_back(run, attempt)
+    out.clear()
+    run.is_paused, run.unfilled = False, None
+    why = objection.describe()
+    end = End(Status.REFUSED, why, error=why, ended_at=objection.step or None)
+    _break_off(run, end, out, objection)
+
+
+def _break_off(run: Run, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
+    """End the run with whatever is under way; what was about to leave is not among what it used."""
+    for attempt in run.asleep.values():
+        give_back(run, attempt)
+        run.budget.retries -= 1
+    for attempt, asked in run.asking.open():
+        if isinstance(asked, Approval) and not asked.answer:
+            give_back(run, attempt)
+    run.asking.clear()
+    run.attempts.clear()
+    run.inner.clear()
+    run.asleep.clear()
+    run.compiling.clear()
+    run.budget.repairing.clear()
+    run.planning = None
+    run.finish(end, out, objection)
+
+
+HANDLERS: dict[type, Callable[[Any, Any, list[Command]], None]] = {
+    Succeeded: succeeded,
+    Failed: failed,
+    TimerFired: _woken,
+    Started: _started,
+    PlanCompiled: _compiled,
+    Decided: decided,
+    Doubted: doubted,
+    Answered: answered,
+    Cancelled: _cancelled,
+    Reopened: _reopened,
+    TimeUp: _time_up,
+    LimitsChanged: _limits_changed,
+    PolicyChanged: _policy_changed,
+    Edited: _edited,
+}
