@@ -29,7 +29,7 @@ def _encode_by() -> Callable[[Any], str]:
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return _encoder.encode
-    chunks: Callable[[Any, int], tuple[str, ...]] = make(
+    chunks: Callable[[Any, int], Iterable[str]] = make(
         None, _encoder.default, _quote, None, ":", ",", True, False, False
     )
     return lambda tree: "".join(chunks(tree, 0))

@@ -9,7 +9,7 @@ Pure: no database, no clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
@@ -36,7 +36,7 @@ def _encode_by() -> Callable[[Any], str]:
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return _encoder.encode
-    chunks: Callable[[Any, int], tuple[str, ...]] = make(
+    chunks: Callable[[Any, int], Iterable[str]] = make(
         None, _encoder.default, _quote, None, ":", ",", False, False, False
     )
     return lambda data: "".join(chunks(data, 0))
