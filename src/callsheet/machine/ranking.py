@@ -38,7 +38,8 @@ def ranks_of(graph: Graph, seconds: Sequence[float], slots: int) -> list[int]:
     backward = forward.reversed()
     longest = _longest_ways(graph, seconds)
     bound = _CLOSE * max([*longest, sum(seconds) / slots], default=0.0)
-    best, least, left = longest, math.inf, _MOST_WORK
+    best: Sequence[float] = longest
+    least, left = math.inf, _MOST_WORK
     for start in _starts(graph, longest):
         way = start
         for _ in range(_TURNS):

@@ -50,8 +50,8 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
             slots[slot] = before
             monitor.leave(frame, label)
     if isinstance(attempt, Talk) and seen is not None:
-        label, origins = monitor.underway.talks[attempt.key]
-        monitor.underway.talks[attempt.key] = seen[0].join(label), seen[1] or origins
+        anew, origins = monitor.underway.talks[attempt.key]
+        monitor.underway.talks[attempt.key] = seen[0].join(anew), seen[1] or origins
 
 
 def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:

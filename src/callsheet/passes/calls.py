@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from callsheet.diagnostics import Severity
 from callsheet.ir import Call, CallKind, ListExpr, Ref, Value
 from callsheet.ir.expr import refs_of
-from callsheet.passes.finding import Finding, Subject
+from callsheet.passes.finding import Finding, Subject, Suggestion
 from callsheet.passes.schema import Fit, Misfit, Wrong, literal_json, may_take, misfits, wanted
 from callsheet.passes.signatures import OPERATIONS, Operation, ToolSignature
 from callsheet.passes.types import LIST, shapes_of
@@ -113,12 +113,12 @@ def _argument(
         yield _misfit(subject, number, call, name, found)
     if not wrong and signature.check_literal is not None:
         known, said = literal_json(value)
-        wrong = signature.check_literal(name, said) if known else None
-        if wrong is not None:
+        refused = signature.check_literal(name, said) if known else None
+        if refused is not None:
             yield Finding(
                 "CHK045",
                 Severity.ERROR,
-                f"the argument {name} of @{call.tool} cannot work: {wrong}",
+                f"the argument {name} of @{call.tool} cannot work: {refused}",
                 number,
                 value.span or call.span,
                 names=(call.tool, name),
@@ -128,10 +128,10 @@ def _argument(
 def _misfit(subject: Subject, number: int, call: Call, name: str, found: Misfit) -> Finding:
     """A place in an argument that does not fit, by the code that it would have as an argument."""
     place, span = name + found.path, found.value.span or call.span
+    help_: Suggestion | str | None = None
     match found.wrong:
         case Wrong.VALUE:
-            message, help_ = f"the argument {place} of @{call.tool} should be {found.wanted}", None
-            code = "CHK044"
+            message, code = f"the argument {place} of @{call.tool} should be {found.wanted}", "CHK044"
         case Wrong.MISSING:
             message, code = f"@{call.tool} lacks its argument {place}", "CHK042"
             help_ = f'add "{place.rpartition(".")[2]}": … to it'

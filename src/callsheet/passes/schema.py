@@ -229,6 +229,7 @@ _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 
 
 def _keeps_bounds(value: Value, schema: Mapping[str, Any]) -> bool:
+    said: int | float
     match value:
         case Literal(value=bool() | None):
             return True

@@ -90,8 +90,8 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
             block = []
         block.append(step)
         try:
-            made = replace(step, action=_named(step, parameters))
-            steps.append(_dependent(made, before, is_last=step is plan.steps[-1]))
+            named = replace(step, action=_named(step, parameters))
+            steps.append(_dependent(named, before, is_last=step is plan.steps[-1]))
         except CallsheetError as error:
             refused.extend(error.diagnostics)
     if refused:

@@ -97,12 +97,12 @@ def _read_retry(reader: Reader) -> Retry | None:
     start, end = match.span()
     reader.pos = end
     if reader.skip() != "(":
-        count = _COUNT.match(reader.text, reader.pos)
-        if count is None:
+        digits = _COUNT.match(reader.text, reader.pos)
+        if digits is None:
             raise _bad_retry(reader, start, reader.line_end(start))
-        reader.pos = count.end()
-        reader.loose("LTP111", "retries are written @RETRY(n)", start, reader.pos, f"@RETRY({count[0]})")
-        return Retry(int(count[0]), span=span_of((start, reader.pos)))
+        reader.pos = digits.end()
+        reader.loose("LTP111", "retries are written @RETRY(n)", start, reader.pos, f"@RETRY({digits[0]})")
+        return Retry(int(digits[0]), span=span_of((start, reader.pos)))
     if match[0] != "@RETRY":
         code = "LTP105" if match[1] else "LTP106"
         reader.loose(code, f"{match[0]} is written @RETRY", start, end, "@RETRY")

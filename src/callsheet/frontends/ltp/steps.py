@@ -24,7 +24,7 @@ from callsheet.frontends.ltp.words import (
 )
 from callsheet.frontends.values.parser import read_arguments
 from callsheet.frontends.values.reader import LABEL, NAME, Reader, Stop, comment_text, replace, shown
-from callsheet.ir import Call, Cast, Output, Step
+from callsheet.ir import Action, Call, Cast, Output, Step
 
 USUAL_HEAD = re.compile(rf"({LABEL}): (?P<guard>{USUAL_GUARD})?(?P<call>@(?P<tool>[A-Z0-9_]+)) ?(?=\()")
 """A step that begins as nearly all do, in one match; the general way reads it just the same."""
@@ -47,6 +47,8 @@ def read_step(reader: Reader, comments: list[str], group: int | None, head: re.M
     start = reader.pos
     reader.depth = 0
     reader.comments = comments
+    action: Action
+    output: Output | None
     if head is not None and head["tool"] not in RESERVED:
         step_id, foreach = head[1], None
         condition = None if head["guard"] is None else usual_condition(head)

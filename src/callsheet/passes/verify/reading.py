@@ -57,14 +57,15 @@ class Reading(NamedTuple):
 def reading_of(step: Step) -> Reading:
     """What a step reads."""
     arguments = _names(step.values())
-    loop, source = None, ()
+    loop: str | None = None
+    source: tuple[str, ...] = ()
     if step.foreach is not None:
         loop, source = step.foreach.var, _names((step.foreach.source,))
     contents: list[Value] = []
     emptiness: list[Value] = []
     if step.condition is not None:
         _split(step.condition, contents, emptiness)
-    failure = ()
+    failure: tuple[str, ...] = ()
     if step.on_fail is not None:
         own_output = step.output.var if step.output is not None else None
         failure = tuple(name for name in _names(step.failure_values()) if name != own_output)

@@ -207,9 +207,9 @@ def _written(labels: Labels) -> Iterator[_Written]:
         if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
             continue
         for call in labels.calls(number):
-            path = of_name(call, traits.path)
-            if path is not None and content_label(call, traits).untrusted:
-                yield _Written.by(number, _text(path))
+            place = of_name(call, traits.path)
+            if place is not None and content_label(call, traits).untrusted:
+                yield _Written.by(number, _text(place))
 
 
 def _words_for(file: Named) -> Iterator[tuple[str, object]]:

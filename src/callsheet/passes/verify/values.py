@@ -269,9 +269,9 @@ class _Linking:
             for value, write in enumerate(self.writes[member], self.web.made[member]):
                 found.setdefault(write.name, []).append(value)
                 sure[write.name] = sure.get(write.name, False) or write.sure
-        for name, made in found.items():
-            if len(made) == 1 and sure[name]:
-                self._push(name, made[0], pushed)
+        for name, values in found.items():
+            if len(values) == 1 and sure[name]:
+                self._push(name, values[0], pushed)
             else:
                 before = [] if sure[name] else [self._value(name)]
-                self._push(name, self.web.join(name, [*before, *made]), pushed)
+                self._push(name, self.web.join(name, [*before, *values]), pushed)

@@ -305,9 +305,9 @@ def missing_at(lineage: Lineage, node: Node) -> tuple[Path, list[str]] | None:
     value = lineage.writes[node.write].value
     nothing = object()
     for depth in range(1, len(node.path) + 1):
-        if walk(value, node.path[:depth], nothing) is nothing:  # type: ignore[arg-type]
+        if walk(value, node.path[:depth], nothing) is nothing:
             there = node.path[: depth - 1]
-            held = walk(value, there)
+            held: JSON = walk(value, there)
             if isinstance(held, str):
                 held = parse_json(held)[1]
             if isinstance(held, dict):
