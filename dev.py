@@ -6,6 +6,8 @@ python3 dev.py test     check the code and run all tests
 python3 dev.py check    formatting, lint, types and layers alone
 python3 dev.py bench    the benchmarks (`python3 dev.py bench --help`)
 python3 dev.py docs     the documentation as a site, in build/site
+python3 dev.py wheel    a wheel whose inner loop is machine code, in build/wheel (needs a C compiler);
+                        with `test …`, the tests on what it holds
 python3 dev.py run …    the callsheet command of this checkout
 """
 
@@ -31,6 +33,7 @@ QUICK_CHECKS = (
 TYPES = ("pyright",)
 TESTS = ("pytest", "-n", "auto", "--dist", "worksteal", "--hypothesis-profile", "ci")
 FAILED = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
+COMPILED = ROOT / "build" / "compiled"
 FEW = 3  # tests that may fail by chance in one run; when more fail, something is broken
 
 
@@ -158,7 +161,27 @@ def docs(arguments: list[str]) -> int:
     return failed or tool("zensical", *(arguments or ("build", "--clean", "--strict")))
 
 
-COMMANDS = {"demo": demo, "test": test, "check": check, "bench": bench, "docs": docs, "run": run}
+def wheel(arguments: list[str]) -> int:
+    """Make a wheel whose inner loop is compiled; with `test`, run tests on the wheel that was made last."""
+    if arguments[:1] != ["test"]:
+        prepare(dev=False)
+        return tool("python", "-m", "scripts.wheel")
+    prepare(dev=True)
+    if not COMPILED.exists():
+        sys.exit("dev.py: there is no wheel yet; `python3 dev.py wheel` makes it")
+    os.environ["PYTHONPATH"] = str(COMPILED)
+    return tool(*TESTS, *arguments[1:])
+
+
+COMMANDS = {
+    "demo": demo,
+    "test": test,
+    "check": check,
+    "bench": bench,
+    "docs": docs,
+    "wheel": wheel,
+    "run": run,
+}
 
 
 def main(arguments: list[str]) -> int:

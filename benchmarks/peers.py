@@ -1,6 +1,7 @@
 """callsheet beside its peers: the goals, our column measured on the spot by a harness, and what is met.
 
 python -m benchmarks.peers --harness FOLDER [--only W1,W2] [--peers ltpmcp] [--rounds 5] [--budget 560]
+python -m benchmarks.peers --harness FOLDER --wheel build/wheel/*.whl      with a compiled wheel beside it
 python -m benchmarks.peers              the table of the run that is kept in peers.json
 
 The harness runs plan runtimes and hand-written floors interleaved; it is not part of this repository. It is
@@ -12,6 +13,7 @@ reading the rows of its journal. With --keep the run is written to peers.json.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -26,6 +28,10 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "peers.json"
 US = "callsheet"
+COMPILED = "compiled"
+"""callsheet once more, from a wheel whose inner loop is machine code (`python3 dev.py wheel`)."""
+_ADAPTER = "peer_callsheet.py"
+_EDITABLE = 'editable = "../main"'
 RESUMED = 10_000
 """The steps of the run that is taken up."""
 _OF_PROCESSOR = frozenset({"W1", "W2", "W3", "W6", "W7", "resume"})
@@ -93,15 +99,28 @@ GOALS = (
 )
 
 
-def measured(harness: Path, options: list[str]) -> dict[str, Any]:
-    """A run of the harness with our adapter, as it writes it. Raises RuntimeError where it fails."""
+def adapters(wheel: Path | None) -> dict[str, str]:
+    """The adapters that are put among those of the harness, by name: this checkout, and a wheel of it."""
+    text = (HERE / _ADAPTER).read_text()
+    made = {_ADAPTER: text.replace(_EDITABLE, f"editable = {json.dumps(str(HERE.parent))}")}
+    if wheel is not None:
+        # with its digest, for the harness keeps environments by what they were asked to hold
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        held = json.dumps([f"callsheet @ {wheel.resolve().as_uri()}#sha256={digest}"])
+        text = text.replace(f"# {_EDITABLE}\n", "").replace("# dependencies = []", f"# dependencies = {held}")
+        made[f"peer_{COMPILED}.py"] = text.replace(f'label = "{US}"', f'label = "{COMPILED}"')
+    return made
+
+
+def measured(harness: Path, options: list[str], wheel: Path | None = None) -> dict[str, Any]:
+    """A run of the harness with our adapters, as it writes it. Raises RuntimeError where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         copy, out = Path(folder) / "harness", Path(folder) / "results.json"
         shutil.copytree(harness, copy)
-        text = (HERE / "peer_callsheet.py").read_text().replace('"../main"', json.dumps(str(HERE.parent)))
         copy.chmod(0o755)
         (copy / "adapters").chmod(0o755)
-        (copy / "adapters" / "peer_callsheet.py").write_text(text)
+        for name, text in adapters(wheel).items():
+            (copy / "adapters" / name).write_text(text)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(
             [sys.executable, str(copy / "run.py"), "--out", str(out), *options], check=False, env=env
@@ -155,7 +174,13 @@ def _processor() -> str:
 
 
 def rows(run: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """The table, a row for each case that has a goal and that we were measured on."""
+    """The table, a row for each case that has a goal and that we were measured on; the wheel's come last."""
+    yield from _rows_of(run, US)
+    for name, *rest in _rows_of(run, COMPILED):
+        yield (f"{name} {COMPILED}", *rest)
+
+
+def _rows_of(run: dict[str, Any], us: str) -> Iterator[tuple[str, ...]]:
     cells = [Cell(*cell) for cell in run["cells"]]
     floors = {"floor"}
     for goal in GOALS:
@@ -163,9 +188,9 @@ def rows(run: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             if not name.startswith(goal.cases):
                 continue
             here = [cell for cell in cells if cell.case == name]
-            ours = next((c for c in here if c.peer == US and c.variant == goal.variant), None)
+            ours = next((c for c in here if c.peer == us and c.variant == goal.variant), None)
             floor = next((c for c in here if c.peer in floors and c.variant == goal.floor), None)
-            peers = [c for c in here if c.peer != US and c.peer not in floors]
+            peers = [c for c in here if c.peer not in {US, COMPILED, *floors}]
             best = min(peers, key=lambda cell: cell.seconds, default=None)
             if ours is None:
                 continue
@@ -219,11 +244,12 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--harness", type=Path, help="the folder of the harness")
+    parser.add_argument("--wheel", type=Path, help="a compiled wheel, measured beside this checkout")
     parser.add_argument("--results", type=Path, help="a run that the harness has written with --out")
     parser.add_argument("--keep", action="store_true", help="write the run to peers.json")
     given, options = parser.parse_known_args()
     if given.harness is not None:
-        run = kept_form(measured(given.harness, options))
+        run = kept_form(measured(given.harness, options, given.wheel))
         if not any(option.startswith("--only") for option in options):
             run = with_resumed(run)
     elif given.results is not None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 from benchmarks import peers
 
@@ -42,6 +46,41 @@ def test_each_unit_is_held_against_its_goal() -> None:
 def test_the_best_peer_is_the_fastest_that_is_no_floor() -> None:
     chain = next(row for row in peers.rows(RUN) if row[0] == "W1/chain/N=10")
     assert chain[1:4] == ("4 us", "1 us interp", "30 us other")
+
+
+def test_a_compiled_wheel_has_rows_of_its_own_and_is_no_peer() -> None:
+    compiled = [["W1/chain/N=10", "compiled", "", 20e-6, 1.0, 0]]
+    found = [
+        row for row in peers.rows({**RUN, "cells": [*RUN["cells"], *compiled]}) if row[0].startswith("W1")
+    ]
+    assert found == [
+        ("W1/chain/N=10", "4 us", "1 us interp", "30 us other", "4 x floor", "4", "met"),
+        ("W1/chain/N=10 compiled", "2 us", "1 us interp", "30 us other", "2 x floor", "4", "met"),
+    ]
+
+
+def test_the_wheel_is_measured_by_the_same_adapter(tmp_path: Path) -> None:
+    wheel = tmp_path / "callsheet-1-py3-none-any.whl"
+    wheel.write_bytes(b"a wheel")
+    ours, compiled = peers.adapters(wheel).values()
+    assert list(peers.adapters(None).values()) == [ours]
+    heads = [read_inline(text) for text in (ours, compiled)]
+    assert heads[0]["tool"]["bench"].pop("editable") == str(Path(peers.__file__).resolve().parent.parent)
+    assert heads[0].pop("dependencies") == []
+    (needs,) = heads[1].pop("dependencies")
+    assert needs == f"callsheet @ {wheel.as_uri()}#sha256={sha256(b'a wheel').hexdigest()}"
+    assert (heads[0]["tool"]["bench"].pop("label"), heads[1]["tool"]["bench"].pop("label")) == (
+        "callsheet",
+        "compiled",
+    )
+    assert heads[0] == heads[1]
+    assert ours.partition('# ///\n"""')[2] == compiled.partition('# ///\n"""')[2] != ""
+
+
+def read_inline(text: str) -> dict[str, Any]:
+    """The metadata in the head of a script."""
+    head = text.partition("# /// script\n")[2].partition("# ///\n")[0]
+    return tomllib.loads("\n".join(line[2:] for line in head.splitlines()))
 
 
 def test_the_run_that_is_kept_has_a_row_for_every_goal_of_the_harness() -> None:

@@ -13,6 +13,7 @@ from enum import Enum, IntEnum
 from typing import Any, cast
 
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Ref, Template, Value
+from callsheet.ir.types import Scalar
 
 _MAX_DEPTH = 16
 
@@ -82,7 +83,7 @@ def kind_of(value: Value) -> str | None:
             return None
 
 
-def _scalar_kind(scalar: bool | float | str | None) -> str:
+def _scalar_kind(scalar: Scalar) -> str:
     if scalar is None:
         return "null"
     if isinstance(scalar, bool):

@@ -32,6 +32,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
+from callsheet.ir.types import Scalar
 from callsheet.views.columns import CUT, cut, fitted, printable
 
 VALUE_WIDTH = 48
@@ -107,7 +108,7 @@ def _joined(shown: Iterable[str], count: int) -> str:
     return ", ".join([*shown, CUT] if count > _MOST_ITEMS else shown)
 
 
-def _scalar(scalar: bool | float | str | None, most: int) -> str:
+def _scalar(scalar: Scalar, most: int) -> str:
     if isinstance(scalar, str):
         return f'"{cut(scalar[: most * 2], most - 2)}"'
     if isinstance(scalar, int) and not isinstance(scalar, bool) and scalar.bit_length() > 256:

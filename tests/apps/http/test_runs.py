@@ -23,6 +23,7 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import enlist_run
 from callsheet.sealing.known import Known
 from callsheet.store import Journal
+from compiled import looks_inside
 from views.report.test_growth import grown
 
 THREE_SERVERS = """
@@ -298,6 +299,7 @@ def test_a_run_that_ends_its_servers_is_left_as_it_is_until_somebody_resumes_it(
     assert not list(folder.rglob("*.attempts"))
 
 
+@looks_inside
 def test_a_plan_is_read_checked_compiled_and_written_down_beside_the_event_loop(folder):
     reading = {"read_plan_text", "plan_from_json", "_plan_text"}
     heavy = {"check_plan", "prove", "compile_plan", "create_run", "stand", *reading}

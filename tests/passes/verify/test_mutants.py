@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tests.compiled import looks_inside
 from tests.passes.verify.held import Held, held, seen
 
 from callsheet.ir.flow import Flow
@@ -57,6 +58,8 @@ from callsheet.policy.rules import (
     retry,
 )
 from callsheet.policy.running import Named, commands, shell
+
+pytestmark = looks_inside
 
 Patch = tuple[object, str, Any]
 
@@ -486,7 +489,8 @@ def shows(case: Held) -> bool:
 
 def forget() -> None:
     """Let nothing that a mutant has worked out outlast it."""
-    for kept in (paths.workspace_path, paths.host_path, executable.is_executable, addresses.inside):
+    judges = judge._judge_of
+    for kept in (paths.workspace_path, paths.host_path, executable.is_executable, addresses.inside, judges):
         getattr(kept, "cache_clear", nothing)()
 
 

@@ -28,7 +28,7 @@ from callsheet.passes.verify.verdict import Verdict, Violation
 from callsheet.passes.verify.views import failure_view
 from callsheet.passes.verify.ways import Ways
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
-from callsheet.policy.judge import Judge
+from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.model import Policy
 from callsheet.policy.rules.base import Notes
 
@@ -116,7 +116,7 @@ def verify(
     >>> print(verify(plan, Policy()).violations[0])
     S2: private data in query ($a) of @WEB_SEARCH would reach outside (S1 $a → S2 query → outside)
     """
-    judge = policy if isinstance(policy, Judge) else Judge(policy)
+    judge = policy if isinstance(policy, Judge) else judge_of(policy)
     with collector_rests(len(plan.steps) >= _LARGE):
         subject = subject_of(plan, judge, inputs or {}, parameters or {}, standing, left)
         labels = labels_of(subject)

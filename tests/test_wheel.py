@@ -1,0 +1,42 @@
+"""What a compiled wheel is made of can be compiled, as far as that is known without the minutes it takes."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+from scripts import wheel
+
+import callsheet
+
+
+def test_what_is_named_is_there() -> None:
+    names = list(wheel.compiled())
+    assert len(names) == len(set(names))
+    for name in (*names, *wheel.APART):
+        assert (wheel.PACKAGE / f"{name}.py").is_file(), name
+    for name in wheel.APART:
+        assert name.rpartition("/")[0] in wheel.PACKAGES, f"{name} is in no package that is compiled"
+
+
+def test_what_inherits_from_a_compiled_class_is_compiled() -> None:
+    """A class that is not can inherit from none that is: its module could not be imported."""
+    compiled = {f"callsheet.{name.replace('/', '.')}" for name in wheel.compiled()}
+    for found in pkgutil.walk_packages(callsheet.__path__, "callsheet."):
+        if not found.name.endswith(".__main__"):
+            importlib.import_module(found.name)
+    classes = [
+        found
+        for name in compiled
+        for found in vars(sys.modules[name]).values()
+        if isinstance(found, type) and found.__module__ == name
+    ]
+    assert len(classes) > 100
+    outside = [
+        f"{heir.__module__}.{heir.__name__} inherits from {one.__module__}.{one.__name__}"
+        for one in classes
+        for heir in one.__subclasses__()
+        if heir.__module__.startswith("callsheet.") and heir.__module__ not in compiled
+    ]
+    assert outside == []
