@@ -394,7 +394,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "tools make no scripts": [(composing, "is_active", no)],
     "only two slashes make an address": [(links, "_BARE", two_slashes())],
     "ends of hosts are Latin letters": [(links, "_DOMAIN", latin_ends())],
-    "images tell nothing": [(answers, "_tells_by_image", no)],
+    "images tell nothing": [(answers, "tells_by_image", no)],
     "links that are put together are not seen": [(Judge, "makes_links", no)],
     "links in files are not seen": [(Judge, "links_data", no)],
     "every call has a key": [(retry, "has_key", yes)],

@@ -1,0 +1,105 @@
+"""Images that a plan shows, or does not, because private data says so: whoever serves them learns which.
+
+In: the labels of a plan. Out: for steps that show something, what speaks against it. An image that a step
+shows behind a guard of its own is judged with the step; here it has come there in a variable, a file, a note
+or a fact. Linear in the plan.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from callsheet.ir import Call
+from callsheet.ir.labels import Label, join
+from callsheet.passes.verify.outcome import Labels
+from callsheet.policy.builtins import ANSWERS
+from callsheet.policy.calls import Objection, Rule
+from callsheet.policy.rules import answers
+
+_WAY_OUT = "show it whatever the data says, or say it in words"
+
+
+def told_by_images(
+    labels: Labels, numbers: Iterable[int], last: Iterable[int]
+) -> Iterator[tuple[int, Objection]]:
+    """ANSWER for each of these steps that shows a value which holds an image, or none, by private data.
+
+    The results of the `last` are what the plan says if it says nothing else.
+    """
+    presence, web = labels.presence, labels.subject.web
+    shown = [(number, _shown(labels, number)) for number in numbers]
+    shown += [(number, [web.made[number]]) for number in last]
+    decided = [
+        (n, private) for n, values in shown if (private := [v for v in values if not presence[v].is_public])
+    ]
+    if not decided:
+        return
+    holding = _holding(labels, join(presence[value] for _, values in decided for value in values))
+    for number, values in decided:
+        if not holding.isdisjoint(values):
+            name = web.values[next(value for value in values if value in holding)].name
+            message = f"whether ${name} holds an image from outside tells its host about private data"
+            yield number, Objection(Rule.ANSWER, message, None, _WAY_OUT)
+
+
+def _shown(labels: Labels, number: int) -> list[int]:
+    """The values that a step shows to the user: in an answer, a question, or a message of its failure."""
+    subject = labels.subject
+    reading, seen = subject.readings[number], subject.web.seen[number]
+    names = reading.failure
+    if subject.prepared[number].tool in ANSWERS:
+        names = (*names, *reading.outer(reading.arguments))
+    return [seen[name] for name in names if name in seen]
+
+
+def _holding(labels: Labels, told: Label) -> frozenset[int]:
+    """The values in which an image may stand that the plan names itself, of a host that may not know this."""
+    subject, web = labels.subject, labels.subject.web
+    waiting = [number for number in range(len(subject.plan.steps)) if _names_image(labels, number, told)]
+    if not waiting:
+        return frozenset()
+    readers: dict[int, list[int]] = defaultdict(list)
+    for number, seen in enumerate(web.seen):
+        for name in (*subject.readings[number].arguments, *subject.readings[number].source):
+            if name in seen:
+                readers[seen[name]].append(number)
+        for place in subject.accesses[number].reads:
+            if place in seen:
+                readers[seen[place]].append(number)
+    joined: dict[int, list[int]] = defaultdict(list)
+    for value, operands in web.operands.items():
+        for operand in operands:
+            joined[operand].append(value)
+    found: set[int] = set()
+    done = set(waiting)
+    while waiting:
+        rising = [*_made(labels, waiting.pop())]
+        while rising:
+            value = rising.pop()
+            if value not in found:
+                found.add(value)
+                rising += joined[value]
+                waiting += [reader for reader in readers[value] if reader not in done]
+                done.update(readers[value])
+    return frozenset(found)
+
+
+def _names_image(labels: Labels, number: int, told: Label) -> bool:
+    step, tool = labels.subject.plan.steps[number], labels.subject.prepared[number].tool
+    if not isinstance(step.action, Call) or tool in ANSWERS:
+        return False
+    judge = labels.subject.judge
+    return any(
+        answers.tells_by_image(judge.setting, call.behind(told, repeats=False))
+        for call in labels.calls(number)
+    )
+
+
+def _made(labels: Labels, number: int) -> range:
+    """The values that a step gives, and those that it puts into places."""
+    subject = labels.subject
+    first, traits = subject.web.made[number], subject.prepared[number].traits
+    sets = subject.plan.steps[number].output is not None
+    end = first + sets + len(subject.accesses[number].writes)
+    return range(first + (sets and traits is not None and traits.no_echo), end)
