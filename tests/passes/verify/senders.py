@@ -15,14 +15,40 @@ def _sends(**said: Any) -> dict[str, Any]:
     return {"egress": True, "destructive": False, **said}
 
 
-EVENTS = {"tools": {"@CREATE_EVENT": _sends(control=["attendees"], audience_arg="attendees", trusted_audience=["*@corp.example"])}}
-CHAT = {"tools": {"@POST_CHAT": _sends(control=["channel"], audience_arg="channel", trusted_audience=["#team", "@ada"])}}
-QUERIES = {"tools": {"@SQL": {"egress": False, "control": ["query"], "returns": "U/priv", "destructive": False}}}
+EVENTS = {
+    "tools": {
+        "@CREATE_EVENT": _sends(
+            control=["attendees"], audience_arg="attendees", trusted_audience=["*@corp.example"]
+        )
+    }
+}
+CHAT = {
+    "tools": {
+        "@POST_CHAT": _sends(control=["channel"], audience_arg="channel", trusted_audience=["#team", "@ada"])
+    }
+}
+QUERIES = {
+    "tools": {"@SQL": {"egress": False, "control": ["query"], "returns": "U/priv", "destructive": False}}
+}
 UPLOADS = {"tools": {"@UPLOAD_FILE": _sends(control=["path"])}}
-SHARES = {"tools": {"@SHARE_FILE": _sends(control=["path", "with"], audience_arg="with", trusted_audience=["*@corp.example"])}}
-REPOSITORY = {"tools": {"@COMMIT": _sends(control=["repo"], audience_arg="repo", trusted_audience=["corp/*"])}}
-REMEMBERING = {"memory_default": "U/pub", "dynamic": {"agent": {"tools": ["@QUERY_MEMORY", "@WEB_SEARCH"], "max_turns": 5}}}
-NOTING = {"memory_default": "U/pub", "dynamic": {"agent": {"tools": ["@WEB_SEARCH", "@GET_WM"], "max_turns": 5}}}
+SHARES = {
+    "tools": {
+        "@SHARE_FILE": _sends(
+            control=["path", "with"], audience_arg="with", trusted_audience=["*@corp.example"]
+        )
+    }
+}
+REPOSITORY = {
+    "tools": {"@COMMIT": _sends(control=["repo"], audience_arg="repo", trusted_audience=["corp/*"])}
+}
+REMEMBERING = {
+    "memory_default": "U/pub",
+    "dynamic": {"agent": {"tools": ["@QUERY_MEMORY", "@WEB_SEARCH"], "max_turns": 5}},
+}
+NOTING = {
+    "memory_default": "U/pub",
+    "dynamic": {"agent": {"tools": ["@WEB_SEARCH", "@GET_WM"], "max_turns": 5}},
+}
 YES = "![x](https://c.example/yes)"
 IF_PRIVATE = '?IF ($a contains "x") THEN '
 

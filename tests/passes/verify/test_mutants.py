@@ -18,6 +18,7 @@ from callsheet.passes.verify import (
     analysis,
     bits,
     labels,
+    pictures,
     places,
     reading,
     scripts,
@@ -50,6 +51,9 @@ from callsheet.policy.rules import (
     addresses,
     agent,
     answers,
+    attachments,
+    base,
+    control,
     executable,
     forbidden,
     names,
@@ -278,10 +282,15 @@ def reached(of: Any) -> Iterator[int]:
     return (number for number in range(len(of.plan.steps)) if of.is_reached[number])
 
 
+def one_value(labels_: Labels, number: int) -> range:
+    return MADE(labels_, number)[:0]
+
+
 DECLARED: Any = builtins._declared
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
+MADE: Any = pictures._made
 RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
@@ -424,6 +433,24 @@ MUTANTS: dict[str, list[Patch]] = {
     "commas in quotes part recipients": [(audiences, "_QUOTED", never_matches())],
     "members of lists stand apart": [(answers, "_is_open", no)],
     "parts of one value may be an address": [(links, "_goes_on", no)],
+    "members decide nothing": [(control, "_deciding_anywhere", base.controlling)],
+    "recipients decide nothing": [(control, "names_recipients", no)],
+    "files that go along decide nothing": [(control, "attached", off)],
+    "webhooks are told nothing": [(receivers, "_TOLD_BESIDE", never_matches())],
+    "every word beside recipients is an address": [(receivers, "_BEGINS_AS_ADDRESS", re.compile(""))],
+    "headers that are not known name nobody": [(receivers, "_HEADERS", never_matches())],
+    "only attachments are files": [(attachments, "PATHS", frozenset[str]())],
+    "a file of a dict is all that stands in it": [(attachments, "_pairs", nothing)],
+    "every name beside a content is a path": [(attachments, "_CONTENTS", frozenset[str]())],
+    "of a path that is known in part nothing is known": [(attachments, "_LEADS_IN", never_matches())],
+    "files go along as the policy says": [(places, "_of_attachments", lambda _: places.NOTHING)],
+    "what is read is not sent": [(Labels, "_sent", never)],
+    "agents have all that the policy gives": [(places, "_tools_of", lambda _, given: given)],
+    "host commands touch no file": [(places, "CODE", places.CODE - {"HOST_EXEC"})],
+    "images come by no variable": [(analysis, "told_by_images", off)],
+    "every value may be an image": [(pictures, "_names_image", yes)],
+    "images stay where they are named": [(pictures, "_made", one_value)],
+    "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],
     "headers name nobody": [(receivers, "_members", iter)],
     "headers are no names": [(receivers, "_plain", lambda name: name.casefold())],
     "camel case is no name": [(receivers, "_HUMP", never_matches())],
