@@ -23,7 +23,7 @@ _WORDS = (
 )
 """Schemes that programs make a link of without two slashes."""
 _BARE = re.compile(
-    rf"(?:[a-z][a-z0-9+.-]*:[/\\]{{2}}|(?<![:\w/])//|(?<![\w\\])\\\\(?=\w)|www\.|(?<![\w-])(?:{_WORDS}):){_REST}",
+    rf"(?:\w:[/\\]{{2}}|(?<![:\w/])//|(?<![\w\\])\\\\(?=\w)|www\.|(?<![\w-])(?:{_WORDS}):){_REST}",
     re.I,
 )
 _HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3})"

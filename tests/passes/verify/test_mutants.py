@@ -447,6 +447,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "what is read is not sent": [(Labels, "_sent", never)],
     "agents have all that the policy gives": [(places, "_tools_of", lambda _, given: given)],
     "host commands touch no file": [(places, "CODE", places.CODE - {"HOST_EXEC"})],
+    "edits put nothing together": [(labels, "edited", lambda data, *_: data)],
+    "all edits put something together": [(composing, "_names_address", yes)],
     "images come by no variable": [(analysis, "told_by_images", off)],
     "every value may be an image": [(pictures, "_names_image", yes)],
     "images stay where they are named": [(pictures, "_made", one_value)],

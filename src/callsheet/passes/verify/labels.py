@@ -23,8 +23,9 @@ from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, is_plain, stands_apart
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
-from callsheet.policy.composing import retells
+from callsheet.policy.composing import edited, retells
 from callsheet.policy.judge import Prepared, unasked
+from callsheet.policy.rules.base import own_texts
 
 
 def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
@@ -252,12 +253,23 @@ class _Propagation:
         if subject.prepared[number].tool in CODE:  # it may copy whatever it has read
             data = data.join(self._source(number)).join(labels.seen(number, subject.accesses[number].reads))
         label = data.join(way)
+        if subject.prepared[number].tool == "EDIT_FILE":
+            label = self._edited(number, label)
         if label.is_public:
             return label
         if subject.says_its_texts_alone and stands_apart(subject.plan.steps[number]):
             return label
         made = any(subject.judge.links_data(call) for call in labels.calls(number))
         return subject.judge.unshown(label) if made else label
+
+    def _edited(self, number: int, data: Label) -> Label:
+        """The label of what an edit leaves, whose data has this one."""
+        judge = self.labels.subject.judge
+        calls = self.labels.calls(number)
+        around = self.labels.seen(number, self.labels.subject.accesses[number].reads)
+        around = around.join(join(judge.source(call._replace(tool="READ_FILE")) for call in calls))
+        own = [text for call in calls for argument in call.arguments for text in own_texts(argument)]
+        return edited(data, around, own)
 
     def _tell(self, nodes: Iterable[int], decision: Label) -> None:
         """Something decides whether these are come to."""

@@ -18,7 +18,6 @@ from callsheet.passes.verify.views import call_views
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.model import Implicit
 
-
 _SENT = "what it reads"
 """The argument that stands for what a call takes along of files, facts or notes."""
 
