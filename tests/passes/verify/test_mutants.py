@@ -60,7 +60,7 @@ from callsheet.policy.rules import (
     receivers,
     retry,
 )
-from callsheet.policy.running import Named, commands, shell
+from callsheet.policy.running import Named, commands, readers, shell
 
 Patch = tuple[object, str, Any]
 
@@ -450,6 +450,11 @@ MUTANTS: dict[str, list[Patch]] = {
     "edits put nothing together": [(labels, "edited", lambda data, *_: data)],
     "all edits put something together": [(composing, "_names_address", yes)],
     "images come by no variable": [(analysis, "told_by_images", off)],
+    "no image begins with a variable": [(pictures, "_completes_image", no)],
+    "all that is shown beside an address is an image": [(pictures, "images", yes)],
+    "images name their addresses where they stand": [(links, "_DEFINED", never_matches())],
+    "what is looked up is there or not": [(labels, "_LOOKING_UP", frozenset[str]())],
+    "archives are read": [(readers, "_unpacks", no)],
     "every value may be an image": [(pictures, "_names_image", yes)],
     "images stay where they are named": [(pictures, "_made", one_value)],
     "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],

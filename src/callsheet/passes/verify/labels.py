@@ -42,6 +42,10 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
     return labels
 
 
+_LOOKING_UP = frozenset({"READ_FILE", "GET_WM"})
+"""Tools that give what stands under a name."""
+
+
 @dataclass(slots=True)
 class _Propagation:
     """The worklist of steps; what joins come to is told at once."""
@@ -170,6 +174,8 @@ class _Propagation:
             for name in names:
                 if name in values:
                     label = label.join(presence[values[name]])
+        if subject.prepared[number].tool in _LOOKING_UP:  # which one it is is all that it depends on
+            label = label.join(labels.seen(number, reading.arguments))
         return label
 
     def _result(self, number: int, way: Label) -> Label:

@@ -7,6 +7,7 @@ or a fact. Linear in the plan.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -14,9 +15,13 @@ from callsheet.ir import Call
 from callsheet.ir.labels import Label, join
 from callsheet.passes.verify.outcome import Labels
 from callsheet.policy.builtins import ANSWERS
-from callsheet.policy.calls import Objection, Rule
+from callsheet.policy.calls import Objection, Part, Rule
+from callsheet.policy.links import images
 from callsheet.policy.rules import answers
 
+_BEGINNINGS = ("!", "![x]")
+"""What makes an image of a link, or of an address, behind it."""
+_LOADS = re.compile(r"\bsrc(?:set)?\s*=", re.IGNORECASE)
 _WAY_OUT = "show it whatever the data says, or say it in words"
 
 
@@ -35,10 +40,14 @@ def told_by_images(
     ]
     if not decided:
         return
-    holding = _holding(labels, join(presence[value] for _, values in decided for value in values))
+    told = join(presence[value] for _, values in decided for value in values)
+    holding = _holding(labels, told)
     for number, values in decided:
-        if not holding.isdisjoint(values):
-            name = web.values[next(value for value in values if value in holding)].name
+        guilty = next((value for value in values if value in holding), None)
+        if guilty is None and _completes_image(labels, number, values, told):
+            guilty = values[0]
+        if guilty is not None:
+            name = web.values[guilty].name
             message = f"whether ${name} holds an image from outside tells its host about private data"
             yield number, Objection(Rule.ANSWER, message, None, _WAY_OUT)
 
@@ -51,6 +60,29 @@ def _shown(labels: Labels, number: int) -> list[int]:
     if subject.prepared[number].tool in ANSWERS:
         names = (*names, *reading.outer(reading.arguments))
     return [seen[name] for name in names if name in seen]
+
+
+def _completes_image(labels: Labels, number: int, values: list[int], told: Label) -> bool:
+    """Whether what a step says beside such values is an image if one of them is the beginning of one."""
+    subject = labels.subject
+    names = {subject.web.values[value].name for value in values}
+    if subject.prepared[number].tool not in ANSWERS:
+        return False
+    for call in labels.calls(number):
+        parts = answers.parts_of(call)
+        own = "".join([_filled(part, names, "") for part in parts])
+        if not answers.leads_outside(subject.judge.setting, own, told):
+            continue
+        beginnings = _BEGINNINGS if _LOADS.search(own) is None else (*_BEGINNINGS, "<img ")
+        if any(images("".join([_filled(part, names, begun) for part in parts])) for begun in beginnings):
+            return True
+    return False
+
+
+def _filled(part: Part, names: set[str], beginning: str) -> str:
+    if isinstance(part, str):
+        return part
+    return beginning if part.name.partition(".")[0] in names else part.text or "x"
 
 
 def _holding(labels: Labels, told: Label) -> frozenset[int]:

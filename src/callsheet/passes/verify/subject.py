@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from callsheet.ir import Call, ListExpr, Literal, Order, Plan, Respond, Step, Value
+from callsheet.ir import Call, DictExpr, ListExpr, Literal, Order, Plan, Respond, Step, Value
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import Flow, flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label
@@ -201,7 +201,9 @@ def _access(step: Step, prepared: Prepared, judge: Judge, around: Surroundings) 
 
 def _may_name(action: Call) -> bool:
     """Whether an argument of a call may name a file; those without a name are refused anyway."""
-    return any(name.casefold() in NAMES for name, _ in action.named)
+    return any(
+        name.casefold() in NAMES or isinstance(value, DictExpr | ListExpr) for name, value in action.named
+    )
 
 
 _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, Traits
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Part, Rule
 from callsheet.policy.links import carries_data, hosts_named, images
@@ -85,6 +86,11 @@ def _reads_what_is_shown(setting: Setting, call: CallView) -> bool:
 def tells_by_image(setting: Setting, call: CallView) -> bool:
     """Whether the call's text loads an image from a host that may not know what decided about the call."""
     text = " ".join(text for argument in call.arguments for text in texts(argument))
-    return images(text) and any(
-        host is None or not call.pc.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
+    return images(text) and leads_outside(setting, text, call.pc)
+
+
+def leads_outside(setting: Setting, text: str, told: Label) -> bool:
+    """Whether a text names a host that may not know this."""
+    return any(
+        host is None or not told.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
     )

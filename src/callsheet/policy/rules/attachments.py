@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from callsheet.ir.labels import UNKNOWN, Label, join
@@ -38,13 +38,20 @@ def sends_files(tool: str, traits: Traits | None) -> bool:
 
 
 def attached(call: CallView) -> Iterator[Attached]:
-    """What a call of such a tool sends along."""
-    has_content = any(argument.name.casefold() in _CONTENTS for argument in call.arguments)
-    for argument in call.arguments:
+    """What a call of such a tool sends along, also by the members of its arguments."""
+    return _attached(call.arguments)
+
+
+def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
+    has_content = any(argument.name.casefold() in _CONTENTS for argument in arguments)
+    for argument in arguments:
         name = argument.name.casefold()
         if name in ATTACHMENTS or (name in PATHS and not has_content):
             for path in _paths(argument):
                 yield Attached(argument.name, path)
+        elif argument.items:
+            members = _pairs(argument)
+            yield from _attached(argument.items if members is None else members)
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
