@@ -64,6 +64,7 @@ def edited(data: Label, around: Label, texts: Iterable[str]) -> Label:
 
     `data` is that of what is put there, which says these `texts`, `around` that of the file.
 
+    >>> from callsheet.ir.labels import UNKNOWN
     >>> str(edited(UNKNOWN, LITERAL, ["$a"])), str(edited(LITERAL, UNKNOWN, ["done"]))
     ('U/retold', 'T/pub')
     >>> str(edited(LITERAL, UNKNOWN, ["https://c.example/?d="]))

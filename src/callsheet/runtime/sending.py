@@ -6,7 +6,7 @@ against it. What the policy itself says of a path has been judged before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from callsheet.ir.labels import LITERAL
@@ -15,7 +15,7 @@ from callsheet.policy.builtins import fold
 from callsheet.policy.calls import CallView
 from callsheet.policy.judge import Judge
 from callsheet.policy.paths import file_key
-from callsheet.policy.rules.attachments import attached, path_of, sends_files
+from callsheet.policy.rules.attachments import Attached, attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.receivers import receivers
 from callsheet.store.labels import EVERYWHERE, LabelStore
 
@@ -26,12 +26,17 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
     if traits is None or not sends_files(name, traits):
         return None
     call = CallView("", name, tuple([argument_of(key, value, LITERAL) for key, value in args.items()]))
-    for _, path in attached(call):
-        named = path_of(path)
-        label = None if named is None else labels.of(root, (file_key(named), EVERYWHERE))
-        if label is None or label.is_public:
-            continue
-        for who, audiences in receivers(judge.setting, traits, call):
-            if not label.may_reach(audiences):
-                return f"a run has put private data into {named}, which would reach {who}"
-    return None
+    known = [(file, labels.of(root, (file_key(path), EVERYWHERE))) for file, path in _files(call)]
+    along = [(file, label) for file, label in known if label is not None]
+    found = not_theirs(along, receivers(judge.setting, traits, call)) if along else None
+    if found is None:
+        return None
+    file, _, who = found
+    return f"a run has put private data into {path_of(file.path)}, which would reach {who}"
+
+
+def _files(call: CallView) -> Iterator[tuple[Attached, str]]:
+    for file in attached(call):
+        path = path_of(file.path)
+        if path is not None:
+            yield file, path

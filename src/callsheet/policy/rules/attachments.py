@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from callsheet.ir.labels import UNKNOWN, Label, join
@@ -11,7 +11,7 @@ from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.paths import PathRefused, workspace_path
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, shown
-from callsheet.policy.rules.receivers import receivers
+from callsheet.policy.rules.receivers import Receiver, receivers
 
 ATTACHMENTS = frozenset({"attachment", "attachments", "attach", "attached", "upload", "uploads"})
 """Arguments that name files to send along."""
@@ -64,20 +64,37 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     held = traits
 
     def check(call: CallView, notes: Notes) -> None:
-        for name, path in attached(call):
-            label = _label(setting, path)
-            for who, audiences in () if label is None else receivers(setting, held, call):
-                if label is not None and not label.may_reach(audiences):
-                    notes.object(
-                        Rule.FLOW,
-                        f"{shown(label)} of {_told(path)} in {name} of @{tool} would reach {who}",
-                        name,
-                        help="attach a file that the policy calls public, or send it to somebody it trusts",
-                        reaches=who,
-                    )
-                    return
+        labelled = [(file, _label(setting, file.path)) for file in attached(call)]
+        along = [(file, label) for file, label in labelled if label is not None]
+        found = not_theirs(along, receivers(setting, held, call)) if along else None
+        if found is not None:
+            (name, path), label, who = found
+            notes.object(
+                Rule.FLOW,
+                f"{shown(label)} of {_told(path)} in {name} of @{tool} would reach {who}",
+                name,
+                help="attach a file that the policy calls public, or send it to somebody it trusts",
+                reaches=who,
+            )
 
     return OfLabels(check, sees=tuple(sorted(NAMES)))
+
+
+def not_theirs(
+    along: Sequence[tuple[Attached, Label]], receivers: Iterable[Receiver]
+) -> tuple[Attached, Label, str] | None:
+    """The first file that one of these receivers may not have, and who that is.
+
+    Each of them is asked about each label once: a call may name many files, and many who get them.
+    """
+    first: dict[Label, Attached] = {}
+    for file, label in along:
+        first.setdefault(label, file)
+    for who, audiences in receivers:
+        for label, file in first.items():
+            if not label.may_reach(audiences):
+                return file, label, who
+    return None
 
 
 def path_of(path: Argument) -> str | None:
