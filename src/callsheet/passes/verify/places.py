@@ -14,6 +14,7 @@ from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, workspace_path
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
+from callsheet.policy.running import only_looks
 
 MEMORY = "memory:"
 ALL_FILES = "file:*"
@@ -76,7 +77,7 @@ def _of_tool(tool: str, traits: Traits) -> Access | None:
         return _FROM_MEMORY
     if traits.reach is Reach.MEMORY:
         return _TO_MEMORY
-    if tool in CODE:
+    if tool in CODE and tool != "HOST_EXEC":
         return _OF_CODE
     return None
 
@@ -84,6 +85,10 @@ def _of_tool(tool: str, traits: Traits) -> Access | None:
 def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if tool in ("SET_WM", "GET_WM"):
         return _of_notes(tool, call)
+    if tool == "HOST_EXEC":
+        command = of_name(call, "command")
+        line = None if command is None else command.text
+        return NOTHING if line is not None and only_looks(line) else _OF_CODE
     if sends_files(tool, traits):
         return _of_attachments(call)
     if traits.path is None or traits.path_use is PathUse.HOST:
