@@ -50,8 +50,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
 """A scheme before its `://`: at most 31 characters, or a long word would be read from each of its letters."""
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
-    r"!\[(?:[^\]!]|!(?!\[))*+\][(\[]|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(",
-    re.I,
+    r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<(?:img|iframe|script|link|video|audio|source)\b|url\(", re.I
 )
 _DEFINED = re.compile(r"^[ \t]*\[[^\]\n]+\]:", re.M)
 """What a link or an image is elsewhere in a text, where it is only named."""
@@ -152,7 +151,7 @@ def host_of(url: str) -> str | None:
 def images(text: str) -> bool:
     """Whether showing the text makes a request by itself.
 
-    >>> images("![x](https://c.example/)"), images("![x]\\n\\n[x]: https://c.example/"), images("vec![1, 2]")
+    >>> images("![x](https://c.example/)"), images("![x]\\n\\n[x]: https://c.example/"), images("vec![1][0]")
     (True, True, False)
     """
     is_marked = "![" in text

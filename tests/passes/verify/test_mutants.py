@@ -457,6 +457,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "images name their addresses where they stand": [(links, "_DEFINED", never_matches())],
     "what is looked up is there or not": [(labels, "_LOOKING_UP", frozenset[str]())],
     "archives are read": [(readers, "_unpacks", no)],
+    "every value may begin an image": [(pictures, "_begins_image", yes)],
     "every value may be an image": [(pictures, "_names_image", yes)],
     "images stay where they are named": [(pictures, "_made", one_value)],
     "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],

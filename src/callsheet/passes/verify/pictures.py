@@ -18,6 +18,7 @@ from callsheet.policy.builtins import ANSWERS
 from callsheet.policy.calls import Objection, Part, Rule
 from callsheet.policy.links import images
 from callsheet.policy.rules import answers
+from callsheet.policy.rules.base import own_texts
 
 _BEGINNINGS = ("!", "![x]")
 """What makes an image of a link, or of an address, behind it."""
@@ -41,13 +42,14 @@ def told_by_images(
     if not decided:
         return
     told = join(presence[value] for _, values in decided for value in values)
-    holding = _holding(labels, told)
+    steps = range(len(labels.subject.plan.steps))
+    holding = _reached(labels, [number for number in steps if _names_image(labels, number, told)])
+    beginning = _reached(labels, [number for number in steps if _begins_image(labels, number)])
     for number, values in decided:
-        guilty = next((value for value in values if value in holding), None)
-        if guilty is None and _completes_image(labels, number, values, told):
-            guilty = values[0]
-        if guilty is not None:
-            name = web.values[guilty].name
+        guilty = [value for value in values if value in holding]
+        begun = [] if guilty else [value for value in values if value in beginning]
+        if guilty or (begun and _completes_image(labels, number, begun, told)):
+            name = web.values[(guilty or begun)[0]].name
             message = f"whether ${name} holds an image from outside tells its host about private data"
             yield number, Objection(Rule.ANSWER, message, None, _WAY_OUT)
 
@@ -85,12 +87,11 @@ def _filled(part: Part, names: set[str], beginning: str) -> str:
     return beginning if part.name.partition(".")[0] in names else part.text or "x"
 
 
-def _holding(labels: Labels, told: Label) -> frozenset[int]:
-    """The values in which an image may stand that the plan names itself, of a host that may not know this."""
-    subject, web = labels.subject, labels.subject.web
-    waiting = [number for number in range(len(subject.plan.steps)) if _names_image(labels, number, told)]
-    if not waiting:
+def _reached(labels: Labels, sources: list[int]) -> frozenset[int]:
+    """The values in which there may be what these steps say."""
+    if not sources:
         return frozenset()
+    subject, web, waiting = labels.subject, labels.subject.web, list(sources)
     readers: dict[int, list[int]] = defaultdict(list)
     for number, seen in enumerate(web.seen):
         for name in (*subject.readings[number].arguments, *subject.readings[number].source):
@@ -117,7 +118,18 @@ def _holding(labels: Labels, told: Label) -> frozenset[int]:
     return frozenset(found)
 
 
+def _begins_image(labels: Labels, number: int) -> bool:
+    """Whether a step says what makes an image of what stands behind it."""
+    if not isinstance(labels.subject.plan.steps[number].action, Call):
+        return False
+    own = [
+        text for call in labels.calls(number) for argument in call.arguments for text in own_texts(argument)
+    ]
+    return any("![" in text or "<i" in text.casefold() or text.endswith("!") for text in own)
+
+
 def _names_image(labels: Labels, number: int, told: Label) -> bool:
+    """Whether a step says an image of a host that may not know this."""
     step, tool = labels.subject.plan.steps[number], labels.subject.prepared[number].tool
     if not isinstance(step.action, Call) or tool in ANSWERS:
         return False

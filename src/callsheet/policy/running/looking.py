@@ -14,8 +14,8 @@ _ALWAYS = frozenset(
     {"cat", "cut", "date", "df", "dig", "dmesg", "du", "echo", "false", "file", "free", "getent", "grep",
      "egrep", "fgrep", "head", "host", "hostname", "id", "ip", "last", "ls", "lsblk", "lscpu", "lsof",
      "lspci", "lsusb", "netstat", "nproc", "nslookup", "pgrep", "pidof", "ping", "printenv", "printf", "ps",
-     "pwd", "readlink", "realpath", "ss", "stat", "tail", "test", "tr", "true", "tty", "uname", "uptime", "vmstat",
-     "w", "wc", "which", "who", "whoami"}
+     "pwd", "readlink", "realpath", "ss", "stat", "tail", "test", "tr", "true", "tty", "uname", "uptime",
+     "vmstat", "w", "wc", "which", "who", "whoami"}
 )  # fmt: skip
 _OF_CONTAINERS = frozenset({"images", "info", "inspect", "logs", "port", "ps", "stats", "top", "version"})
 _IF_TOLD: Mapping[str, frozenset[str]] = {
