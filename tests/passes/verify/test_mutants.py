@@ -20,6 +20,7 @@ from callsheet.passes.verify import (
     labels,
     pictures,
     places,
+    reaching,
     reading,
     scripts,
     structure,
@@ -282,15 +283,15 @@ def reached(of: Any) -> Iterator[int]:
     return (number for number in range(len(of.plan.steps)) if of.is_reached[number])
 
 
-def one_value(labels_: Labels, number: int) -> range:
-    return MADE(labels_, number)[:0]
+def one_value(subject_: Subject, number: int) -> range:
+    return MADE(subject_, number)[:0]
 
 
 DECLARED: Any = builtins._declared
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
-MADE: Any = pictures._made
+MADE: Any = reaching.made_by
 RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
@@ -451,6 +452,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "all edits put something together": [(composing, "_names_address", yes)],
     "host commands only look": [(places, "only_looks", yes)],
     "no host command only looks": [(places, "only_looks", no)],
+    "addresses come by no variable": [(labels, "naming_strangers", lambda _: [])],
+    "all that is said here names strangers": [(reaching, "_names_stranger", yes)],
     "images come by no variable": [(analysis, "told_by_images", off)],
     "no image begins with a variable": [(pictures, "_completes_image", no)],
     "all that is shown beside an address is an image": [(pictures, "images", yes)],
@@ -459,7 +462,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "archives are read": [(readers, "_unpacks", no)],
     "every value may begin an image": [(pictures, "_begins_image", yes)],
     "every value may be an image": [(pictures, "_names_image", yes)],
-    "images stay where they are named": [(pictures, "_made", one_value)],
+    "images stay where they are named": [(reaching, "made_by", one_value)],
     "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],
     "headers name nobody": [(receivers, "_members", iter)],
     "headers are no names": [(receivers, "_plain", lambda name: name.casefold())],

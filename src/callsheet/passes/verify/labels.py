@@ -17,6 +17,7 @@ from callsheet.passes.verify.anew import reads_its_own
 from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.places import CODE
+from callsheet.passes.verify.reaching import naming_strangers, reached
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
@@ -62,6 +63,8 @@ class _Propagation:
     _has_settled: bool = False
     _waiting_for: Waiting | None = None
     _steps: int = 0
+    _addresses: frozenset[int] | None = None
+    """The values in which addresses of strangers may stand that the plan names; None while nobody asks."""
 
     def go(self) -> None:
         """Run until nothing waits."""
@@ -203,14 +206,26 @@ class _Propagation:
         traits = prepared.traits
         if traits is not None and traits.no_echo:
             return label
-        if label.untrusted and self._retells(number, prepared, data):
-            label = label.retold()
         subject = self.labels.subject
         judge = subject.judge
+        if self._retells(number, prepared, data):
+            if label.untrusted:
+                label = label.retold()
+            elif self._reads_address(number):  # nothing takes apart what no stranger has asked for
+                return judge.unshown(label)
         if subject.says_its_texts_alone and is_plain(subject.plan.steps[number]):
             return label
         made = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
         return judge.unshown(label) if made else label
+
+    def _reads_address(self, number: int) -> bool:
+        """Whether an address that the plan itself names may stand in what a step is given."""
+        subject = self.labels.subject
+        if self._addresses is None:
+            self._addresses = reached(subject, naming_strangers(subject))
+        seen = subject.web.seen[number]
+        names = subject.readings[number].outer(subject.readings[number].arguments)
+        return any(seen[name] in self._addresses for name in names if name in seen)
 
     def _retells(self, number: int, prepared: Prepared, data: Label) -> bool:
         """Whether the step makes something in words of its own of its arguments, which have this label.

@@ -8,12 +8,12 @@ or a fact. Linear in the plan.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from callsheet.ir import Call
 from callsheet.ir.labels import Label, join
 from callsheet.passes.verify.outcome import Labels
+from callsheet.passes.verify.reaching import reached
 from callsheet.policy.builtins import ANSWERS
 from callsheet.policy.calls import Objection, Part, Rule
 from callsheet.policy.links import images
@@ -43,8 +43,8 @@ def told_by_images(
         return
     told = join(presence[value] for _, values in decided for value in values)
     steps = range(len(labels.subject.plan.steps))
-    holding = _reached(labels, [number for number in steps if _names_image(labels, number, told)])
-    beginning = _reached(labels, [number for number in steps if _begins_image(labels, number)])
+    holding = reached(labels.subject, [number for number in steps if _names_image(labels, number, told)])
+    beginning = reached(labels.subject, [number for number in steps if _begins_image(labels, number)])
     for number, values in decided:
         guilty = [value for value in values if value in holding]
         begun = [] if guilty else [value for value in values if value in beginning]
@@ -87,37 +87,6 @@ def _filled(part: Part, names: set[str], beginning: str) -> str:
     return beginning if part.name.partition(".")[0] in names else part.text or "x"
 
 
-def _reached(labels: Labels, sources: list[int]) -> frozenset[int]:
-    """The values in which there may be what these steps say."""
-    if not sources:
-        return frozenset()
-    subject, web, waiting = labels.subject, labels.subject.web, list(sources)
-    readers: dict[int, list[int]] = defaultdict(list)
-    for number, seen in enumerate(web.seen):
-        for name in (*subject.readings[number].arguments, *subject.readings[number].source):
-            if name in seen:
-                readers[seen[name]].append(number)
-        for place in subject.accesses[number].reads:
-            if place in seen:
-                readers[seen[place]].append(number)
-    joined: dict[int, list[int]] = defaultdict(list)
-    for value, operands in web.operands.items():
-        for operand in operands:
-            joined[operand].append(value)
-    found: set[int] = set()
-    done = set(waiting)
-    while waiting:
-        rising = [*_made(labels, waiting.pop())]
-        while rising:
-            value = rising.pop()
-            if value not in found:
-                found.add(value)
-                rising += joined[value]
-                waiting += [reader for reader in readers[value] if reader not in done]
-                done.update(readers[value])
-    return frozenset(found)
-
-
 def _begins_image(labels: Labels, number: int) -> bool:
     """Whether a step says what makes an image of what stands behind it."""
     if not isinstance(labels.subject.plan.steps[number].action, Call):
@@ -138,12 +107,3 @@ def _names_image(labels: Labels, number: int, told: Label) -> bool:
         answers.tells_by_image(judge.setting, call.behind(told, repeats=False))
         for call in labels.calls(number)
     )
-
-
-def _made(labels: Labels, number: int) -> range:
-    """The values that a step gives, and those that it puts into places."""
-    subject = labels.subject
-    first, traits = subject.web.made[number], subject.prepared[number].traits
-    sets = subject.plan.steps[number].output is not None
-    end = first + sets + len(subject.accesses[number].writes)
-    return range(first + (sets and traits is not None and traits.no_echo), end)
