@@ -183,7 +183,7 @@ HARMLESS_SENDERS = [
     case("images: one of a trusted host", NOTES, f'{IF_PRIVATE}@FORMAT ("![x](https://charts.corp.example/x.png)") > $i', "@RESPOND ($i)"),
     case("images: one that emptiness decides about", NOTES, f'?IF (NOT_EMPTY($a)) THEN @FORMAT ("{YES}") > $i', "@RESPOND ($i)"),
     case("images: a word that private data decides about, beside a link", NOTES, f'{IF_PRIVATE}@FORMAT ("urgent") > $s', '@RESPOND ("Status: $s. See [docs](https://docs.example/x).")'),
-    case("images: a word that private data decides about, beside a link that is named elsewhere", NOTES, f'{IF_PRIVATE}@FORMAT ("urgent") > $s', '@RESPOND ("Status: $s, see [docs][d].\\n\\n[d]: https://docs.example/x")'),
+    case("images: a word that private data decides about, beside a link that is named elsewhere", NOTES, f'{IF_PRIVATE}@FORMAT ("<b>urgent</b>") > $s', '@RESPOND ("Status: $s, see [docs][d].\\n\\n[d]: https://docs.example/x")'),
     case("images: a cry beside a link", NOTES, f'{IF_PRIVATE}@FORMAT ("urgent!") > $s', '@RESPOND ("Status: $s See [docs](https://docs.example/x).")'),
     case("images: brackets in a program", NOTES, '@LLM_ANALYZE ($a, task="explain vec![1, 2][0]") > $x', "@RESPOND ($x)"),
     case("images: a word in front of a link to a trusted host", NOTES, f'{IF_PRIVATE}@FORMAT ("urgent") > $s', '@RESPOND ("$s[docs](https://api.internal/x).")'),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from callsheet.ir import Call
 from callsheet.ir.labels import Label, join
 from callsheet.passes.verify.outcome import Labels
-from callsheet.passes.verify.reaching import reached
+from callsheet.passes.verify.reaching import reached, texts_in, texts_said
 from callsheet.policy.builtins import ANSWERS
 from callsheet.policy.calls import Objection, Part, Rule
 from callsheet.policy.links import images
@@ -42,7 +42,7 @@ def told_by_images(
     if not decided:
         return
     told = join(presence[value] for _, values in decided for value in values)
-    steps = range(len(labels.subject.plan.steps))
+    steps = _may_say_images(labels)
     holding = reached(labels.subject, [number for number in steps if _names_image(labels, number, told)])
     beginning = reached(labels.subject, [number for number in steps if _begins_image(labels, number)])
     for number, values in decided:
@@ -52,6 +52,20 @@ def told_by_images(
             name = web.values[(guilty or begun)[0]].name
             message = f"whether ${name} holds an image from outside tells its host about private data"
             yield number, Objection(Rule.ANSWER, message, None, _WAY_OUT)
+
+
+def _may_say_images(labels: Labels) -> list[int]:
+    """The steps whose words may be, or begin, an image; all of them where a variable holds such words."""
+    subject = labels.subject
+    steps = subject.plan.steps
+    held = (text for value in subject.constants.values() for text in texts_in(value))
+    if any(_is_sign(text) for text in held):
+        return list(range(len(steps)))
+    return [number for number, step in enumerate(steps) if any(map(_is_sign, texts_said(step)))]
+
+
+def _is_sign(text: str) -> bool:
+    return "!" in text or "<" in text or "url(" in text.casefold()
 
 
 def _shown(labels: Labels, number: int) -> list[int]:

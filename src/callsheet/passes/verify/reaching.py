@@ -65,12 +65,19 @@ def _names_stranger(subject: Subject, number: int, step: Step) -> bool:
     is_here = traits is not None and traits.reach in (Reach.NOBODY, Reach.MODEL, Reach.MEMORY)
     if not isinstance(step.action, Call) or tool in ANSWERS or not is_here:
         return False
-    values = [*step.values(), *(() if step.foreach is None else (step.foreach.source,))]
-    hosts = (host for value in values for text in _texts(value) for host in hosts_spoken(text))
+    hosts = (host for text in texts_said(step) for host in hosts_spoken(text))
     return any(host is None or not subject.judge.setting.audiences.of_host(host) for host in hosts)
 
 
-def _texts(value: Value) -> Iterator[str]:
+def texts_said(step: Step) -> Iterator[str]:
+    """The texts that stand in what a step is given, and in what its loop goes through."""
+    for value in step.values():
+        yield from texts_in(value)
+    if step.foreach is not None:
+        yield from texts_in(step.foreach.source)
+
+
+def texts_in(value: Value) -> Iterator[str]:
     """The texts that stand in a value, those of one with data in it with nothing in their places."""
     match value:
         case Literal(value=str() as text):
@@ -79,10 +86,10 @@ def _texts(value: Value) -> Iterator[str]:
             yield "".join(part for part in parts if isinstance(part, str))
         case ListExpr(items=items):
             for item in items:
-                yield from _texts(item)
+                yield from texts_in(item)
         case DictExpr(items=pairs):
             for key, item in pairs:
                 yield key
-                yield from _texts(item)
+                yield from texts_in(item)
         case _:
             return
