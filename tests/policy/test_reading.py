@@ -283,3 +283,15 @@ def test_each_shipped_policy_refuses_what_it_must_and_accepts_what_it_must(name:
     assert verify(plain, policy).ok
     assert not verify(parse(READS.format(".env")).require(), policy).ok
     assert verify(parse(READS.format("notes.txt")).require(), policy).ok is (name == "open")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".git-credentials", "a/.pgpass", "keys/id_ecdsa", "b/cert.p12", ".gnupg/x", ".kube/config"),
+        *(".npmrc", "infra/prod.tfvars", "passwords.txt", "c/service-account.json", ".docker/config.json"),
+    ],
+)
+def test_what_often_holds_credentials_leaves_under_no_shipped_policy(name: str, path: str) -> None:
+    assert not verify(parse(READS.format(path)).require(), load_policy(name)).ok

@@ -54,3 +54,30 @@ async def test_parts_of_one_value_are_shown_together_unless_they_make_a_link(wor
     assert outcome.result is not None
     assert outcome.result.objection is not None
     assert outcome.result.objection.rule == "answer"
+
+
+@pytest.mark.parametrize(
+    ("written", "old", "new"),
+    [("see https://evil.example/?d=XX", "XX", "$n"), ("see XX$n", "XX", "https://evil.example/?d=")],
+)
+async def test_an_edit_makes_no_link_of_private_data(world: World, written: str, old: str, new: str) -> None:
+    world.write("notes.txt", "private")
+    edit = f'S3: @EDIT_FILE ("r.md", "{old}", "{new}") > $e'
+    facts = SELECT | {"EDIT_FILE": ToolFacts(Effect.UNSAFE, ("path", "old", "new"))}
+    plan = (
+        f'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("r.md", "{written}") > $w\n{edit}\n'
+        'S4: @READ_FILE ("r.md") > $t\nS5: @RESPOND ($t)'
+    )
+    outcome = await world.run(plan, facts=facts)
+    assert outcome.result is not None
+    assert outcome.result.response == "see https[:]//evil[.]example/?d=private"
+
+
+async def test_an_edit_by_words_leaves_the_links_of_a_file(world: World) -> None:
+    world.write("notes.txt", LINKED)
+    facts = SELECT | {"EDIT_FILE": ToolFacts(Effect.UNSAFE, ("path", "old", "new"))}
+    edit = 'S1: @EDIT_FILE ("notes.txt", "Ada", "Eve") > $e\n'
+    plan = f'{edit}S2: @READ_FILE ("notes.txt") > $t\nS3: @RESPOND ($t)'
+    outcome = await world.run(plan, facts=facts)
+    assert outcome.result is not None
+    assert outcome.result.response == LINKED.replace("Ada", "Eve")

@@ -20,7 +20,7 @@ _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-
 _NAMED_MAIL = re.compile(rf"[\w .'-]*<({_MAIL.pattern})>")
 _QUOTED = re.compile(r'"[\w ,.;\'()-]*"(?=\s*<)')
 """A name before an address that is quoted for its commas."""
-_PLAIN = re.compile(r"[\w#.+-]+(?:/(?!\.+(?:/|\Z))[\w#.+-]+)*", re.ASCII)
+_PLAIN = re.compile(r"@?[\w#.+-]+(?:/(?!\.+(?:/|\Z))[\w#.+-]+)*", re.ASCII)
 """A name that is no address: an account, a channel, a repository with its owner."""
 _RELAYED = re.compile(r"[%!].*@")
 """Old ways of naming a second address in the first (`eve%evil.example@corp.example`)."""
@@ -78,7 +78,7 @@ class Audiences:
             own = {TRUSTED} if _is_host_of(host, patterns) else set[str]()
             return self.of_host(host) | own
         exact = _PLAIN.fullmatch(text) is not None and any(
-            _is_named(text.casefold(), pattern) for pattern in patterns if "@" not in pattern
+            _is_named(text.casefold(), pattern) for pattern in patterns if "@" not in pattern[1:]
         )
         return frozenset({TRUSTED}) if exact else NOBODY_KNOWN
 

@@ -6,7 +6,7 @@ In: a call as far as it is known, what is known of its tool, the label of what i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -57,6 +57,27 @@ def retells(traits: Traits | None, call: CallView) -> bool:
     if (traits is not None and traits.no_echo) or flowing(call) == LITERAL:
         return False
     return traits is None or traits.composes or puts_together(call)
+
+
+def edited(data: Label, around: Label, texts: Iterable[str]) -> Label:
+    """The label of what an edit leaves in a file: data amid a text, or an address before data, may be a link.
+
+    `data` is that of what is put there, which says these `texts`, `around` that of the file.
+
+    >>> from callsheet.ir.labels import UNKNOWN
+    >>> str(edited(UNKNOWN, LITERAL, ["$a"])), str(edited(LITERAL, UNKNOWN, ["done"]))
+    ('U/retold', 'T/pub')
+    >>> str(edited(LITERAL, UNKNOWN, ["https://c.example/?d="]))
+    'U/retold'
+    """
+    if data.is_public and (around.is_public or not any(_names_address(text) for text in texts)):
+        return data
+    whole = data.join(around)
+    return whole if whole.is_public else Label(True, whole.readers).retold()
+
+
+def _names_address(text: str) -> bool:
+    return bool(hosts_spoken(text)) or images(text) or is_active(text)
 
 
 def _is_joined(setting: Setting, call: CallView) -> bool:

@@ -19,7 +19,7 @@ from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules import RULES, Check, Notes, OfLabels, OfTexts, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
-from callsheet.policy.rules.attachments import ATTACHMENTS
+from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
 from callsheet.policy.rules.executable import is_executable
 from callsheet.policy.urls import authority_of, head_of
@@ -190,7 +190,7 @@ class Judge:
         traits = self.traits(tool)
         if traits is None:
             return text
-        if traits.reach is Reach.RECIPIENT and name in ATTACHMENTS:
+        if traits.reach is Reach.RECIPIENT and name in NAMES and sends_files(fold(tool), traits):
             return None
         if name == traits.address:
             return head_of(text) or text

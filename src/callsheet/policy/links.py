@@ -23,7 +23,7 @@ _WORDS = (
 )
 """Schemes that programs make a link of without two slashes."""
 _BARE = re.compile(
-    rf"(?:[a-z][a-z0-9+.-]*:[/\\]{{2}}|(?<![:\w/])//|(?<![\w\\])\\\\(?=\w)|www\.|(?<![\w-])(?:{_WORDS}):){_REST}",
+    rf"(?:\w:[/\\]{{2}}|(?<![:\w/])//|(?<![\w\\])\\\\(?=\w)|www\.|(?<![\w-])(?:{_WORDS}):){_REST}",
     re.I,
 )
 _HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3})"
@@ -50,8 +50,10 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
 """A scheme before its `://`: at most 31 characters, or a long word would be read from each of its letters."""
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
-    r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
+    r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<(?:img|iframe|script|link|video|audio|source)\b|url\(", re.I
 )
+_DEFINED = re.compile(r"^[ \t]*\[[^\]\n]+\]:", re.M)
+"""What a link or an image is elsewhere in a text, where it is only named."""
 _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
 _SPOKEN_HOST = re.compile(rf"(?<![\w@./:-])(?://|www\.)?{_HOST}(?::\d+)?/(?!\s|\Z)", re.I)
 """An address as it is told somebody who knows what is meant: without its scheme."""
@@ -147,10 +149,15 @@ def host_of(url: str) -> str | None:
 
 
 def images(text: str) -> bool:
-    """Whether showing the text makes a request by itself."""
-    if "<" not in text and "(" not in text:  # all that loads something has one of the two
+    """Whether showing the text makes a request by itself.
+
+    >>> images("![x](https://c.example/)"), images("![x]\\n\\n[x]: https://c.example/"), images("vec![1][0]")
+    (True, True, False)
+    """
+    is_marked = "![" in text
+    if not is_marked and "<" not in text and "(" not in text:  # all that loads something has one of these
         return False
-    return _IMAGE.search(text) is not None
+    return _IMAGE.search(text) is not None or (is_marked and _DEFINED.search(text) is not None)
 
 
 def hosts_named(text: str) -> list[str | None]:

@@ -24,17 +24,21 @@ from callsheet.machine import (
     RunAgent,
     Succeeded,
     ToolFacts,
+    to_text,
 )
 from callsheet.machine.keys import parse_key
 from callsheet.passes.verify import Left, Violation, verify
 from callsheet.policy.codes import CODES
+from callsheet.policy.composing import edited
 from callsheet.policy.hops import Hops, beyond
+from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
-from callsheet.policy.sources import Sources
+from callsheet.policy.paths import workspace_path
 from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
 from callsheet.runtime.rest import left_in
+from callsheet.runtime.sending import withheld
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
@@ -113,7 +117,8 @@ class GuardedGateway(Gateway):
         self._guard = guard
         self._root = ports.workspace
         self._notes = notes_of(run_id)
-        self._sources = Sources(guard.policy)
+        self._judge = judge_of(guard.policy)
+        self._sources = self._judge.setting.sources
         self._hops = Hops(guard.policy)
         self._leads = self._lead
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
@@ -191,7 +196,13 @@ class GuardedGateway(Gateway):
             return Failed(command.key, f"the agent may not call @{command.tool}: {refused}")
         kept = kept_by(command.tool, command.args)
         try:
-            writing = None if kept is None else self._leaving(kept, command.label)
+            why = withheld(self._judge, self._guard.labels, self._root, command.tool, command.args)
+        except UNAVAILABLE as error:
+            return Failed(command.key, f"the labels of the files that it sends cannot be known: {error}")
+        if why is not None:
+            return Failed(command.key, f"POL103: {why}")
+        try:
+            writing = None if kept is None else self._leaving(kept, self._left_by(command, kept))
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it writes cannot be kept: {error}")
         outcome = await super().carry_out(command)
@@ -203,9 +214,18 @@ class GuardedGateway(Gateway):
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be known: {error}")
 
-    def _leaving(self, kept: Kept, label: Label | None) -> Writing | None:
+    def _left_by(self, command: CallTool, kept: Kept) -> Label:
+        """The label of what a call is about to leave behind; that of an edit counts what it is put into."""
+        taken = command.label or LITERAL
+        if command.tool != "EDIT_FILE":
+            return taken
+        known = self._guard.labels.of(self._root, (kept.path, EVERYWHERE)) or LITERAL
+        around = known.join(self._sources.file(workspace_path(command.args["path"]), on_host=False))
+        return edited(taken, around, [to_text(value) for value in command.args.values()])
+
+    def _leaving(self, kept: Kept, taken: Label) -> Writing | None:
         """Note what a call is about to leave behind, before it leaves."""
-        store, taken, run = self._guard.labels, label or LITERAL, self._run_id
+        store, run = self._guard.labels, self._run_id
         if kept.facts:
             store.add("", kept.facts, taken, run)
             return None

@@ -19,7 +19,9 @@ from callsheet.passes.verify import (
     analysis,
     bits,
     labels,
+    pictures,
     places,
+    reaching,
     reading,
     scripts,
     structure,
@@ -51,13 +53,16 @@ from callsheet.policy.rules import (
     addresses,
     agent,
     answers,
+    attachments,
+    base,
+    control,
     executable,
     forbidden,
     names,
     receivers,
     retry,
 )
-from callsheet.policy.running import Named, commands, shell
+from callsheet.policy.running import Named, commands, readers, shell
 
 pytestmark = looks_inside
 
@@ -281,10 +286,15 @@ def reached(of: Any) -> Iterator[int]:
     return (number for number in range(len(of.plan.steps)) if of.is_reached[number])
 
 
+def one_value(subject_: Subject, number: int) -> range:
+    return MADE(subject_, number)[:0]
+
+
 DECLARED: Any = builtins._declared
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
+MADE: Any = reaching.made_by
 RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
@@ -397,7 +407,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "tools make no scripts": [(composing, "is_active", no)],
     "only two slashes make an address": [(links, "_BARE", two_slashes())],
     "ends of hosts are Latin letters": [(links, "_DOMAIN", latin_ends())],
-    "images tell nothing": [(answers, "_tells_by_image", no)],
+    "images tell nothing": [(answers, "tells_by_image", no)],
     "links that are put together are not seen": [(Judge, "makes_links", no)],
     "links in files are not seen": [(Judge, "links_data", no)],
     "every call has a key": [(retry, "has_key", yes)],
@@ -427,6 +437,36 @@ MUTANTS: dict[str, list[Patch]] = {
     "commas in quotes part recipients": [(audiences, "_QUOTED", never_matches())],
     "members of lists stand apart": [(answers, "_is_open", no)],
     "parts of one value may be an address": [(links, "_goes_on", no)],
+    "members decide nothing": [(control, "_deciding_anywhere", base.controlling)],
+    "recipients decide nothing": [(control, "names_recipients", no)],
+    "files that go along decide nothing": [(control, "attached", off)],
+    "webhooks are told nothing": [(receivers, "_TOLD_BESIDE", never_matches())],
+    "every word beside recipients is an address": [(receivers, "_BEGINS_AS_ADDRESS", re.compile(""))],
+    "headers that are not known name nobody": [(receivers, "_HEADERS", never_matches())],
+    "only attachments are files": [(attachments, "PATHS", frozenset[str]())],
+    "a file of a dict is all that stands in it": [(attachments, "_pairs", nothing)],
+    "every name beside a content is a path": [(attachments, "_CONTENTS", frozenset[str]())],
+    "of a path that is known in part nothing is known": [(attachments, "_LEADS_IN", never_matches())],
+    "files go along as the policy says": [(places, "_of_attachments", lambda _: places.NOTHING)],
+    "what is read is not sent": [(Labels, "_sent", never)],
+    "agents have all that the policy gives": [(places, "_tools_of", lambda _, given: given)],
+    "host commands touch no file": [(labels, "CODE", places.CODE - {"HOST_EXEC"})],
+    "edits put nothing together": [(labels, "edited", lambda data, *_: data)],
+    "all edits put something together": [(composing, "_names_address", yes)],
+    "host commands only look": [(places, "only_looks", yes)],
+    "no host command only looks": [(places, "only_looks", no)],
+    "addresses come by no variable": [(labels, "naming_strangers", lambda _: [])],
+    "all that is said here names strangers": [(reaching, "_names_stranger", yes)],
+    "images come by no variable": [(analysis, "told_by_images", off)],
+    "no image begins with a variable": [(pictures, "_completes_image", no)],
+    "all that is shown beside an address is an image": [(pictures, "images", yes)],
+    "images name their addresses where they stand": [(links, "_DEFINED", never_matches())],
+    "what is looked up is there or not": [(labels, "_LOOKING_UP", frozenset[str]())],
+    "archives are read": [(readers, "_unpacks", no)],
+    "every value may begin an image": [(pictures, "_begins_image", yes)],
+    "every value may be an image": [(pictures, "_names_image", yes)],
+    "images stay where they are named": [(reaching, "made_by", one_value)],
+    "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],
     "headers name nobody": [(receivers, "_members", iter)],
     "headers are no names": [(receivers, "_plain", lambda name: name.casefold())],
     "camel case is no name": [(receivers, "_HUMP", never_matches())],

@@ -145,6 +145,9 @@ class Passing:
             (clears or told.apart) and not self._passes(code, sight, told.apart, args, inputs)
         ):
             return None
+        for value in args.values():
+            if type(value) is dict or type(value) is list:
+                return None  # names of members may name recipients, and are data
         return bare(
             Admitted, (told.result, told.sent, self._extended.by(origins, code.id), (), NOTHING_SHOWN)
         )

@@ -17,14 +17,16 @@ from callsheet.passes.verify.anew import reads_its_own
 from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.places import CODE
+from callsheet.passes.verify.reaching import naming_strangers, reached
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, is_plain, stands_apart
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
-from callsheet.policy.composing import retells
+from callsheet.policy.composing import edited, retells
 from callsheet.policy.judge import Prepared, unasked
+from callsheet.policy.rules.base import own_texts
 
 
 def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
@@ -39,6 +41,10 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
         labels.ways[number] = decided
     _Propagation(labels).go()
     return labels
+
+
+_LOOKING_UP = frozenset({"READ_FILE", "GET_WM"})
+"""Tools that give what stands under a name."""
 
 
 @dataclass(slots=True)
@@ -57,6 +63,8 @@ class _Propagation:
     _has_settled: bool = False
     _waiting_for: Waiting | None = None
     _steps: int = 0
+    _addresses: frozenset[int] | None = None
+    """The values in which addresses of strangers may stand that the plan names; None while nobody asks."""
 
     def go(self) -> None:
         """Run until nothing waits."""
@@ -169,6 +177,8 @@ class _Propagation:
             for name in names:
                 if name in values:
                     label = label.join(presence[values[name]])
+        if subject.prepared[number].tool in _LOOKING_UP:  # which one it is is all that it depends on
+            label = label.join(labels.seen(number, reading.arguments))
         return label
 
     def _result(self, number: int, way: Label) -> Label:
@@ -196,14 +206,26 @@ class _Propagation:
         traits = prepared.traits
         if traits is not None and traits.no_echo:
             return label
-        if label.untrusted and self._retells(number, prepared, data):
-            label = label.retold()
         subject = self.labels.subject
         judge = subject.judge
+        if self._retells(number, prepared, data):
+            if label.untrusted:
+                label = label.retold()
+            elif self._reads_address(number):  # nothing takes apart what no stranger has asked for
+                return judge.unshown(label)
         if subject.says_its_texts_alone and is_plain(subject.plan.steps[number]):
             return label
         made = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
         return judge.unshown(label) if made else label
+
+    def _reads_address(self, number: int) -> bool:
+        """Whether an address that the plan itself names may stand in what a step is given."""
+        subject = self.labels.subject
+        if self._addresses is None:
+            self._addresses = reached(subject, naming_strangers(subject))
+        seen = subject.web.seen[number]
+        names = subject.readings[number].outer(subject.readings[number].arguments)
+        return any(seen[name] in self._addresses for name in names if name in seen)
 
     def _retells(self, number: int, prepared: Prepared, data: Label) -> bool:
         """Whether the step makes something in words of its own of its arguments, which have this label.
@@ -252,12 +274,23 @@ class _Propagation:
         if subject.prepared[number].tool in CODE:  # it may copy whatever it has read
             data = data.join(self._source(number)).join(labels.seen(number, subject.accesses[number].reads))
         label = data.join(way)
+        if subject.prepared[number].tool == "EDIT_FILE":
+            label = self._edited(number, label)
         if label.is_public:
             return label
         if subject.says_its_texts_alone and stands_apart(subject.plan.steps[number]):
             return label
         made = any(subject.judge.links_data(call) for call in labels.calls(number))
         return subject.judge.unshown(label) if made else label
+
+    def _edited(self, number: int, data: Label) -> Label:
+        """The label of what an edit leaves, whose data has this one."""
+        judge = self.labels.subject.judge
+        calls = self.labels.calls(number)
+        around = self.labels.seen(number, self.labels.subject.accesses[number].reads)
+        around = around.join(join(judge.source(call._replace(tool="READ_FILE")) for call in calls))
+        own = [text for call in calls for argument in call.arguments for text in own_texts(argument)]
+        return edited(data, around, own)
 
     def _tell(self, nodes: Iterable[int], decision: Label) -> None:
         """Something decides whether these are come to."""

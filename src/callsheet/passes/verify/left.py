@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.passes.verify.places import CODE
+from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, CODE, MEMORY
 from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, workspace_path
 
@@ -39,6 +39,20 @@ class Left:
         if tool in _FILES and (self.files or self.anywhere is not LITERAL):
             return self.anywhere.join(join(label for call in calls for label in self._in_files(tool, call)))
         return LITERAL
+
+    def of_places(self, places: Iterable[str]) -> Label:
+        """What may be in these places, by their names."""
+        label = LITERAL
+        for place in places:
+            kind, _, name = place.partition(":")
+            if place == MEMORY:
+                label = label.join(self.facts)
+            elif place in (ALL_FILES, ALL_NOTES):
+                label = label.join(join((self.files if kind == "file" else self.notes).values()))
+            elif kind == "file":
+                label = label.join(self.files.get(name, LITERAL))
+            label = label.join(self.anywhere) if kind == "file" else label
+        return label
 
     def _noted(self, call: CallView) -> Iterator[Label]:
         key = call.argument("key")

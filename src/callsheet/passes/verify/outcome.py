@@ -11,10 +11,15 @@ from dataclasses import dataclass, field
 
 from callsheet.ir import Respond
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.verify.anew import reads_its_own
+from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.views import call_views
-from callsheet.policy.calls import CallView
+from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.model import Implicit
+
+_SENT = "what it reads"
+"""The argument that stands for what a call takes along of files, facts or notes."""
 
 
 @dataclass(slots=True)
@@ -89,16 +94,32 @@ class Labels:
         """The labels of what a step's action is given, as they are now."""
         reading, values = self.subject.readings[step], self.subject.web.seen[step]
         of_value, loop = self.of_value, reading.loop
-        return {
+        known = {
             name: of_value[values[name]] if name in values and name != loop else self.label_of(step, name)
             for name in reading.arguments
         }
+        if self.subject.accesses[step].sends:
+            known[_SENT] = self._sent(step)
+        return known
+
+    def _sent(self, step: int) -> Label:
+        """What the step's call takes along of the places that it reads; who wrote that decides nothing."""
+        subject, reads = self.subject, self.subject.accesses[step].reads
+        label = self.seen(step, reads)
+        if subject.left is not NOTHING_LEFT and not reads_its_own(subject, step):
+            label = label.join(subject.left.of_places(reads))
+        return Label(False, label.readers)
 
     def _made(
         self, step: int, known: dict[str, Label], way: Label, *, repeats: bool = False
     ) -> list[CallView]:
         around = self.subject.surroundings(known.__getitem__)
-        return call_views(self.subject.plan.steps[step], around, way, repeats=repeats)
+        made = call_views(self.subject.plan.steps[step], around, way, repeats=repeats)
+        sent = known.get(_SENT, LITERAL)
+        if sent.is_public:
+            return made
+        along = Argument(_SENT, (), sent)
+        return [call._replace(arguments=(*call.arguments, along)) for call in made]
 
     def judged_calls(self, step: int) -> list[CallView]:
         """The calls that a step may make, with what decides about them; they are made ready once."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from callsheet.policy.builtins import PathUse, Reach, Traits
+from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, workspace_path
+from callsheet.policy.rules.attachments import attached, path_of, sends_files
+from callsheet.policy.rules.base import leaves, of_name
+from callsheet.policy.running import only_looks
 
 MEMORY = "memory:"
 ALL_FILES = "file:*"
@@ -20,16 +23,22 @@ ALL_NOTES = "note:*"
 SOME_NOTE = "note:?"
 
 
-CODE = frozenset({"EXEC_CODE", "SHELL_EXEC"})
+CODE = frozenset({"EXEC_CODE", "SHELL_EXEC", "HOST_EXEC"})
 """Tools that run code."""
+_READERS = frozenset({"READ_FILE", "SEARCH_FILES", "EDIT_FILE"}) | CODE
+_WRITERS = frozenset({"WRITE_FILE", "EDIT_FILE"}) | CODE
 
 
 class Access(NamedTuple):
-    """The places that a call reads, those it writes, and those of them that then hold nothing else."""
+    """The places that a call reads, those it writes, and those of them that then hold nothing else.
+
+    With `sends` what it reads goes wherever its arguments go.
+    """
 
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     overwrites: tuple[str, ...] = ()
+    sends: bool = False
 
 
 NOTHING = Access()
@@ -48,25 +57,27 @@ def access_of(
     """
     if traits is None:
         return NOTHING
-    fixed = _of_tool(tool, traits, agent_tools)
+    fixed = _of_tool(tool, traits)
     if fixed is not None:
         return fixed
-    found = [_access(tool, traits, call) for call in calls()]
+    if tool == "AGENT_SOLVE":
+        found = [_of_agent(_tools_of(call, agent_tools)) for call in calls()]
+    else:
+        found = [_access(tool, traits, call) for call in calls()]
     if len(found) == 1:
         return found[0]
     reads = tuple(dict.fromkeys(place for access in found for place in access.reads))
-    return Access(reads, tuple(dict.fromkeys(place for access in found for place in access.writes)))
+    writes = tuple(dict.fromkeys(place for access in found for place in access.writes))
+    return Access(reads, writes, sends=any(access.sends for access in found))
 
 
-def _of_tool(tool: str, traits: Traits, agent_tools: frozenset[str]) -> Access | None:
+def _of_tool(tool: str, traits: Traits) -> Access | None:
     """The places of a tool whatever it is given; None where its arguments say which."""
-    if tool == "AGENT_SOLVE":
-        return _of_agent(agent_tools)
     if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
         return _FROM_MEMORY
     if traits.reach is Reach.MEMORY:
         return _TO_MEMORY
-    if tool in CODE:
+    if tool in CODE and tool != "HOST_EXEC":
         return _OF_CODE
     return None
 
@@ -74,6 +85,12 @@ def _of_tool(tool: str, traits: Traits, agent_tools: frozenset[str]) -> Access |
 def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if tool in ("SET_WM", "GET_WM"):
         return _of_notes(tool, call)
+    if tool == "HOST_EXEC":
+        command = of_name(call, "command")
+        line = None if command is None else command.text
+        return NOTHING if line is not None and only_looks(line) else _OF_CODE
+    if sends_files(tool, traits):
+        return _of_attachments(call)
     if traits.path is None or traits.path_use is PathUse.HOST:
         return NOTHING
     path = _path(call, traits.path)
@@ -95,16 +112,43 @@ def _of_notes(tool: str, call: CallView) -> Access:
     return Access((ALL_NOTES,) if text is None else (place, SOME_NOTE))
 
 
+def _of_attachments(call: CallView) -> Access:
+    reads: list[str] = []
+    for _, path in attached(call):
+        named = path_of(path)
+        if named is not None:
+            reads += (f"file:{file_key(named)}", SOME_FILE)
+        elif path.text is None:
+            reads.append(ALL_FILES)
+    return Access(tuple(dict.fromkeys(reads)), sends=True) if reads else NOTHING
+
+
+def _tools_of(call: CallView, given: frozenset[str]) -> frozenset[str]:
+    """The tools of an agent: those that the policy gives, or those of them that the call names."""
+    wanted = of_name(call, "tools")
+    texts = [] if wanted is None else [leaf.text for leaf in leaves(wanted)]
+    named = [text for text in texts if text is not None]
+    if not texts or len(named) < len(texts):
+        return given
+    return given & {fold(name) for text in named for name in text.replace(",", " ").split()}
+
+
 def _of_agent(tools: frozenset[str]) -> Access:
-    reads: list[str] = [ALL_FILES, MEMORY, ALL_NOTES] if tools else []
+    reads: list[str] = []
     writes: list[str] = []
-    if not tools.isdisjoint({"WRITE_FILE", "EDIT_FILE"} | CODE):
+    if not tools.isdisjoint(_READERS):
+        reads.append(ALL_FILES)
+    if not tools.isdisjoint({"QUERY_MEMORY", "MEMORY_STATS"}):
+        reads.append(MEMORY)
+    if "GET_WM" in tools:
+        reads.append(ALL_NOTES)
+    if not tools.isdisjoint(_WRITERS):
         writes += (SOME_FILE, ALL_FILES)
     if "STORE_FACT" in tools:
         writes.append(MEMORY)
     if "SET_WM" in tools:
         writes += (SOME_NOTE, ALL_NOTES)
-    return Access(tuple(reads), tuple(writes))
+    return Access(tuple(reads), tuple(writes), sends=bool(reads))
 
 
 def _path(call: CallView, name: str) -> str | None:

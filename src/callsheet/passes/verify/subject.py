@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from callsheet.ir import Call, ListExpr, Literal, Order, Plan, Respond, Step, Value
+from callsheet.ir import Call, DictExpr, ListExpr, Literal, Order, Plan, Respond, Step, Value
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import Flow, flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label
@@ -19,6 +19,7 @@ from callsheet.passes.verify.views import Surroundings, call_views, tool_of
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
+from callsheet.policy.rules.attachments import NAMES, sends_files
 
 Parameters = Callable[[str], tuple[str, ...]]
 
@@ -189,9 +190,20 @@ def _access(step: Step, prepared: Prepared, judge: Judge, around: Surroundings) 
     if not isinstance(step.action, Call):
         return NOTHING
     tool, traits = prepared.tool, prepared.traits
-    if traits is None or (traits.path is None and tool not in _PLACES):
+    if traits is None or (
+        traits.path is None
+        and tool not in _PLACES
+        and not (sends_files(tool, traits) and _may_name(step.action))
+    ):
         return NOTHING
     return access_of(tool, traits, lambda: call_views(step, around, LITERAL), judge.setting.agent_tools)
+
+
+def _may_name(action: Call) -> bool:
+    """Whether an argument of a call may name a file; those without a name are refused anyway."""
+    return any(
+        name.casefold() in NAMES or isinstance(value, DictExpr | ListExpr) for name, value in action.named
+    )
 
 
 _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}

@@ -123,7 +123,7 @@ def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None
 
 def _may_name(text: str) -> bool:
     """Whether a text may hold an address, with its scheme or in words, or a tag."""
-    return "(" in text or "<" in text or "://" in text or ("/" in text and "." in text)
+    return "(" in text or "<" in text or "![" in text or "://" in text or ("/" in text and "." in text)
 
 
 def is_plain(step: Step) -> bool:

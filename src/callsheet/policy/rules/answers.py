@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, Traits
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Part, Rule
 from callsheet.policy.links import carries_data, hosts_named, images
@@ -33,7 +34,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             notes.oblige(Duty.VERIFY_AGAIN, call, "fields beside each other make no address")
         if any(argument.label.is_retold for argument in call.arguments):
             notes.oblige(Duty.VERIFY_AGAIN, call, "links that strangers may have asked for are taken apart")
-        if not call.pc.is_public and _tells_by_image(setting, call):
+        if not call.pc.is_public and tells_by_image(setting, call):
             notes.object(
                 Rule.ANSWER,
                 f"{tool} would show an image from outside only if private data says so",
@@ -82,8 +83,14 @@ def _reads_what_is_shown(setting: Setting, call: CallView) -> bool:
     return is_active(" ".join(text for argument in call.arguments for text in own_texts(argument)))
 
 
-def _tells_by_image(setting: Setting, call: CallView) -> bool:
+def tells_by_image(setting: Setting, call: CallView) -> bool:
+    """Whether the call's text loads an image from a host that may not know what decided about the call."""
     text = " ".join(text for argument in call.arguments for text in texts(argument))
-    return images(text) and any(
-        host is None or not call.pc.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
+    return images(text) and leads_outside(setting, text, call.pc)
+
+
+def leads_outside(setting: Setting, text: str, told: Label) -> bool:
+    """Whether a text names a host that may not know this."""
+    return any(
+        host is None or not told.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
     )

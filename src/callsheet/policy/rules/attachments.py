@@ -2,51 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
+from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
-from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.paths import PathRefused, workspace_path
-from callsheet.policy.rules.base import Notes, OfLabels, Setting, leaves, shown
-from callsheet.policy.rules.receivers import receivers
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, shown
+from callsheet.policy.rules.receivers import Receiver, receivers
 
-ATTACHMENTS = ("attachment", "attachments", "attach", "attached", "upload", "uploads")
+ATTACHMENTS = frozenset({"attachment", "attachments", "attach", "attached", "upload", "uploads"})
 """Arguments that name files to send along."""
+PATHS = frozenset(
+    {"file", "files", "file_path", "file_paths", "filepath", "filepaths", "path", "paths"}
+)  # fmt: skip
+"""Those that do where nothing else in the call is the content of a file, to which they would give a name."""
+NAMES = ATTACHMENTS | PATHS
+_CONTENTS = frozenset({"content", "contents", "data", "bytes", "base64"})
+_IN_A_DICT = re.compile(r"(?:.*_)?(?:path|file|filename|source|src)", re.IGNORECASE)
+_LEADS_IN = re.compile(r"[^/\\]+[/\\]")
+
+
+class Attached(NamedTuple):
+    """A file that is sent along: the argument that names it, and the value that is its path."""
+
+    name: str
+    path: Argument
+
+
+def sends_files(tool: str, traits: Traits | None) -> bool:
+    """Whether the arguments of a tool may name files that somebody outside gets."""
+    return traits is not None and tool not in BUILTINS and traits.reach in (Reach.WORLD, Reach.RECIPIENT)
+
+
+def attached(call: CallView) -> Iterator[Attached]:
+    """What a call of such a tool sends along, also by the members of its arguments."""
+    return _attached(call.arguments)
+
+
+def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
+    has_content = any(argument.name.casefold() in _CONTENTS for argument in arguments)
+    for argument in arguments:
+        name = argument.name.casefold()
+        if name in ATTACHMENTS or (name in PATHS and not has_content):
+            for path in _paths(argument):
+                yield Attached(argument.name, path)
+        elif argument.items:
+            members = _pairs(argument)
+            yield from _attached(argument.items if members is None else members)
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """FLOW for a file of the workspace, named in the plan, whose label its receivers may not have.
+    """FLOW for a file of the workspace whose label its receivers may not have.
 
     It is that which the policy gives the path; a path that leads nowhere in the workspace is the tool's own.
     """
-    if traits is None or tool in BUILTINS or traits.reach not in (Reach.WORLD, Reach.RECIPIENT):
+    if traits is None or not sends_files(tool, traits):
         return None
     held = traits
 
     def check(call: CallView, notes: Notes) -> None:
-        for name, path in _attached(call):
-            label = setting.sources.file(path)
-            for who, audiences in receivers(setting, held, call):
-                if not label.may_reach(audiences):
-                    notes.object(
-                        Rule.FLOW,
-                        f"{shown(label)} of {path} in {name} of @{tool} would reach {who}",
-                        name,
-                        help="attach a file that the policy calls public, or send it to somebody it trusts",
-                        reaches=who,
-                    )
-                    return
+        labelled = [(file, _label(setting, file.path)) for file in attached(call)]
+        along = [(file, label) for file, label in labelled if label is not None]
+        found = not_theirs(along, receivers(setting, held, call)) if along else None
+        if found is not None:
+            (name, path), label, who = found
+            notes.object(
+                Rule.FLOW,
+                f"{shown(label)} of {_told(path)} in {name} of @{tool} would reach {who}",
+                name,
+                help="attach a file that the policy calls public, or send it to somebody it trusts",
+                reaches=who,
+            )
 
-    return OfLabels(check, sees=ATTACHMENTS)
+    return OfLabels(check, sees=tuple(sorted(NAMES)))
 
 
-def _attached(call: CallView) -> Iterator[tuple[str, str]]:
-    """The arguments that name files to send along, and the paths in them that are known."""
-    for argument in call.arguments:
-        if argument.name.casefold() in ATTACHMENTS:
-            for leaf in leaves(argument):
-                try:
-                    if leaf.text:
-                        yield argument.name, workspace_path(leaf.text)
-                except PathRefused:
-                    continue
+def not_theirs(
+    along: Sequence[tuple[Attached, Label]], receivers: Iterable[Receiver]
+) -> tuple[Attached, Label, str] | None:
+    """The first file that one of these receivers may not have, and who that is.
+
+    Each of them is asked about each label once: a call may name many files, and many who get them.
+    """
+    first: dict[Label, Attached] = {}
+    for file, label in along:
+        first.setdefault(label, file)
+    for who, audiences in receivers:
+        for label, file in first.items():
+            if not label.may_reach(audiences):
+                return file, label, who
+    return None
+
+
+def path_of(path: Argument) -> str | None:
+    """The path of a file of the workspace, None where it is not known before the run, or is none.
+
+    >>> path_of(Argument("file", ("./a//b.txt",))), path_of(Argument("file", ("https://c.example/",)))
+    ('a/b.txt', None)
+    """
+    try:
+        return workspace_path(path.text) if path.text else None
+    except PathRefused:
+        return None
+
+
+def _label(setting: Setting, path: Argument) -> Label | None:
+    """The label of the file of that path, by all that is known of it; None where it is none."""
+    if path.text is not None:
+        named = path_of(path)
+        return None if named is None else setting.sources.file(named)
+    beginning = path.parts[0] if path.parts else None
+    if not isinstance(beginning, str) or not _LEADS_IN.match(beginning):
+        return UNKNOWN
+    guesses = ["".join(known(part, filling) for part in path.parts) for filling in ("x", "")]
+    return join(label for guess in guesses if (label := _label(setting, Argument("", (guess,)))) is not None)
+
+
+def _told(path: Argument) -> str:
+    return path_of(path) or "a file that is not known before the run"
+
+
+def _paths(argument: Argument) -> Iterator[Argument]:
+    """The paths in an argument: itself, its items, or what is called a path in a dict without contents."""
+    if not argument.items:
+        yield argument
+        return
+    pairs = _pairs(argument)
+    if pairs is None:
+        for item in argument.items:
+            yield from _paths(item)
+    elif not any(value.name.casefold() in _CONTENTS for value in pairs):
+        for value in pairs:
+            if _IN_A_DICT.fullmatch(value.name):
+                yield from _paths(value)
+
+
+def _pairs(argument: Argument) -> list[Argument] | None:
+    """The values of a dict, each named by its key, which stands before it; None for a list."""
+    keys, values = argument.items[::2], argument.items[1::2]
+    is_dict = len(keys) == len(values) and all(
+        key.text == value.name for key, value in zip(keys, values, strict=True)
+    )
+    return list(values) if is_dict else None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from callsheet.policy.builtins import Traits
-from callsheet.policy.calls import CallView, Rule
+from collections.abc import Iterator
+
+from callsheet.policy.builtins import BUILTINS, Reach, Traits
+from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
-from callsheet.policy.rules.base import Notes, OfLabels, Setting, controlling
+from callsheet.policy.rules.attachments import attached, sends_files
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, controlling, is_nameless
+from callsheet.policy.rules.receivers import names_recipients
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -13,15 +17,16 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
     An agent chooses paths itself, and code for the sandbox: for that its tools are given to it.
     """
-    if traits is None or not traits.control:
+    if traits is None or not (traits.control or sends_files(tool, traits)):
         return None
     held = traits
+    deciding = controlling if tool in BUILTINS else _deciding_anywhere
     given_to_agents = traits.runs_code or (traits.path is not None and not traits.on_host)
 
     def check(call: CallView, notes: Notes) -> None:
         if call.in_agent and given_to_agents:
             return
-        for argument in controlling(call, held):
+        for argument in deciding(call, held):
             if not argument.label.untrusted or setting.is_approved(call):
                 continue
             if held.approval is When.IF_UNTRUSTED_OR_OUTSIDE:
@@ -37,3 +42,24 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             )
 
     return OfLabels(check)
+
+
+def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
+    """The arguments that decide what is done, and what names them in the members of others.
+
+    Tools of the operator and of servers take requests in one piece, `message={"to": …}`. Who gets a message,
+    and which files go along, is decided under each name that recipients and attachments have.
+    """
+    names = {name.casefold() for name in traits.control}
+    waiting = list(reversed(call.arguments))
+    while waiting:
+        argument = waiting.pop()
+        is_recipient = traits.reach is Reach.RECIPIENT and names_recipients(argument)
+        if argument.name.casefold() in names or is_recipient or (is_nameless(argument) and traits.control):
+            yield argument
+        else:
+            waiting += reversed(argument.items)
+    if traits.reach in (Reach.WORLD, Reach.RECIPIENT):
+        for name, path in attached(call):
+            if name.casefold() not in names:
+                yield path._replace(name=name)

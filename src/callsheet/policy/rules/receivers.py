@@ -28,8 +28,11 @@ ALWAYS = MappingProxyType(
 """Who learns of every call of a tool of that reach, whatever its arguments say."""
 
 _RECIPIENTS = re.compile(
-    r"(?:(?:also|copy|deliver|forward|mail|redirect|reply|resend|resent|send)_?)?to(?:_?(?:addr|mail|list|user).*)?"
-    r"|b?cc(?:_.*)?|rcpt.*|recipients?(?:_.*)?|receivers?"
+    r"(?:(?:also|copy|deliver|envelope|errors|forward|mail|redirect|reply|resend|resent|send|share)_?)?"
+    r"to(?:_?(?:addr|mail|list|user).*)?"
+    r"|b?cc(?:_.*)?|(?:blind_)?carbon_cop(?:y|ies)|rcpt.*|recipients?(?:_.*)?|receivers?|shared?_with|invites?"
+    r"|(?:.*_)?(?:addressees?|attendees?|distribution|guests?|invitees?|mailing|participants?|recipients?|subscribers?)"
+    r"(?:_?(?:addr|e?mail|list).*)?"
 )
 """Arguments and headers that name who gets a message, beside the one that the policy names."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -41,6 +44,10 @@ _OTHER_ADDRESS = re.compile(
     r"|(?:.*_)?(?:host|server|gateway|mirror|url|uri|via)s?(?:_.*)?"
 )
 """Arguments beside the address of a request that may lead it, or tell of it, elsewhere."""
+_TOLD_BESIDE = re.compile(r".*(?:proxy|proxies|endpoint|webhook|callback|redirect).*")
+"""Arguments beside recipients whose address is told of the message; other addresses are a part of it."""
+_HEADERS = re.compile(r"(?:.*_)?(?:headers?|envelope)")
+"""Arguments that name recipients among other things, where nobody knows what stands in them."""
 _LONGEST = 80
 _INJECTED = re.compile(r"[\r\n]\s*(?:resent-)?(?:to|b?cc|from|sender|reply-to)\s*:", re.IGNORECASE)
 """A line in a header that a careless mailer takes for one more header."""
@@ -85,6 +92,20 @@ def _other_hosts(setting: Setting, address: str, call: CallView) -> Iterator[Rec
                     yield _host_of(setting, leaf)
 
 
+def names_recipients(argument: Argument) -> bool:
+    """Whether what stands in an argument decides who gets a message, beside the one that the policy names.
+
+    >>> [names_recipients(Argument(name, ("x",))) for name in ("Reply-To", "guests", "subject")]
+    [True, True, False]
+    """
+    name = _plain(argument.name)
+    return _RECIPIENTS.fullmatch(name) is not None or _is_closed_header(argument, name)
+
+
+def _is_closed_header(argument: Argument, name: str) -> bool:
+    return not argument.items and _HEADERS.fullmatch(name) is not None
+
+
 def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Receiver]:
     assert traits.audience is not None
     own = _plain(traits.audience)
@@ -94,8 +115,7 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
     for argument in _members(call.arguments):
         name = _plain(argument.name)
         if name != own and _RECIPIENTS.fullmatch(name) is None:
-            if name not in PROSE and any(_INJECTED.search(text) for text in texts(argument)):
-                yield f"whom the lines in {argument.name} name", NOBODY_KNOWN
+            yield from _told_beside(setting, name, argument)
             continue
         seen = seen or argument.name.casefold() == traits.audience.casefold()
         for leaf in leaves(argument):
@@ -106,6 +126,20 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
                     yield _told(who), audiences
     if not seen:
         yield "recipients that the call does not name", NOBODY_KNOWN
+
+
+def _told_beside(setting: Setting, name: str, argument: Argument) -> Iterator[Receiver]:
+    """Who learns of a message by an argument that names no recipient, whose plain name this is."""
+    if name in PROSE:
+        return
+    if any(_INJECTED.search(text) for text in texts(argument)):
+        yield f"whom the lines in {argument.name} name", NOBODY_KNOWN
+    if argument.text is None and _is_closed_header(argument, name):
+        yield f"whom {argument.name} names", NOBODY_KNOWN
+    if not argument.items and _TOLD_BESIDE.fullmatch(name):
+        own = "".join(texts(argument))
+        if _BEGINS_AS_ADDRESS.match(own) or (argument.text is None and not own):
+            yield _host_of(setting, argument)
 
 
 def _told(who: str) -> str:

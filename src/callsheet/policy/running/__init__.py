@@ -2,6 +2,7 @@
 
 from callsheet.policy.running.finding import finders_of, kinds_of
 from callsheet.policy.running.languages import runs_file
+from callsheet.policy.running.looking import only_looks
 from callsheet.policy.running.named import Named
 from callsheet.policy.running.shell import FOLDERS_RUN, SETTINGS_OF_FOLDERS
 from callsheet.policy.running.writing import files_written
@@ -13,5 +14,6 @@ __all__ = [
     "files_written",
     "finders_of",
     "kinds_of",
+    "only_looks",
     "runs_file",
 ]

@@ -15,7 +15,7 @@ _EVALUATING = frozenset(
     {"exec", "eval", "compile", "execfile", "run_path", "run_module", "import_module", "__import__",
      "spec_from_file_location", "load_source", "SourceFileLoader", "runfile", "addsitedir", "CDLL",
      "LoadLibrary", "Template", "from_string", "read_pickle", "load_model", "unsafe_load", "full_load",
-     "zipimporter", "testfile", "timeit", "interact", "runsource"}
+     "zipimporter", "testfile", "timeit", "interact", "runsource", "executescript"}
 )  # fmt: skip
 _STARTING = frozenset(
     {"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput",
@@ -30,10 +30,11 @@ _TESTING = frozenset({"main", "discover", "console_main", "cmdline_main", "loadT
 """What the libraries that run tests are called by."""
 _TEST_LIBRARIES = frozenset({"pytest", "unittest", "nose2", "behave", "trial", "green"})
 _UNPACKING = re.compile(
-    r"\b(?:pickle|cPickle|dill|cloudpickle|joblib|shelve|marshal|torch|jsonpickle|allow_pickle|UnsafeLoader)\b"
+    r"\b(?:pickle|cPickle|dill|cloudpickle|joblib|shelve|marshal|torch|jsonpickle|allow_pickle|UnsafeLoader"
+    r"|extractall|unpack_archive)\b"
     r"|Loader\s*=\s*(?:yaml\.)?Loader\b"
 )
-"""Libraries that run what stands in the data that they load."""
+"""What runs what stands in the data that it loads, or makes files of any name of it."""
 _COMMANDING = frozenset({"sh", "plumbum", "pexpect", "fabric", "zipimport", "doctest", "code", "codeop"})
 """Libraries that start programs, or evaluate texts, under names of their own."""
 _OWNERS = frozenset({"os", "subprocess", "builtins", "importlib", "runpy", "pty", "asyncio"})

@@ -67,6 +67,26 @@ _GIT_RUNS = re.compile(
 _MAKES_EXECUTABLE = re.compile(r"[ugoa]*[+=][rwst]*x\S*|[0-7]*[1357][0-7]*")
 
 
+_SHOWS_ONLY: Mapping[str, re.Pattern[str]] = {
+    "tar": re.compile(r"-?[A-Za-z]*O[A-Za-z]*|--to-stdout"),
+    "bsdtar": re.compile(r"-?[A-Za-z]*O[A-Za-z]*"),
+    "unzip": re.compile(r"-[a-z]*[cltvpZz][a-z]*"),
+}
+_EXTRACTS: Mapping[str, re.Pattern[str]] = {
+    "tar": re.compile(r"-[A-Za-z]*x[A-Za-z]*|--extract|--get"),
+    "bsdtar": re.compile(r"-[A-Za-z]*x[A-Za-z]*"),
+    "cpio": re.compile(r"-[A-Za-z]*i[A-Za-z]*|--extract"),
+}
+_EXTRACTS_FIRST: Mapping[str, re.Pattern[str]] = {
+    "tar": re.compile(r"[A-Za-z]*x[A-Za-z]*"),
+    "bsdtar": re.compile(r"[A-Za-z]*x[A-Za-z]*"),
+    "ar": re.compile(r"-?x[A-Za-z]*"),
+    "7z": re.compile(r"[ex]"),
+    "7za": re.compile(r"[ex]"),
+}
+"""What an archive's packer is told first to take files out."""
+
+
 def is_reader(verb: str, operands: Sequence[str]) -> bool:
     """Whether a command takes the files which it is given, and its input, as data.
 
@@ -74,10 +94,14 @@ def is_reader(verb: str, operands: Sequence[str]) -> bool:
 
     >>> is_reader("wc", ["-l"]), is_reader("awk", ["{system($0)}"]), is_reader("octave", [])
     (True, False, False)
+    >>> is_reader("tar", ["tf", "-"]), is_reader("tar", ["xf", "-"])
+    (True, False)
     """
     if verb not in _READERS or any(_RUNNING_OPTION.fullmatch(word) for word in operands):
         return False
     if not _RUNNING_OPTIONS.get(verb, frozenset[str]()).isdisjoint(operands):
+        return False
+    if _unpacks(verb, operands):
         return False
     if verb == "chmod":
         return not any(_MAKES_EXECUTABLE.fullmatch(word) for word in operands)
@@ -89,6 +113,16 @@ def is_reader(verb: str, operands: Sequence[str]) -> bool:
         scripts = (word.partition("=")[2] if word.startswith("-") else word for word in operands)
         return not any(_SED_RUNS.search(_BLANKS.sub(" ", _LINES.sub("\n", script))) for script in scripts)
     return True
+
+
+def _unpacks(verb: str, operands: Sequence[str]) -> bool:
+    """Whether a command takes files out of an archive, which says how they are called and what is in them."""
+    if verb in _SHOWS_ONLY and any(_SHOWS_ONLY[verb].fullmatch(word) for word in operands):
+        return False
+    if verb == "unzip" or (verb in _EXTRACTS and any(_EXTRACTS[verb].fullmatch(word) for word in operands)):
+        return True
+    first = _EXTRACTS_FIRST.get(verb)
+    return first is not None and bool(operands) and first.fullmatch(operands[0]) is not None
 
 
 def asked_by_option(verb: str, option: str) -> bool:

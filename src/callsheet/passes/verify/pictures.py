@@ -1,0 +1,123 @@
+"""Images that a plan shows, or does not, because private data says so: whoever serves them learns which.
+
+In: the labels of a plan. Out: for steps that show something, what speaks against it. An image that a step
+shows behind a guard of its own is judged with the step; here it has come there in a variable, a file, a note
+or a fact. Linear in the plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from callsheet.ir import Call
+from callsheet.ir.labels import Label, join
+from callsheet.passes.verify.outcome import Labels
+from callsheet.passes.verify.reaching import reached, texts_in, texts_said
+from callsheet.policy.builtins import ANSWERS
+from callsheet.policy.calls import Objection, Part, Rule
+from callsheet.policy.links import images
+from callsheet.policy.rules import answers
+from callsheet.policy.rules.base import own_texts
+
+_BEGINNINGS = ("!", "![x]")
+"""What makes an image of a link, or of an address, behind it."""
+_LOADS = re.compile(r"\bsrc(?:set)?\s*=", re.IGNORECASE)
+_WAY_OUT = "show it whatever the data says, or say it in words"
+
+
+def told_by_images(
+    labels: Labels, numbers: Iterable[int], last: Iterable[int]
+) -> Iterator[tuple[int, Objection]]:
+    """ANSWER for each of these steps that shows a value which holds an image, or none, by private data.
+
+    The results of the `last` are what the plan says if it says nothing else.
+    """
+    presence, web = labels.presence, labels.subject.web
+    shown = [(number, _shown(labels, number)) for number in numbers]
+    shown += [(number, [web.made[number]]) for number in last]
+    decided = [
+        (n, private) for n, values in shown if (private := [v for v in values if not presence[v].is_public])
+    ]
+    if not decided:
+        return
+    told = join(presence[value] for _, values in decided for value in values)
+    steps = _may_say_images(labels)
+    holding = reached(labels.subject, [number for number in steps if _names_image(labels, number, told)])
+    beginning = reached(labels.subject, [number for number in steps if _begins_image(labels, number)])
+    for number, values in decided:
+        guilty = [value for value in values if value in holding]
+        begun = [] if guilty else [value for value in values if value in beginning]
+        if guilty or (begun and _completes_image(labels, number, begun, told)):
+            name = web.values[(guilty or begun)[0]].name
+            message = f"whether ${name} holds an image from outside tells its host about private data"
+            yield number, Objection(Rule.ANSWER, message, None, _WAY_OUT)
+
+
+def _may_say_images(labels: Labels) -> list[int]:
+    """The steps whose words may be, or begin, an image; all of them where a variable holds such words."""
+    subject = labels.subject
+    steps = subject.plan.steps
+    held = (text for value in subject.constants.values() for text in texts_in(value))
+    if any(_is_sign(text) for text in held):
+        return list(range(len(steps)))
+    return [number for number, step in enumerate(steps) if any(map(_is_sign, texts_said(step)))]
+
+
+def _is_sign(text: str) -> bool:
+    return "!" in text or "<" in text or "url(" in text.casefold()
+
+
+def _shown(labels: Labels, number: int) -> list[int]:
+    """The values that a step shows to the user: in an answer, a question, or a message of its failure."""
+    subject = labels.subject
+    reading, seen = subject.readings[number], subject.web.seen[number]
+    names = reading.failure
+    if subject.prepared[number].tool in ANSWERS:
+        names = (*names, *reading.outer(reading.arguments))
+    return [seen[name] for name in names if name in seen]
+
+
+def _completes_image(labels: Labels, number: int, values: list[int], told: Label) -> bool:
+    """Whether what a step says beside such values is an image if one of them is the beginning of one."""
+    subject = labels.subject
+    names = {subject.web.values[value].name for value in values}
+    if subject.prepared[number].tool not in ANSWERS:
+        return False
+    for call in labels.calls(number):
+        parts = answers.parts_of(call)
+        own = "".join([_filled(part, names, "") for part in parts])
+        if not answers.leads_outside(subject.judge.setting, own, told):
+            continue
+        beginnings = _BEGINNINGS if _LOADS.search(own) is None else (*_BEGINNINGS, "<img ")
+        if any(images("".join([_filled(part, names, begun) for part in parts])) for begun in beginnings):
+            return True
+    return False
+
+
+def _filled(part: Part, names: set[str], beginning: str) -> str:
+    if isinstance(part, str):
+        return part
+    return beginning if part.name.partition(".")[0] in names else part.text or "x"
+
+
+def _begins_image(labels: Labels, number: int) -> bool:
+    """Whether a step says what makes an image of what stands behind it."""
+    if not isinstance(labels.subject.plan.steps[number].action, Call):
+        return False
+    own = [
+        text for call in labels.calls(number) for argument in call.arguments for text in own_texts(argument)
+    ]
+    return any("![" in text or "<i" in text.casefold() or text.endswith("!") for text in own)
+
+
+def _names_image(labels: Labels, number: int, told: Label) -> bool:
+    """Whether a step says an image of a host that may not know this."""
+    step, tool = labels.subject.plan.steps[number], labels.subject.prepared[number].tool
+    if not isinstance(step.action, Call) or tool in ANSWERS:
+        return False
+    judge = labels.subject.judge
+    return any(
+        answers.tells_by_image(judge.setting, call.behind(told, repeats=False))
+        for call in labels.calls(number)
+    )

