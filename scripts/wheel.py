@@ -27,12 +27,7 @@ MODULES = (
     "runtime/crew",
     "runtime/gateway",
     "runtime/guard",
-    "runtime/local",
     "runtime/recording",
-    "store/events",
-    "store/inserting",
-    "store/pending",
-    "store/writer",
     "views/describe",
     "views/mermaid",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 import sys
@@ -40,3 +41,24 @@ def test_what_inherits_from_a_compiled_class_is_compiled() -> None:
         if heir.__module__.startswith("callsheet.") and heir.__module__ not in compiled
     ]
     assert outside == []
+
+
+def test_nothing_is_awaited_while_an_error_is_handled() -> None:
+    """What mypyc 2.4 makes of such a coroutine lets the error stand behind all that happens later."""
+    waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Yield, ast.YieldFrom)
+    found: list[str] = []
+    for name in wheel.compiled():
+        tree = ast.parse((wheel.PACKAGE / f"{name}.py").read_text())
+        handled = [
+            statement
+            for attempt in ast.walk(tree)
+            if isinstance(attempt, ast.Try)
+            for statement in (*attempt.handlers, *attempt.finalbody)
+        ]
+        found += [
+            f"{name}:{node.lineno}"
+            for statement in handled
+            for node in ast.walk(statement)
+            if isinstance(node, waits)
+        ]
+    assert found == []

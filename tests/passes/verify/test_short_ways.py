@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.compiled import looks_inside
 
 from callsheet.ir import Call, Literal, Ref, Step, Template, Value
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
@@ -191,6 +192,7 @@ class Mentioned:
 @example(["a.test.ts", "b.spec.js"], [("npx jest", ["z.test.ts"])])
 @example(["test_a.py", "testc.py"], [("python3 -m unittest", [])])
 @example(["x/__init__.py", "y/__init__.py"], [("python3", ["y"])])
+@looks_inside
 def test_files_that_are_found_alike_are_asked_for_once(
     files: list[str], commands: list[tuple[str, list[str]]]
 ):
@@ -201,6 +203,7 @@ def test_files_that_are_found_alike_are_asked_for_once(
     )
 
 
+@looks_inside
 def test_how_many_are_asked_for_does_not_grow_with_them():
     files = [f"tests/test_{at}.py" for at in range(1000)]
     asked = Mentioned(files, ["pytest tests/test_7.py tests/test_x.py"] * 3).asked
@@ -208,6 +211,7 @@ def test_how_many_are_asked_for_does_not_grow_with_them():
     assert len(asked) <= 3 * 3
 
 
+@looks_inside
 def test_programs_that_run_a_folder_are_asked_for_the_files_in_it_alone():
     files = [f"{folder}/a{at}.txt" for at in range(1000) for folder in ("out", f"d{at}")]
     programs = [f"git config core.hooksPath hooks{at}" for at in range(1000)]

@@ -6,6 +6,7 @@ import pytest
 from benchmarks.soundness.checking import check, check_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.compiled import looks_inside
 
 from callsheet.ir.labels import LITERAL
 from callsheet.machine.monitor import telling
@@ -27,6 +28,7 @@ def test_no_accepted_plan_tells_a_stranger_what_private_sources_say(seed: int) -
     assert check(seed).breaches == ()
 
 
+@looks_inside
 def test_the_experiment_finds_a_proof_that_does_not_look_at_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Labels, "guard", lambda *_: LITERAL)
     assert any(check(seed).breaches for seed in range(400))
@@ -53,6 +55,7 @@ def test_the_experiment_finds_a_run_that_shows_what_a_model_was_asked_to_link(
     assert any("links" in str(check_graph(seed, is_enforced=True).breaches) for seed in range(400))
 
 
+@looks_inside
 def test_the_experiment_finds_a_graph_that_shows_a_secret_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Monitor, "failure", _told)
     found = (check_graph(seed, is_enforced=True).breaches for seed in range(400))

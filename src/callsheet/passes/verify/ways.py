@@ -53,9 +53,10 @@ class Ways:
                 return other
         if is_guarded(steps[number]) and is_guilty(self.labels.decision(number)):
             return number
-        later = (other for other in self._deciders[is_guilty] if other >= number)
-        found = next((other for other in later if number in set(subject.control.dependents(other))), None)
-        return self._waited_for(number, is_guilty) if found is None else found
+        for other in self._deciders[is_guilty]:
+            if other >= number and number in set(subject.control.dependents(other)):
+                return other
+        return self._waited_for(number, is_guilty)
 
     def _waited_for(self, number: int, is_guilty: Callable[[Label], bool]) -> int | None:
         """In a graph, the nearest step whose failure would keep this one from being done, by guilty data."""
