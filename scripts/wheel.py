@@ -27,7 +27,6 @@ MODULES = (
     "runtime/crew",
     "runtime/gateway",
     "runtime/guard",
-    "runtime/recording",
     "views/describe",
     "views/mermaid",
 )
@@ -45,7 +44,12 @@ requires = ["setuptools>=80,<90", "mypy>=2.4,<3"]
 build-backend = "setuptools.build_meta"
 
 """
-_CHECKED = ("--ignore-missing-imports", "--follow-imports=silent", "--disable-error-code=return-value")
+_CHECKED = (
+    "--no-site-packages",
+    "--ignore-missing-imports",
+    "--follow-imports=silent",
+    "--disable-error-code=return-value",
+)
 """How mypy looks at the modules; whether a function gives what it says is pyright's to say."""
 _SETUP = """from mypyc.build import mypycify
 from setuptools import setup

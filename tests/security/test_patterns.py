@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.compat.worlds import plan_of as documented_plan_of
 from tests.growth import grows_with_the_text, seconds
 from tests.runtime.tools import plan_of
@@ -90,6 +92,19 @@ def test_each_text_of_a_call_begins_and_ends(pattern: str, argument: str) -> Non
     proof = verify(plan_of(f'S1: @LLM_ANALYZE ("first", key={argument}, task="last")'), judge)
     assert (Rule.FORBIDDEN, "key") in [(told.rule, told.argument) for told in proof.violations]
     assert not any(clear(BETWEEN.join(("first", "sk-1234", "last"))) for clear in judge.clears("LLM_ANALYZE"))
+
+
+@given(
+    st.lists(st.text("sk-1_é ", max_size=6), min_size=1, max_size=4),
+    st.sampled_from([r"\bsk", r"k\b", r"\Bk", r"s\B", r"\b1\b", r"\B-", r"-\b", r"(?i)\bS"]),
+)
+def test_a_word_begins_and_ends_beside_other_texts_where_it_does_alone(
+    texts: list[str], pattern: str
+) -> None:
+    patterns = Patterns((pattern,))
+    assert not patterns.are_anchored
+    found = [word for text in texts for word in patterns.found_in(text)]
+    assert bool(patterns.found_in(BETWEEN.join(texts))) == bool(found)
 
 
 @pytest.mark.parametrize("pattern", BACKWARDS)

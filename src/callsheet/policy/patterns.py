@@ -12,8 +12,11 @@ from typing import Any
 
 _MEMORY = 64 << 20
 _MOST_KEPT = 8
-_ANCHOR = re.compile(r"[\^$]|\\[AzbB]")
-"""What asks for the beginning or the end of a text or a word; what looks like it in a set counts too."""
+_ANCHOR = re.compile(r"[\^$]|\\[Az]")
+r"""What asks for the beginning or the end of a text; what looks like it in a set counts too.
+
+Where a word begins or ends (`\b`) is the same in one text and beside others, for no word stands between them.
+"""
 
 
 class Patterns:
