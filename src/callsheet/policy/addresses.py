@@ -158,9 +158,7 @@ def is_public(address: IP) -> bool:
             return is_public(inner)
         if address.teredo or address.is_site_local or address in _NAT64_LOCAL or int(address) >> 32 == 0:
             return False
-    return address.is_global and not (
-        address.is_multicast or address.is_reserved or address in _PROTOCOLS
-    )
+    return address.is_global and not (address.is_multicast or address.is_reserved or address in _PROTOCOLS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from callsheet.policy.rules import (
     flow,
     forbidden,
     names,
+    opening,
     paths,
     predicates,
     replan,
@@ -25,6 +26,7 @@ from callsheet.policy.rules.base import Check, Notes, OfLabels, OfTexts, Prepare
 RULES: tuple[Prepare, ...] = (
     names.prepare,
     flow.prepare,
+    opening.prepare,
     attachments.prepare,
     control.prepare,
     approval.prepare,
