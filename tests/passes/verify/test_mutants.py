@@ -474,6 +474,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "programs open no file": [(judge, "opened_by", lambda *_: LITERAL)],
     "a network takes no file along": [(opening, "opened_by", lambda *_: LITERAL)],
     "a file that a program has made is as it was": [(running.opening, "_written_by", nothing)],
+    "scratch files are executed": [(scripts, "_is_run_there", executable.is_executable)],
+    "temporary files were there before": [(running.opening, "_PASSING", frozenset[str]())],
     "texts are replaced as files are": [(running.writing, "_is_of_texts", no)],
     "bodies of requests name recipients": [(receivers, "in_bodies", lambda *_: frozenset())],
     "bodies of requests decide who gets them": [(control, "in_bodies", lambda *_: frozenset())],

@@ -149,7 +149,7 @@ class _Reading:
         return [_Written.by(program.step, path) for path in program.writes]
 
     def _misplaced(self, program: _Program) -> Iterator[tuple[int, Objection]]:
-        place = next(filter(is_executable, program.writes), None)
+        place = next((path for path in program.writes if _is_run_there(path)), None)
         if place is not None:
             yield (
                 program.step,
@@ -289,6 +289,11 @@ def _comes_before(labels: Labels, file: _Written, number: int) -> bool:
         return True
     is_beside = subject.flow.group_end[file.step] == subject.flow.group_end[number]
     return file.step <= number or (is_beside and subject.plan.steps[number].group is not None)
+
+
+def _is_run_there(path: str) -> bool:
+    """Whether something executes the file of that path; the machine's scratch folder holds what is named."""
+    return not path.startswith("/dev/") and is_executable(path.removeprefix("/tmp/"))
 
 
 def _text(argument: Argument) -> str:

@@ -69,9 +69,18 @@ _OF_ITSELF = frozenset({"read_text", "read_bytes", "open"})
 """Methods of a path that read it."""
 _WRITES_ITSELF = frozenset({"write_text", "write_bytes"})
 _STARTS = frozenset({"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput"})
+_PASSING = frozenset(
+    {"NamedTemporaryFile", "TemporaryFile", "SpooledTemporaryFile", "TemporaryDirectory", "mkstemp",
+     "mkdtemp", "StringIO", "BytesIO"}
+)  # fmt: skip
+"""What makes a file or a folder that was not there before."""
+_PATH_KEYWORDS = frozenset(
+    {"file", "path", "filepath_or_buffer", "path_or_buf", "filename", "fname", "src", "io"}
+)
+_DATABASE = re.compile(r"\.(?:db3?|sqlite3?|duckdb)\b", re.IGNORECASE)
 _MAY_OPEN = re.compile(
     r"\b(?:open|fdopen|read_\w+|\w*txt|fromfile|imread|copy\w*|move|getlines?|scan_csv"
-    r"|system|popen|Popen|run|call|check_\w+|getoutput)\b"
+    r"|connect|system|popen|Popen|run|call|check_\w+|getoutput)\b"
 )
 _WRITES_ONLY = re.compile(r"(?=.*[wax])[^+]*")
 _MODE = re.compile(r"[rwaxbt+U]{1,4}")
@@ -111,7 +120,7 @@ def _by_shell(program: str, depth: int) -> Iterator[str]:
     made = set[str]()
     for command in commands:
         yield from (path for path in _by_command(command, depth) if path not in made)
-        made.update(command.writes)
+        made.update(command.writes, _made_by(command))
 
 
 def _by_command(command: Command, depth: int) -> Iterator[str]:
@@ -122,8 +131,10 @@ def _by_command(command: Command, depth: int) -> Iterator[str]:
             yield word[3:]
         for inner in put_in(word):
             yield from files_opened(inner, None, depth)
-    for at, _ in places(words)[:MOST_PLACES]:
+    for at, starter in places(words)[:MOST_PLACES]:
         verb, behind = verb_of(words[at]), words[at + 1 :]
+        if starter in ("xargs", "parallel") and (verb in _TAKES_FILES or verb in _TAKES_FILES_SECOND):
+            yield NOT_KNOWN
         operands = list(_operands(verb, behind))
         if verb in _TAKES_FILES:
             yield from operands[:-1] if verb in _INTO_LAST else operands
@@ -138,6 +149,19 @@ def _by_command(command: Command, depth: int) -> Iterator[str]:
             given = [code for option, code in pairwise(behind) if gives_code(verb, option)]
             for code in (*given, *command.said):
                 yield from files_opened(code, language_of(verb), depth)
+
+
+def _made_by(command: Command) -> list[str]:
+    """The files that a command makes by its words, from what it is given or from others that it reads."""
+    words = command.words
+    for at, _ in places(words)[:MOST_PLACES]:
+        verb = verb_of(words[at])
+        operands = list(_operands(verb, words[at + 1 :]))
+        if verb in ("tee", "sponge"):
+            return operands
+        if verb in _INTO_LAST:
+            return operands[-1:]
+    return []
 
 
 def _operands(verb: str, words: Iterable[str]) -> Iterator[str]:
@@ -169,8 +193,11 @@ class _Known:
     A file that it wrote in a line above holds what it has put there.
     """
 
-    def __init__(self, texts: Mapping[str, list[str]], written: Mapping[str, int]) -> None:
+    def __init__(
+        self, texts: Mapping[str, list[str]], written: Mapping[str, int], passing: frozenset[str]
+    ) -> None:
         self._texts = texts
+        self._passing = passing
         self._written = written
 
     @classmethod
@@ -178,14 +205,17 @@ class _Known:
         """What these nodes of a program say."""
         texts: dict[str, list[str]] = {}
         written: dict[str, int] = {}
+        passing: set[str] = set()
         for node in nodes:
             for target, value in _bound(node):
-                if isinstance(target, ast.Name):
+                if isinstance(value, ast.Call) and _name_of(value) in _PASSING:
+                    passing.update(part.id for part in ast.walk(target) if isinstance(part, ast.Name))
+                elif isinstance(target, ast.Name):
                     texts.setdefault(target.id, []).extend(_texts_of(value))
             place = _written_by(node) if isinstance(node, ast.Call) else None
             if place is not None:
                 written.setdefault(ast.dump(place), place.lineno)
-        return cls(texts, written)
+        return cls(texts, written, frozenset(passing - texts.keys()))
 
     def opened(self, node: ast.Call, depth: int) -> Iterator[str]:
         """The files that a call may read."""
@@ -196,10 +226,15 @@ class _Known:
             yield from files_opened(line, None, depth) if given else ()
         elif (called in _OPENS or called in _LOADS) and not _is_for_writing(node):
             owner = _owner_of(node)
+            for keyword in node.keywords:
+                if keyword.arg in _PATH_KEYWORDS:
+                    yield from self._paths(keyword.value, is_surely=False)
             if node.args and (owner is None or not _is_mode(node.args[0])):
                 yield from self._paths(node.args[0], is_surely=called in _OPENS)
             elif owner is not None and called in _OF_ITSELF:
                 yield from self._paths(owner, is_surely=True)
+        elif called == "connect" and node.args:
+            yield from (text for text in _texts_of(node.args[0]) if _DATABASE.search(text))
 
     def _paths(self, given: ast.expr, *, is_surely: bool) -> Iterator[str]:
         """The paths that an expression may stand for, if it surely is one even where nothing is known."""
@@ -208,11 +243,13 @@ class _Known:
         line = self._written.get(ast.dump(given))
         if line is not None and line < given.lineno:
             return
+        names = [part.id for part in ast.walk(given) if isinstance(part, ast.Name)]
+        if not self._passing.isdisjoint(names):
+            return
         own = [text for _, text in sorted(_places_of(given))]
         if own:
             is_one_text = isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add)
             yield ("" if is_one_text or isinstance(given, ast.JoinedStr) else "/").join(own)
-        names = [part.id for part in ast.walk(given) if isinstance(part, ast.Name)]
         held = [text for name in names for text in self._texts.get(name, ())]
         yield from held
         if not own and not held and is_surely:
@@ -226,6 +263,8 @@ def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield target, node.value
     elif isinstance(node, ast.For):
         yield node.target, node.iter
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        yield node.optional_vars, node.context_expr
 
 
 def _written_by(node: ast.Call) -> ast.expr | None:
