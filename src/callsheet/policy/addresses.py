@@ -24,6 +24,8 @@ _UNSAFE_CHARACTER = re.compile(r"[\x00-\x20\x7f\\]")
 _MAX_URL = 8_000
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
+_PROTOCOLS = ipaddress.ip_network("192.0.0.0/24")
+"""Kept for protocols, whatever single addresses Python calls global: a cloud has its metadata there."""
 
 
 class AddressRefused(Exception):
@@ -156,7 +158,7 @@ def is_public(address: IP) -> bool:
             return is_public(inner)
         if address.teredo or address.is_site_local or address in _NAT64_LOCAL or int(address) >> 32 == 0:
             return False
-    return address.is_global and not (address.is_multicast or address.is_reserved)
+    return address.is_global and not (address.is_multicast or address.is_reserved or address in _PROTOCOLS)
 
 
 @dataclass(frozen=True, slots=True)

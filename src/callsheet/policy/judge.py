@@ -22,6 +22,7 @@ from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
 from callsheet.policy.rules.executable import is_executable
+from callsheet.policy.rules.opening import PROGRAM, opened_by
 from callsheet.policy.urls import authority_of, head_of
 
 Seen: TypeAlias = "frozenset[str]"
@@ -244,7 +245,8 @@ class Judge:
                 return None
             names += rule.sees
         if source is None and traits is not None:
-            names += [name for name in (traits.path, traits.address) if name is not None]
+            named = PROGRAM if traits.runs_code else (traits.path, traits.address)
+            names += [name for name in named if name is not None]
         return frozenset(name.casefold() for name in names)
 
     def adds(self, tool: str) -> bool:
@@ -296,7 +298,9 @@ class Judge:
         if traits is None:
             return self.setting.sources.undescribed
         asks = tool == "ASK_HUMAN"
-        if asks or traits.address is not None or (traits.path is not None and tool != "EDIT_FILE"):
+        if asks or traits.runs_code or traits.address is not None:
+            return None
+        if traits.path is not None and tool != "EDIT_FILE":
             return None
         return traits.returns
 
@@ -305,6 +309,8 @@ class Judge:
         assert traits is not None
         if prepared.tool == "ASK_HUMAN":
             return LITERAL if is_choice(call) else traits.returns
+        if traits.runs_code:
+            return traits.returns.join(opened_by(self.setting, prepared.tool, call))
         if traits.path is not None:
             return self._file_source(traits, call)
         assert traits.address is not None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from callsheet.passes.verify import (
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.reading import Reading
 from callsheet.passes.verify.subject import Subject
+from callsheet.policy import addresses as policy_addresses
 from callsheet.policy import (
     audiences,
     builtins,
@@ -43,6 +45,7 @@ from callsheet.policy import (
     markup,
     paths,
     rendered,
+    running,
     sources,
     urls,
 )
@@ -57,8 +60,10 @@ from callsheet.policy.rules import (
     base,
     control,
     executable,
+    filing,
     forbidden,
     names,
+    opening,
     receivers,
     retry,
 )
@@ -466,8 +471,24 @@ MUTANTS: dict[str, list[Patch]] = {
     "every value may begin an image": [(pictures, "_begins_image", yes)],
     "every value may be an image": [(pictures, "_names_image", yes)],
     "images stay where they are named": [(reaching, "made_by", one_value)],
+    "programs open no file": [(judge, "opened_by", lambda *_: LITERAL)],
+    "a network takes no file along": [(opening, "opened_by", lambda *_: LITERAL)],
+    "a file that a program has made is as it was": [(running.opening, "_written_by", nothing)],
+    "scratch files are executed": [(scripts, "_is_run_there", executable.is_executable)],
+    "temporary files were there before": [(running.opening, "_PASSING", frozenset[str]())],
+    "texts are replaced as files are": [(running.writing, "_is_of_texts", no)],
+    "bodies of requests name recipients": [(receivers, "in_bodies", lambda *_: frozenset())],
+    "bodies of requests decide who gets them": [(control, "in_bodies", lambda *_: frozenset())],
+    "addresses for protocols are outside": [(policy_addresses, "_PROTOCOLS", ip_network("192.0.2.0/24"))],
+    "tools of an operator keep no files": [(subject, "keeps_files", no)],
+    "what such tools keep may be executed": [(filing, "keeps_files", no)],
+    "what such tools keep is read by no program": [(scripts, "_filing", off)],
+    "what such tools move is public": [(labels, "moved", lambda *_: LITERAL)],
+    "what such tools move is what it was": [(labels, "keeps_files", no)],
+    "such tools copy nothing that is run": [(scripts, "_copying", off)],
+    "every target is a path": [(filing, "_may_be_path", yes)],
     "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],
-    "headers name nobody": [(receivers, "_members", iter)],
+    "headers name nobody": [(receivers, "_members", lambda arguments, *_: iter(arguments))],
     "headers are no names": [(receivers, "_plain", lambda name: name.casefold())],
     "camel case is no name": [(receivers, "_HUMP", never_matches())],
     "recipients have the policy's name alone": [(receivers, "_RECIPIENTS", never_matches())],
@@ -530,7 +551,9 @@ def shows(case: Held) -> bool:
 def forget() -> None:
     """Let nothing that a mutant has worked out outlast it."""
     judges = judge._judge_of
-    for kept in (paths.workspace_path, paths.host_path, executable.is_executable, addresses.inside, judges):
+    opened = running.opening.files_opened
+    by_path = (paths.workspace_path, paths.host_path, executable.is_executable)
+    for kept in (*by_path, addresses.inside, opened, judges):
         getattr(kept, "cache_clear", nothing)()
 
 

@@ -27,6 +27,7 @@ from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.composing import edited, retells
 from callsheet.policy.judge import Prepared, unasked
 from callsheet.policy.rules.base import own_texts
+from callsheet.policy.rules.filing import keeps_files, moved
 
 
 def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
@@ -273,6 +274,9 @@ class _Propagation:
         data = labels.planner.join(labels.seen(number, subject.readings[number].arguments))
         if subject.prepared[number].tool in CODE:  # it may copy whatever it has read
             data = data.join(self._source(number)).join(labels.seen(number, subject.accesses[number].reads))
+        elif keeps_files(subject.prepared[number].tool, subject.prepared[number].traits):
+            data = data.join(labels.seen(number, subject.accesses[number].reads))
+            data = data.join(join(moved(subject.judge.setting, call) for call in labels.calls(number)))
         label = data.join(way)
         if subject.prepared[number].tool == "EDIT_FILE":
             label = self._edited(number, label)

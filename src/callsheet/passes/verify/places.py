@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
-from callsheet.policy.calls import CallView
+from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.paths import PathRefused, file_key, workspace_path
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
+from callsheet.policy.rules.filing import filing_of, keeps_files
 from callsheet.policy.running import only_looks
 
 MEMORY = "memory:"
@@ -91,6 +92,8 @@ def _access(tool: str, traits: Traits, call: CallView) -> Access:
         return NOTHING if line is not None and only_looks(line) else _OF_CODE
     if sends_files(tool, traits):
         return _of_attachments(call)
+    if keeps_files(tool, traits):
+        return _of_filing(call)
     if traits.path is None or traits.path_use is PathUse.HOST:
         return NOTHING
     path = _path(call, traits.path)
@@ -121,6 +124,19 @@ def _of_attachments(call: CallView) -> Access:
         elif path.text is None:
             reads.append(ALL_FILES)
     return Access(tuple(dict.fromkeys(reads)), sends=True) if reads else NOTHING
+
+
+def _of_filing(call: CallView) -> Access:
+    filing = filing_of(call)
+    read = [_place_of(argument) for argument in filing.reads]
+    written = [_place_of(argument) for argument in filing.writes]
+    reads = [ALL_FILES] if SOME_FILE in read else [*read, SOME_FILE] if read else []
+    return Access(tuple(dict.fromkeys(reads)), tuple(dict.fromkeys([*written, ALL_FILES] if written else [])))
+
+
+def _place_of(path: Argument) -> str:
+    named = path_of(path)
+    return SOME_FILE if named is None else f"file:{file_key(named)}"
 
 
 def _tools_of(call: CallView, given: frozenset[str]) -> frozenset[str]:

@@ -8,6 +8,7 @@ of them. Linear in the plan.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.rules.base import known, of_name
 from callsheet.policy.rules.executable import content_label, is_executable
+from callsheet.policy.rules.filing import filing_of, keeps_files
 from callsheet.policy.running import (
     FOLDERS_RUN,
     SETTINGS_OF_FOLDERS,
@@ -147,7 +149,7 @@ class _Reading:
         return [_Written.by(program.step, path) for path in program.writes]
 
     def _misplaced(self, program: _Program) -> Iterator[tuple[int, Objection]]:
-        place = next(filter(is_executable, program.writes), None)
+        place = next((path for path in program.writes if _is_run_there(path)), None)
         if place is not None:
             yield (
                 program.step,
@@ -178,11 +180,16 @@ def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[
 
     A yes to the step does not help: who gives it is shown the program, not what stands in the file.
     """
-    steps = [number for number, step in enumerate(labels.subject.prepared) if step.tool in _PROGRAMS]
-    if not steps:
+    prepared = labels.subject.prepared
+    steps = [number for number, step in enumerate(prepared) if step.tool in _PROGRAMS]
+    copying = [number for number in _filing(labels) if labels.subject.accesses[number].reads]
+    if not steps and not copying:
         return
     asked = frozenset(numbers)
-    programs = tuple(program for step in steps for program in _programs(labels, step))
+    programs = (
+        *(program for step in steps for program in _programs(labels, step)),
+        *(program for step in copying for program in _copying(labels, step)),
+    )
     for step, objection in _Reading(labels, programs).objections(_written(labels)):
         if step in asked:
             yield step, objection
@@ -195,6 +202,23 @@ def _programs(labels: Labels, step: int) -> Iterator[_Program]:
         if program is not None:
             spoken = _text(told) if told is not None and language is not None else language
             yield _Program(step, call, argument, _text(program), spoken)
+
+
+def _filing(labels: Labels) -> Iterator[int]:
+    """The steps of tools of an operator that write files."""
+    subject = labels.subject
+    for number, (prepared, access) in enumerate(zip(subject.prepared, subject.accesses, strict=True)):
+        if access.writes and keeps_files(prepared.tool, prepared.traits):
+            yield number
+
+
+def _copying(labels: Labels, step: int) -> Iterator[_Program]:
+    """The calls of such a step that copy or move files, each as the command that would."""
+    for call in labels.calls(step):
+        filing = filing_of(call)
+        words = [_text(path) for path in (*filing.reads, *filing.writes[:1])]
+        if filing.reads and filing.writes:
+            yield _Program(step, call, filing.writes[0].name, f"cp {shlex.join(words)}", None)
 
 
 def _written(labels: Labels) -> Iterator[_Written]:
@@ -210,6 +234,9 @@ def _written(labels: Labels) -> Iterator[_Written]:
             place = of_name(call, traits.path)
             if place is not None and content_label(call, traits).untrusted:
                 yield _Written.by(number, _text(place))
+    for number in _filing(labels):
+        for filing in map(filing_of, labels.calls(number)):
+            yield from (_Written.by(number, _text(p)) for p in filing.writes if filing.label.untrusted)
 
 
 def _words_for(file: Named) -> Iterator[tuple[str, object]]:
@@ -262,6 +289,11 @@ def _comes_before(labels: Labels, file: _Written, number: int) -> bool:
         return True
     is_beside = subject.flow.group_end[file.step] == subject.flow.group_end[number]
     return file.step <= number or (is_beside and subject.plan.steps[number].group is not None)
+
+
+def _is_run_there(path: str) -> bool:
+    """Whether something executes the file of that path; the machine's scratch folder holds what is named."""
+    return not path.startswith("/dev/") and is_executable(path.removeprefix("/tmp/"))
 
 
 def _text(argument: Argument) -> str:

@@ -20,6 +20,7 @@ from callsheet.policy.builtins import fold
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
 from callsheet.policy.rules.attachments import NAMES, sends_files
+from callsheet.policy.rules.filing import FILE_NAMES, keeps_files
 
 Parameters = Callable[[str], tuple[str, ...]]
 
@@ -194,6 +195,7 @@ def _access(step: Step, prepared: Prepared, judge: Judge, around: Surroundings) 
         traits.path is None
         and tool not in _PLACES
         and not (sends_files(tool, traits) and _may_name(step.action))
+        and not (keeps_files(tool, traits) and _names_file(step.action))
     ):
         return NOTHING
     return access_of(tool, traits, lambda: call_views(step, around, LITERAL), judge.setting.agent_tools)
@@ -204,6 +206,11 @@ def _may_name(action: Call) -> bool:
     return any(
         name.casefold() in NAMES or isinstance(value, DictExpr | ListExpr) for name, value in action.named
     )
+
+
+def _names_file(action: Call) -> bool:
+    """Whether an argument of a call names a file."""
+    return any(name.casefold() in FILE_NAMES for name, _ in action.named)
 
 
 _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}

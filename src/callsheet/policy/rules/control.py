@@ -9,7 +9,7 @@ from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
 from callsheet.policy.rules.attachments import attached, sends_files
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, controlling, is_nameless
-from callsheet.policy.rules.receivers import names_recipients
+from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_name
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -51,13 +51,14 @@ def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
     and which files go along, is decided under each name that recipients and attachments have.
     """
     names = {name.casefold() for name in traits.control}
+    closed = in_bodies(traits, call) if traits.reach is Reach.RECIPIENT else frozenset[str]()
     waiting = list(reversed(call.arguments))
     while waiting:
         argument = waiting.pop()
         is_recipient = traits.reach is Reach.RECIPIENT and names_recipients(argument)
         if argument.name.casefold() in names or is_recipient or (is_nameless(argument) and traits.control):
             yield argument
-        else:
+        elif not closed or plain_name(argument.name) not in closed:
             waiting += reversed(argument.items)
     if traits.reach in (Reach.WORLD, Reach.RECIPIENT):
         for name, path in attached(call):

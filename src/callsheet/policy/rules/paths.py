@@ -11,11 +11,12 @@ from callsheet.policy.globs import covers, matches
 from callsheet.policy.paths import PathRefused, host_path, readings_of, workspace_path
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name
 
-_SENSITIVE = (
+SENSITIVE = (
     "/etc/shadow*", "/etc/gshadow*", "/etc/passwd*", "/etc/sudoers", "/etc/sudoers.d/**", "/etc/ssh/**",
     "/proc/**", "/dev/**", "/sys/**", "/root/**", "/run/secrets/**", "/var/run/secrets/**", "/boot/**",
     "**/.ssh/**", "**/.aws/**", "**/.gnupg/**", "**/.kube/**", "**/.docker/**",
 )  # fmt: skip
+"""Paths of the host that no policy opens."""
 _GLOB_WORDS = re.compile(r"[*?\[\]!]")
 
 
@@ -58,7 +59,7 @@ def _host(setting: Setting, tool: str, call: CallView, argument: Argument, notes
     except PathRefused as error:
         notes.object(Rule.PATH, str(error), argument.name, help="name a file by its full path")
         return
-    if any(covers(pattern, path) for pattern in _SENSITIVE):
+    if any(covers(pattern, path) for pattern in SENSITIVE):
         notes.object(
             Rule.PATH,
             f"{path} holds what no plan may read",

@@ -38,6 +38,9 @@ _RECIPIENTS = re.compile(
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PROSE = frozenset({"body", "content", "data", "html", "json", "message", "payload", "text"})
 """Arguments that are what is sent: their text names nobody."""
+BODIES = PROSE - {"message"}
+"""Those of them that are the body of a request to a web address."""
+_WEB = re.compile(r"https?://", re.IGNORECASE)
 _BEGINS_AS_ADDRESS = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
 _OTHER_ADDRESS = re.compile(
     r".*(?:proxy|proxies|endpoint|webhook|callback|redirect|override|referer|referrer).*"
@@ -82,11 +85,11 @@ def _other_hosts(setting: Setting, address: str, call: CallView) -> Iterator[Rec
     if any(is_nameless(argument) for argument in call.arguments):
         yield "outside", NOBODY_KNOWN
     for argument in call.arguments:
-        name = _plain(argument.name)
+        name = plain_name(argument.name)
         if name == address or name in PROSE:
             continue
         for member in _members((argument,)):
-            leads = _OTHER_ADDRESS.fullmatch(_plain(member.name)) is not None
+            leads = _OTHER_ADDRESS.fullmatch(plain_name(member.name)) is not None
             for leaf in () if member.items else (member,):
                 if leads or _BEGINS_AS_ADDRESS.match("".join(texts(leaf))):
                     yield _host_of(setting, leaf)
@@ -98,7 +101,7 @@ def names_recipients(argument: Argument) -> bool:
     >>> [names_recipients(Argument(name, ("x",))) for name in ("Reply-To", "guests", "subject")]
     [True, True, False]
     """
-    name = _plain(argument.name)
+    name = plain_name(argument.name)
     return _RECIPIENTS.fullmatch(name) is not None or _is_closed_header(argument, name)
 
 
@@ -106,14 +109,33 @@ def _is_closed_header(argument: Argument, name: str) -> bool:
     return not argument.items and _HEADERS.fullmatch(name) is not None
 
 
+def in_bodies(traits: Traits, call: CallView) -> frozenset[str]:
+    """The plain names of arguments whose members name nobody, though they be called `to`.
+
+    Of a call to a web address that is what it is sent: its host gets it, and reads in it what it likes. Of
+    a message it may be the request in one piece, which names who gets it.
+
+    >>> post = Traits(reach=Reach.RECIPIENT, audience="url")
+    >>> call = CallView("S1", "POST", (Argument("url", ("https://c.example/",)), Argument("json", ("x",))))
+    >>> "json" in in_bodies(post, call), in_bodies(post, call._replace(arguments=()))
+    (True, frozenset())
+    """
+    argument = None if traits.audience is None else of_name(call, traits.audience)
+    is_web = argument is not None and all(
+        leaf.text is not None and _WEB.match(leaf.text) for leaf in leaves(argument)
+    )
+    return BODIES if is_web else frozenset()
+
+
 def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Receiver]:
     assert traits.audience is not None
-    own = _plain(traits.audience)
+    own = plain_name(traits.audience)
     seen = False
     if any(is_nameless(argument) for argument in call.arguments):
         yield "outside", NOBODY_KNOWN
-    for argument in _members(call.arguments):
-        name = _plain(argument.name)
+    closed = in_bodies(traits, call)
+    for argument in _members(call.arguments, closed):
+        name = plain_name(argument.name)
         if name != own and _RECIPIENTS.fullmatch(name) is None:
             yield from _told_beside(setting, name, argument)
             continue
@@ -148,13 +170,17 @@ def _told(who: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
-def _members(arguments: Iterable[Argument]) -> Iterator[Argument]:
-    """The arguments and all that stands in them: recipients may be named in headers as well."""
+def _members(arguments: Iterable[Argument], closed: frozenset[str] = frozenset()) -> Iterator[Argument]:
+    """The arguments and all that stands in them: recipients may be named in headers as well.
+
+    Those of a `closed` name are not looked into.
+    """
     for argument in arguments:
         yield argument
-        yield from _members(argument.items)
+        if not closed or plain_name(argument.name) not in closed:
+            yield from _members(argument.items)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name as it is known by: headers write it with a hyphen, others in camel case."""
     return _HUMP.sub("_", name).casefold().replace("-", "_")

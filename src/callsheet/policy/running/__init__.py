@@ -4,6 +4,7 @@ from callsheet.policy.running.finding import finders_of, kinds_of
 from callsheet.policy.running.languages import runs_file
 from callsheet.policy.running.looking import only_looks
 from callsheet.policy.running.named import Named
+from callsheet.policy.running.opening import files_opened
 from callsheet.policy.running.shell import FOLDERS_RUN, SETTINGS_OF_FOLDERS
 from callsheet.policy.running.writing import files_written
 
@@ -11,6 +12,7 @@ __all__ = [
     "FOLDERS_RUN",
     "SETTINGS_OF_FOLDERS",
     "Named",
+    "files_opened",
     "files_written",
     "finders_of",
     "kinds_of",

@@ -119,10 +119,16 @@ def _by_call(node: ast.Call, depth: int) -> Iterator[str]:
             for part in ast.walk(node.func.value)
             if isinstance(part, ast.Constant) and isinstance(part.value, str)
         )
-    if called in _WRITES_TO_LAST:
+    if called in _WRITES_TO_LAST and not _is_of_texts(node, called):
         yield from given[-1:]
     if called in _STARTS and given:
         yield from files_written(given[0] if len(given) == 1 else shlex.join(given), None, depth)
+
+
+def _is_of_texts(node: ast.Call, called: str) -> bool:
+    """The `replace` of a text, which takes two others; that of a path takes one, and `os` has its own."""
+    owner = getattr(getattr(node.func, "value", None), "id", "")
+    return called == "replace" and owner != "os" and len(node.args) > 1
 
 
 def _by_script(program: str) -> Iterator[str]:

@@ -1,0 +1,110 @@
+"""Files that tools of an operator keep: what they write, and what they move or copy, by its names in a call.
+
+Such a tool reaches nobody; a server for files has `write_file (path, content)`, `move (source, destination)`
+and `append (file, text)`. What it does is taken from the names, since a policy does not say it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from callsheet.ir.labels import Label, join
+from callsheet.policy.builtins import BUILTINS, Reach, Traits
+from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.rules.attachments import PATHS, path_of
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves
+from callsheet.policy.rules.executable import may_be_executed
+
+_PATHS = PATHS | {"filename", "file_name"}
+_SOURCES = frozenset(
+    {"source", "src", "source_path", "src_path", "source_file", "from_path", "old_path", "archive",
+     "input_file"}
+)  # fmt: skip
+_TARGETS = frozenset(
+    {"destination", "dest", "dst", "target", "target_path", "destination_path", "dest_path", "new_path",
+     "to_path", "output_path", "output_file", "outfile", "save_as"}
+)  # fmt: skip
+_CONTENTS = frozenset(
+    {"content", "contents", "data", "bytes", "base64", "text", "body", "line", "lines", "new", "new_text",
+     "new_str", "edits", "patch", "diff", "replacement", "append"}
+)  # fmt: skip
+_FOR_OTHERS = frozenset({"source", "src", "destination", "dest", "dst", "target"})
+FILE_NAMES = _PATHS | _SOURCES | _TARGETS
+"""Arguments that name a file, folded."""
+
+
+class Filing(NamedTuple):
+    """The paths that a call reads, those that it writes, and what it is given to put there."""
+
+    reads: tuple[Argument, ...]
+    writes: tuple[Argument, ...]
+    contents: tuple[Argument, ...]
+
+    @property
+    def label(self) -> Label:
+        """The label of what it is given to put there."""
+        return join(argument.label for argument in self.contents)
+
+
+def keeps_files(tool: str, traits: Traits | None) -> bool:
+    """Whether a tool is an operator's own that may do something with files of the workspace."""
+    return traits is not None and tool not in BUILTINS and traits.reach is Reach.NOBODY
+
+
+def filing_of(call: CallView) -> Filing:
+    """What a call of such a tool does with files.
+
+    >>> def text(name): return Argument(name, ("a.md",))
+    >>> moved = filing_of(CallView("S1", "MOVE", (text("path"), text("destination"))))
+    >>> [argument.name for argument in moved.reads], [argument.name for argument in moved.writes]
+    (['path'], ['destination'])
+    >>> written = filing_of(CallView("S1", "APPEND", (text("path"), text("text"))))
+    >>> [argument.name for argument in written.writes], filing_of(CallView("S1", "LINT", (text("path"),)))[1]
+    (['path'], ())
+    """
+    paths, sources = _named(call, _PATHS), _named(call, _SOURCES)
+    targets, contents = _named(call, _TARGETS), _named(call, _CONTENTS)
+    if targets:
+        return Filing((*sources, *paths), targets, contents)
+    return Filing(sources, paths, contents) if contents else Filing((*sources, *paths), (), ())
+
+
+def moved(setting: Setting, call: CallView) -> Label:
+    """The label that the policy gives to the files that a call moves or copies."""
+    paths = (path_of(source) for source in filing_of(call).reads)
+    return join(setting.sources.file(path) for path in paths if path is not None)
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
+    """EXECUTABLE for untrusted content that such a tool puts into a file that something runs."""
+    if not keeps_files(tool, traits):
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        filing = filing_of(call)
+        if not filing.label.untrusted:
+            return
+        for target in filing.writes:
+            if target.text is not None and may_be_executed(target):
+                notes.object(
+                    Rule.EXECUTABLE,
+                    f"@{tool} would put untrusted content where it is executed",
+                    target.name,
+                    help="write it to a file that nothing runs, such as .md or .txt",
+                )
+                return
+
+    return OfLabels(check, sees=tuple(sorted(_PATHS | _TARGETS)))
+
+
+def _named(call: CallView, names: frozenset[str]) -> tuple[Argument, ...]:
+    """The arguments of these names, each value of a list on its own."""
+    given = (argument for argument in call.arguments if argument.name.casefold() in names)
+    named = (leaf._replace(name=argument.name) for argument in given for leaf in leaves(argument))
+    return tuple(leaf for leaf in named if _may_be_path(leaf))
+
+
+def _may_be_path(argument: Argument) -> bool:
+    """Whether an argument may be a path, if its name is one for places and languages as well."""
+    is_sure = argument.name.casefold() not in _FOR_OTHERS
+    return is_sure or any(sign in known(part) for part in argument.parts for sign in "./")

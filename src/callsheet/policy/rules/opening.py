@@ -1,0 +1,77 @@
+"""Files that a program opens by their names: what it gives may be what stands in them, as of READ_FILE."""
+
+from __future__ import annotations
+
+from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
+from callsheet.policy.audiences import NOBODY_KNOWN
+from callsheet.policy.builtins import Reach, Traits
+from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.globs import covers
+from callsheet.policy.paths import PathRefused, host_path, workspace_path
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name, shown
+from callsheet.policy.rules.paths import SENSITIVE
+from callsheet.policy.running import files_opened
+
+PROGRAM = ("code", "language")
+"""The arguments of tools for code that say what is opened."""
+_SECRET = Label(True, frozenset())
+_OF_THE_MACHINE = ("/dev/", "/sys/", "/proc/")
+_OF_A_PROCESS = ("/environ", "/cmdline", "/mem")
+
+
+def opened_by(setting: Setting, tool: str, call: CallView) -> Label:
+    """The label of all files that the program of a call names where it reads.
+
+    >>> from callsheet.policy.model import Policy
+    >>> call = CallView("S1", "SHELL_EXEC", (Argument("code", ("cat notes.txt",)),))
+    >>> str(opened_by(Setting(Policy()), "SHELL_EXEC", call))
+    'U/priv'
+    """
+    code, told = (of_name(call, name) for name in PROGRAM)
+    if code is None:
+        return LITERAL
+    default = "shell" if tool == "SHELL_EXEC" else "python"
+    language = default if told is None or tool == "SHELL_EXEC" else _text(told)
+    label = join(_label(setting, path) for path in files_opened(_text(code), language))
+    if label.is_secret and setting.is_approved(call):
+        return Label(label.untrusted, frozenset({USER, LINKS}))
+    return label
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
+    """FLOW for a program with a network that opens what not everybody may read."""
+    if traits is None or not traits.runs_code or traits.reach is not Reach.WORLD:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        label = opened_by(setting, tool, call)
+        if not label.may_reach(NOBODY_KNOWN):
+            notes.object(
+                Rule.FLOW,
+                f"the program of @{tool} has a network and opens {shown(label)}",
+                PROGRAM[0],
+                help="hand the program what it needs, or let it run without a network",
+                reaches="outside",
+            )
+
+    return OfLabels(check, sees=PROGRAM)
+
+
+def _label(setting: Setting, path: str) -> Label:
+    """The label of a file by its path; what is the machine's own and no secret is public."""
+    try:
+        return setting.sources.file(workspace_path(path))
+    except PathRefused:
+        pass
+    try:
+        place = host_path(path)
+    except PathRefused:
+        return _SECRET if setting.sources.file(path.lstrip("~./"), True).is_secret else UNKNOWN
+    if place.startswith(_OF_THE_MACHINE):
+        return UNKNOWN if place.endswith(_OF_A_PROCESS) else LITERAL
+    is_sensitive = any(covers(pattern, place) for pattern in SENSITIVE)
+    return _SECRET if is_sensitive or setting.sources.file(place, True).is_secret else LITERAL
+
+
+def _text(argument: Argument) -> str:
+    return "".join(known(part, "x") for part in argument.parts)
