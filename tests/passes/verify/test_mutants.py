@@ -489,7 +489,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "every target is a path": [(filing, "_may_be_path", yes)],
     "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],
     "headers name nobody": [(receivers, "_members", lambda arguments, *_: iter(arguments))],
-    "headers are no names": [(receivers, "_plain", lambda name: name.casefold())],
+    "headers are no names": [(receivers, "plain_name", lambda name: name.casefold())],
     "camel case is no name": [(receivers, "_HUMP", never_matches())],
     "recipients have the policy's name alone": [(receivers, "_RECIPIENTS", never_matches())],
     "headers hold one line": [(receivers, "_INJECTED", never_matches())],

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from callsheet.policy.running.commands import (
     MOST_PLACES,
@@ -77,6 +77,7 @@ _PASSING = frozenset(
 _PATH_KEYWORDS = frozenset(
     {"file", "path", "filepath_or_buffer", "path_or_buf", "filename", "fname", "src", "io"}
 )
+_LONG = 16
 _DATABASE = re.compile(r"\.(?:db3?|sqlite3?|duckdb)\b", re.IGNORECASE)
 _MAY_OPEN = re.compile(
     r"\b(?:open|fdopen|read_\w+|\w*txt|fromfile|imread|copy\w*|move|getlines?|scan_csv"
@@ -198,6 +199,7 @@ class _Known:
     ) -> None:
         self._texts = texts
         self._passing = passing
+        self._told = set[str]()
         self._written = written
 
     @classmethod
@@ -214,7 +216,7 @@ class _Known:
                     texts.setdefault(target.id, []).extend(_texts_of(value))
             place = _written_by(node) if isinstance(node, ast.Call) else None
             if place is not None:
-                written.setdefault(ast.dump(place), place.lineno)
+                written.setdefault(_key(place), place.lineno)
         return cls(texts, written, frozenset(passing - texts.keys()))
 
     def opened(self, node: ast.Call, depth: int) -> Iterator[str]:
@@ -240,7 +242,7 @@ class _Known:
         """The paths that an expression may stand for, if it surely is one even where nothing is known."""
         if isinstance(given, ast.Constant) and not isinstance(given.value, str):
             return
-        line = self._written.get(ast.dump(given))
+        line = self._written.get(_key(given)) if self._written else None
         if line is not None and line < given.lineno:
             return
         names = [part.id for part in ast.walk(given) if isinstance(part, ast.Name)]
@@ -250,8 +252,11 @@ class _Known:
         if own:
             is_one_text = isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add)
             yield ("" if is_one_text or isinstance(given, ast.JoinedStr) else "/").join(own)
-        held = [text for name in names for text in self._texts.get(name, ())]
-        yield from held
+        held = [name for name in names if self._texts.get(name)]
+        for name in held:
+            if name not in self._told:  # once for all calls
+                self._told.add(name)
+                yield from self._texts[name]
         if not own and not held and is_surely:
             yield NOT_KNOWN
 
@@ -276,6 +281,13 @@ def _written_by(node: ast.Call) -> ast.expr | None:
         is_its_own = owner is not None and (not node.args or _is_mode(node.args[0]))
         return owner if is_its_own else node.args[0] if node.args else None
     return None
+
+
+def _key(node: ast.expr) -> str:
+    """What a short expression says, to know it again; of a long one where it stands, which no other has."""
+    if sum(1 for _ in islice(ast.walk(node), _LONG)) == _LONG:
+        return f"{node.lineno} {node.col_offset} {node.end_lineno} {node.end_col_offset}"
+    return ast.dump(node)
 
 
 def _name_of(node: ast.Call) -> str:
