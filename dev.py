@@ -163,9 +163,11 @@ def docs(arguments: list[str]) -> int:
 
 def wheel(arguments: list[str]) -> int:
     """Make a wheel whose inner loop is compiled; with `test`, run tests on the wheel that was made last."""
-    if arguments[:1] != ["test"]:
+    if not arguments:
         prepare(dev=False)
         return tool("python", "-m", "scripts.wheel")
+    if arguments[0] != "test":
+        sys.exit(f"dev.py: wheel takes nothing, or test and what pytest takes, and not {arguments[0]}")
     prepare(dev=True)
     if not COMPILED.exists():
         sys.exit("dev.py: there is no wheel yet; `python3 dev.py wheel` makes it")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -84,6 +85,9 @@ def lay_out(folder: Path) -> None:
 
 def main() -> int:
     """Make the wheel, in an environment of its own, and unpack it; gives the exit code."""
+    compiler = str(sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        sys.exit(f"a wheel needs a C compiler, and {compiler} is not installed (on Debian: apt install gcc)")
     shutil.rmtree(OUT, ignore_errors=True)
     with tempfile.TemporaryDirectory() as place:
         lay_out(Path(place))

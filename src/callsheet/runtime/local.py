@@ -245,7 +245,7 @@ class LocalDriver:
                     direct = 0
                     await asyncio.sleep(0)
                     yielded = now()
-            if self._is_over():
+            if machine.result is not None:
                 break
             direct += len(commands)
             following = await self._side_by_side(commands)
@@ -257,10 +257,6 @@ class LocalDriver:
                 await asyncio.sleep(0)
                 yielded = now()
         return machine.result
-
-    def _is_over(self) -> bool:
-        """Whether the machine has its result, asked anew: calls between may have given it one."""
-        return self._machine.result is not None
 
     async def _side_by_side(self, commands: Sequence[Command]) -> list[Command] | None:
         """Start calls, and give what follows from those that end next; None where no event can come."""

@@ -23,7 +23,7 @@ from callsheet.policy.running.commands import (
 )
 from callsheet.policy.running.languages import Kind, kind_of
 from callsheet.policy.running.named import MOST_DEPTH
-from callsheet.policy.running.python import texts_in
+from callsheet.policy.running.python import STARTS, called_name, texts_in
 from callsheet.policy.running.script import Command, NotClosedError, commands_of, put_in
 
 NOT_KNOWN = "*"
@@ -68,7 +68,6 @@ _LOADS = frozenset(
 _OF_ITSELF = frozenset({"read_text", "read_bytes", "open"})
 """Methods of a path that read it."""
 _WRITES_ITSELF = frozenset({"write_text", "write_bytes"})
-_STARTS = frozenset({"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput"})
 _PASSING = frozenset(
     {"NamedTemporaryFile", "TemporaryFile", "SpooledTemporaryFile", "TemporaryDirectory", "mkstemp",
      "mkdtemp", "StringIO", "BytesIO"}
@@ -210,7 +209,7 @@ class _Known:
         passing: set[str] = set()
         for node in nodes:
             for target, value in _bound(node):
-                if isinstance(value, ast.Call) and _name_of(value) in _PASSING:
+                if isinstance(value, ast.Call) and called_name(value) in _PASSING:
                     passing.update(part.id for part in ast.walk(target) if isinstance(part, ast.Name))
                 elif isinstance(target, ast.Name):
                     texts.setdefault(target.id, []).extend(_texts_of(value))
@@ -221,8 +220,8 @@ class _Known:
 
     def opened(self, node: ast.Call, depth: int) -> Iterator[str]:
         """The files that a call may read."""
-        called = _name_of(node)
-        if called in _STARTS:
+        called = called_name(node)
+        if called in STARTS:
             given = texts_in(node)
             line = given[0] if len(given) == 1 else shlex.join(given)
             yield from files_opened(line, None, depth) if given else ()
@@ -274,7 +273,7 @@ def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _written_by(node: ast.Call) -> ast.expr | None:
     """The path of the file that a call does nothing with but write it."""
-    called, owner = _name_of(node), _owner_of(node)
+    called, owner = called_name(node), _owner_of(node)
     if owner is not None and called in _WRITES_ITSELF:
         return owner
     if called in _OPENS and _is_for_writing(node):
@@ -288,10 +287,6 @@ def _key(node: ast.expr) -> str:
     if sum(1 for _ in islice(ast.walk(node), _LONG)) == _LONG:
         return f"{node.lineno} {node.col_offset} {node.end_lineno} {node.end_col_offset}"
     return ast.dump(node)
-
-
-def _name_of(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def _owner_of(node: ast.Call) -> ast.expr | None:

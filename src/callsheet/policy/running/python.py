@@ -17,9 +17,10 @@ _EVALUATING = frozenset(
      "LoadLibrary", "Template", "from_string", "read_pickle", "load_model", "unsafe_load", "full_load",
      "zipimporter", "testfile", "timeit", "interact", "runsource", "executescript"}
 )  # fmt: skip
-_STARTING = frozenset(
-    {"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput",
-     "getstatusoutput", "spawn", "spawnl", "spawnv", "execl", "execlp", "execv", "execve", "execvp",
+STARTS = frozenset({"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput"})
+"""What starts a command line of texts that stand in the call."""
+_STARTING = STARTS | frozenset(
+    {"getstatusoutput", "spawn", "spawnl", "spawnv", "execl", "execlp", "execv", "execve", "execvp",
      "startfile", "create_subprocess_exec", "create_subprocess_shell", "posix_spawn", "posix_spawnp",
      "spawnvp", "execvpe", "execle", "execlpe", "spawnle", "spawnlp", "spawnve"}
 )  # fmt: skip
@@ -111,7 +112,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 
 def _call_runs(node: ast.Call, reader: _Reader) -> bool:
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    called = called_name(node)
     if called in _STARTING:
         return _is_of_processes(node, called, reader) and _starts(node, reader)
     if called in _EVALUATING:
@@ -146,6 +147,11 @@ def _is_of_expressions(node: ast.Call) -> bool:
     """`re.compile`, which evaluates nothing."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     return isinstance(owner, ast.Name) and owner.id in _EXPRESSIONS
+
+
+def called_name(node: ast.Call) -> str:
+    """The last name of what a call calls; nothing where it has none."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def texts_in(node: ast.Call) -> list[str]:

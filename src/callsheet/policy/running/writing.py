@@ -22,7 +22,7 @@ from callsheet.policy.running.commands import (
 )
 from callsheet.policy.running.languages import Kind, kind_of
 from callsheet.policy.running.named import MOST_DEPTH
-from callsheet.policy.running.python import texts_in
+from callsheet.policy.running.python import STARTS, called_name, texts_in
 from callsheet.policy.running.script import Command, NotClosedError, commands_of
 
 _INTO_LAST = frozenset({"cp", "mv", "ln", "install", "rsync", "scp", "link", "rename"})
@@ -33,7 +33,6 @@ _WRITES_TO_LAST = frozenset(
     {"copy", "copy2", "copyfile", "copytree", "move", "rename", "renames", "link", "symlink", "urlretrieve",
      "replace", "to_csv", "to_json", "to_parquet", "savetxt", "hardlink_to", "symlink_to"}
 )  # fmt: skip
-_STARTS = frozenset({"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput"})
 _SCRIPT_WRITES = re.compile(
     r"\b(?:writeFile|appendFile|createWriteStream|copyFile|rename|cp|symlink|link)(?:Sync)?\s*\(([^()]*)",
     re.DOTALL,
@@ -110,7 +109,7 @@ def _by_python(program: str, depth: int) -> Iterator[str]:
 
 def _by_call(node: ast.Call, depth: int) -> Iterator[str]:
     method = node.func.attr if isinstance(node.func, ast.Attribute) else None
-    called, given = method or getattr(node.func, "id", ""), texts_in(node)
+    called, given = called_name(node), texts_in(node)
     if called in _OPENS and any(set(mode) <= set("rwaxbt+U") and set(mode) & set("wax+") for mode in given):
         yield from given[:1]
     if method in _WRITES_TO_SELF and isinstance(node.func, ast.Attribute):
@@ -121,7 +120,7 @@ def _by_call(node: ast.Call, depth: int) -> Iterator[str]:
         )
     if called in _WRITES_TO_LAST and not _is_of_texts(node, called):
         yield from given[-1:]
-    if called in _STARTS and given:
+    if called in STARTS and given:
         yield from files_written(given[0] if len(given) == 1 else shlex.join(given), None, depth)
 
 
