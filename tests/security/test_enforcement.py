@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 from tests.runtime.tools import plan_of
-from tests.security.world import FACTS, POLICY, World
+from tests.security.world import FACTS, POLICY, World, refusal
 
 from callsheet.api.plan import Plan
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect, plan_hash
 from callsheet.ir.labels import LITERAL, Label, read_label
-from callsheet.machine import PolicyRefusal, Status, ToolFacts
+from callsheet.machine import Status, ToolFacts
 from callsheet.machine.program import Loop
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.model import AgentRule, ReplanRule
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
-from callsheet.runtime.doubt import RunOutcome, fold_run
+from callsheet.runtime.doubt import fold_run
 from callsheet.runtime.inbox import answer_run, inbox
 from callsheet.runtime.runs import run_unrecorded, start_run
 from callsheet.store import EventType, JournalError, RunStatus
@@ -31,13 +31,6 @@ from callsheet.store.labels import LabelStore
 
 YES = Respondents(lambda ask: True)
 LEAK = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("about $n"{}) > $r{}\nS3: @RESPOND ("done")'
-
-
-def refusal(outcome: RunOutcome) -> PolicyRefusal:
-    assert outcome.result is not None
-    assert outcome.result.status is Status.REFUSED
-    assert outcome.result.objection is not None
-    return outcome.result.objection
 
 
 def labels_of(world: World, run_id: str = "run") -> dict[str, str]:

@@ -12,7 +12,7 @@ from tests.runtime.tools import plan_of, route_to
 
 from callsheet.ir import JSON, Effect, Plan, plan_hash
 from callsheet.ir.labels import read_label
-from callsheet.machine import Decision, Limits, ToolFacts
+from callsheet.machine import Decision, Limits, PolicyRefusal, Status, ToolFacts
 from callsheet.policy.model import Policy, SourceRule, ToolRule
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.builtin.files import file_tools
@@ -131,3 +131,10 @@ def _async(tool: Any) -> Any:
         return await made if hasattr(made, "__await__") else made
 
     return call
+
+
+def refusal(outcome: RunOutcome) -> PolicyRefusal:
+    assert outcome.result is not None
+    assert outcome.result.status is Status.REFUSED
+    assert outcome.result.objection is not None
+    return outcome.result.objection

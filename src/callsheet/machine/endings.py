@@ -5,7 +5,7 @@ from __future__ import annotations
 from callsheet.machine.agents.conversation import Came
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.agents.turns import Ended, Solved, heard, observed
-from callsheet.machine.calls import emit, may_retry, retry
+from callsheet.machine.calls import emit, give_back, may_retry, retry
 from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, Held, Plain
@@ -112,6 +112,9 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             return
     run.budget.measure(event.error)
     note_beside(run, attempt, event)
+    if event.forbidden and run.monitor is not None:
+        give_back(run, attempt)
+        raise run.monitor.forbidden(attempt, event.error)
     if isinstance(attempt, InnerCall):
         if attempt.place != QUESTION:
             if run.monitor is not None:

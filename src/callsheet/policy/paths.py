@@ -85,6 +85,16 @@ def file_key(path: str) -> str:
     return walked(unquote(folded).casefold().replace("\\", "/"))
 
 
+def with_folders(path: str) -> tuple[str, ...]:
+    """The path of a file in its normal form, and those of the folders that it is in.
+
+    >>> with_folders("docs/old/a.md")
+    ('docs/old/a.md', 'docs/old', 'docs')
+    """
+    parts = path.split("/")
+    return tuple("/".join(parts[:end]) for end in range(len(parts), 0, -1))
+
+
 def _is_absolute(path: str) -> bool:
     return path.startswith(("/", "~")) or _DRIVE_OR_SCHEME.match(path) is not None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -24,24 +23,21 @@ from callsheet.machine import (
     RunAgent,
     Succeeded,
     ToolFacts,
-    to_text,
 )
 from callsheet.machine.keys import parse_key
 from callsheet.passes.verify import Left, Violation, verify
 from callsheet.policy.codes import CODES
-from callsheet.policy.composing import edited
 from callsheet.policy.hops import Hops, beyond
 from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
-from callsheet.policy.paths import workspace_path
 from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
-from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
+from callsheet.runtime.leaving import Leaving
 from callsheet.runtime.rest import left_in
 from callsheet.runtime.sending import withheld
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
 from callsheet.store.database import UNAVAILABLE
-from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
+from callsheet.store.labels import LabelStore
 
 Reverify: TypeAlias = (
     "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, Left], CallsheetError | None]"
@@ -116,9 +112,8 @@ class GuardedGateway(Gateway):
         super().__init__(ports, run_id, facts, at_once)
         self._guard = guard
         self._root = ports.workspace
-        self._notes = notes_of(run_id)
         self._judge = judge_of(guard.policy)
-        self._sources = self._judge.setting.sources
+        self._leaving = Leaving(self._judge, guard.labels, ports.workspace, run_id)
         self._hops = Hops(guard.policy)
         self._leads = self._lead
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
@@ -194,78 +189,22 @@ class GuardedGateway(Gateway):
             self._check_token(command)
         except TokenRefused as refused:
             return Failed(command.key, f"the agent may not call @{command.tool}: {refused}")
-        kept = kept_by(command.tool, command.args)
         try:
             why = withheld(self._judge, self._guard.labels, self._root, command.tool, command.args)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the labels of the files that it sends cannot be known: {error}")
         if why is not None:
-            return Failed(command.key, f"POL103: {why}")
+            return Failed(command.key, why, forbidden=True)
         try:
-            writing = None if kept is None else self._leaving(kept, self._left_by(command, kept))
+            writings = self._leaving.begin(command)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it writes cannot be kept: {error}")
         outcome = await super().carry_out(command)
-        if kept is not None and writing is not None:
-            with suppress(*UNAVAILABLE):  # the place keeps the higher label
-                self._has_left(kept, writing, outcome)
+        self._leaving.end(writings, outcome)
         try:
-            return self._labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
+            return self._leaving.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be known: {error}")
-
-    def _left_by(self, command: CallTool, kept: Kept) -> Label:
-        """The label of what a call is about to leave behind; that of an edit counts what it is put into."""
-        taken = command.label or LITERAL
-        if command.tool != "EDIT_FILE":
-            return taken
-        known = self._guard.labels.of(self._root, (kept.path, EVERYWHERE)) or LITERAL
-        around = known.join(self._sources.file(workspace_path(command.args["path"]), on_host=False))
-        return edited(taken, around, [to_text(value) for value in command.args.values()])
-
-    def _leaving(self, kept: Kept, taken: Label) -> Writing | None:
-        """Note what a call is about to leave behind, before it leaves."""
-        store, run = self._guard.labels, self._run_id
-        if kept.facts:
-            store.add("", kept.facts, taken, run)
-            return None
-        if kept.path == ANYWHERE:
-            store.add(self._root, (EVERYWHERE,), taken, run)
-            return None
-        if kept.note is not None:
-            return store.begin(self._notes, kept.note, taken, run)
-        return store.begin(self._root, kept.path, taken, run)
-
-    def _has_left(self, kept: Kept, writing: Writing, outcome: Outcome) -> None:
-        """What a call has written is there; a call of which nobody knows keeps its place marked."""
-        is_known = isinstance(outcome, Succeeded) or (isinstance(outcome, Failed) and not outcome.unsettled)
-        if is_known:
-            replaced = kept.replaces and isinstance(outcome, Succeeded) and writing.root != ""
-            self._guard.labels.end(writing, replaced=replaced)
-
-    def _labelled(self, command: CallTool, outcome: Succeeded) -> Succeeded:
-        """An outcome with the label that is known of the places which it was read from."""
-        read = read_by(command.tool, command.args, outcome.value)
-        if read is None:
-            return outcome
-        store = self._guard.labels
-        if read.facts is not None:
-            return outcome._replace(label=self._remembered("", read.facts))
-        if read.note is not None:
-            return outcome._replace(label=self._remembered(self._notes, (read.note,)))
-        found = store.below(self._root, read.path) if read.is_folder else store.of(self._root, (read.path,))
-        by_name = [self._sources.file(path, on_host=False) for path in read.files]
-        everywhere = store.of(self._root, (EVERYWHERE,))
-        known = [label for label in (found, everywhere, *by_name) if label is not None]
-        return outcome._replace(label=join(known)) if known else outcome
-
-    def _remembered(self, root: str, names: tuple[str, ...]) -> Label:
-        """The label of facts and notes: what the policy says of memory where nothing is known of one."""
-        store, labels = self._guard.labels, [LITERAL]
-        for name in names:
-            label = store.of(root, (name,))
-            labels.append(self._guard.policy.memory if label is None else label)
-        return join(labels)
 
 
 def _is_of_agent(key: str) -> bool:

@@ -1,77 +1,140 @@
-"""Which files and facts a call of a built-in tool reads or leaves behind, by its arguments and its result.
+"""Which files and facts a call reads or leaves behind, by its arguments and its result.
 
-Pure. Paths are taken apart as the rules of the policy do it; one that they refuse is that of no file.
+Pure. Paths are taken apart as the rules of the policy do it; one that they refuse is that of no file. What a
+tool of an operator does with files is told by the names of its arguments, as before the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple, cast
 
 from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL
 from callsheet.machine import to_text
+from callsheet.machine.monitor.reads import argument_of
+from callsheet.policy.builtins import Traits, fold
+from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.paths import PathRefused, file_key, workspace_path
+from callsheet.policy.rules.attachments import path_of
+from callsheet.policy.rules.filing import filing_of, keeps_files
+from callsheet.policy.running import only_looks
 from callsheet.store.labels import fact_name
 
 ANYWHERE = "*"
 """The path of what may be any file of the workspace."""
-_CODE = frozenset({"EXEC_CODE", "SHELL_EXEC"})
+_SANDBOXED = frozenset({"EXEC_CODE", "SHELL_EXEC"})
 
 
 class Kept(NamedTuple):
     """What a call leaves behind: the names of facts, a note, or a path.
 
-    `replaces` says that nothing of what was there before is left.
+    `replaces` says that nothing of what was there before is left, `copied` are the paths of files that
+    may be in it.
     """
 
     path: str = ""
     facts: tuple[str, ...] = ()
     note: str | None = None
     replaces: bool = False
+    copied: tuple[str, ...] = ()
 
 
 class Read(NamedTuple):
-    """What a call has read: the names of facts, a note, or a path, of a file or of all below a folder.
+    """What a call has read: the names of facts, a note, or paths, of files or of all below a folder.
 
     `files` are those of the folder that its result tells of.
     """
 
-    path: str = ""
+    paths: tuple[str, ...] = ()
     facts: tuple[str, ...] | None = None
     note: str | None = None
     is_folder: bool = False
     files: tuple[str, ...] = ()
 
 
-def kept_by(tool: str, args: Mapping[str, Any]) -> Kept | None:
-    """What a call is about to leave behind; None where that is nothing.
+def view_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView:
+    """A call with its real arguments as rules see it, without labels."""
+    arguments = [argument_of(name, value, LITERAL) for name, value in args.items()]
+    return CallView(step, fold(tool), tuple(arguments))
+
+
+def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView | None:
+    """The call that runs a program, with what it runs as `code`; None where it runs none.
+
+    A command on the host that only looks at what there is counts as none.
+    """
+    if tool in _SANDBOXED:
+        return view_of(tool, args, step)
+    if tool != "HOST_EXEC":
+        return None
+    command = to_text(args.get("command"))
+    return None if only_looks(command) else view_of("SHELL_EXEC", {"code": command}, step)
+
+
+def kept_by(
+    tool: str, args: Mapping[str, Any], traits: Traits | None = None, is_folder: Callable[[str], bool] = bool
+) -> tuple[Kept, ...]:
+    """What a call is about to leave behind.
+
+    `traits` are those of its tool, `is_folder` says of a path whether a folder of the workspace is there.
 
     >>> kept_by("WRITE_FILE", {"path": "./a//b.txt", "content": "x"})
-    Kept(path='a/b.txt', facts=(), note=None, replaces=True)
+    (Kept(path='a/b.txt', facts=(), note=None, replaces=True, copied=()),)
+    >>> (kept,) = kept_by("MOVE", {"path": "a", "new_path": "B"}, Traits(), {"b"}.__contains__)
+    >>> kept.path, kept.copied
+    ('b/a', ('a',))
     """
     if tool == "STORE_FACT":
-        return Kept(facts=_names(args.get("content")))
+        return (Kept(facts=_names(args.get("content"))),)
     if tool == "SET_WM":
-        return Kept(note=to_text(args.get("key")), replaces=True)
-    if tool in _CODE:
-        return Kept(ANYWHERE)
-    if tool not in ("WRITE_FILE", "EDIT_FILE"):
-        return None
-    path = _path(args.get("path"))
-    return Kept(path, replaces=tool == "WRITE_FILE") if path else None
+        return (Kept(note=to_text(args.get("key")), replaces=True),)
+    if tool in ("WRITE_FILE", "EDIT_FILE"):
+        path = _path(args.get("path"))
+        return (Kept(path, replaces=tool == "WRITE_FILE"),) if path else ()
+    program = program_of(tool, args)
+    if program is not None:
+        return (Kept(ANYWHERE),)
+    if not keeps_files(fold(tool), traits):
+        return ()
+    filing = filing_of(view_of(tool, args))
+    copied, written = _keys(filing.reads), _keys(filing.writes)
+    return tuple(Kept(path, copied=copied) for path in _targets(copied, written, is_folder))
 
 
-def read_by(tool: str, args: Mapping[str, Any], value: JSON) -> Read | None:
+def read_by(tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | None = None) -> Read | None:
     """What a call that gave this value has read; None where that is nothing that could be known."""
     if tool == "QUERY_MEMORY":
         return Read(facts=_names(value))
     if tool == "GET_WM":
         return Read(note=to_text(args.get("key")))
     if tool == "SEARCH_FILES":
-        return Read(_path(args.get("path") or ""), is_folder=True, files=_found(value))
+        return Read((_path(args.get("path") or ""),), is_folder=True, files=_found(value))
     if tool in ("READ_FILE", "EDIT_FILE"):
-        return Read(_path(args.get("path")))
-    return Read(is_folder=True) if tool in _CODE else None
+        return Read((_path(args.get("path")),))
+    if program_of(tool, args) is not None:
+        return Read(("",), is_folder=True)
+    if not keeps_files(fold(tool), traits):
+        return None
+    read = _keys(filing_of(view_of(tool, args)).reads)
+    return Read(read) if read else None
+
+
+def _targets(
+    copied: Iterable[str], written: Iterable[str], is_folder: Callable[[str], bool]
+) -> Iterable[str]:
+    """Where files are after they are moved: in a folder under their own names."""
+    for target in written:
+        if is_folder(target):
+            yield from (f"{target}/{PurePosixPath(source).name}" for source in copied)
+        else:
+            yield target
+
+
+def _keys(paths: Iterable[Argument]) -> tuple[str, ...]:
+    named = (path_of(path) for path in paths)
+    return tuple(dict.fromkeys(file_key(path) for path in named if path))
 
 
 def _found(rows: Any) -> tuple[str, ...]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from callsheet.ir.labels import LITERAL
-from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import CallView
 from callsheet.policy.judge import Judge
-from callsheet.policy.paths import file_key
+from callsheet.policy.paths import file_key, with_folders
 from callsheet.policy.rules.attachments import Attached, attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.receivers import receivers
+from callsheet.runtime.places import view_of
 from callsheet.store.labels import EVERYWHERE, LabelStore
 
 
@@ -25,8 +24,10 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
     name, traits = fold(tool), judge.traits(tool)
     if traits is None or not sends_files(name, traits):
         return None
-    call = CallView("", name, tuple([argument_of(key, value, LITERAL) for key, value in args.items()]))
-    known = [(file, labels.of(root, (file_key(path), EVERYWHERE))) for file, path in _files(call)]
+    call = view_of(tool, args)
+    known = [
+        (file, labels.of(root, (*with_folders(file_key(path)), EVERYWHERE))) for file, path in _files(call)
+    ]
     along = [(file, label) for file, label in known if label is not None]
     found = not_theirs(along, receivers(judge.setting, traits, call)) if along else None
     if found is None:

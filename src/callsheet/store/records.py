@@ -197,6 +197,7 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
         case Failed(key=key, error=error, remarks=remarks, spent=spent, unsettled=unsettled, final=final):
             body = {"error": error, "unsettled": True} if unsettled else {"error": error}
             body |= {"final": True} if final else {}
+            body |= {"forbidden": True} if event.forbidden else {}
             return EventType.ERR, key, _with(body, remarks, spent)
         case TimerFired(key=key):
             return EventType.FIRED, key, None
@@ -304,8 +305,8 @@ def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> E
             beside = _remarks(body), _spent(body), _label(body, "label"), body.get("review", "")
             return Succeeded(key, body["value"], *beside)
         case EventType.ERR:
-            lost, over = bool(body.get("unsettled")), bool(body.get("final"))
-            return Failed(key, body["error"], _remarks(body), _spent(body), lost, over)
+            said = [bool(body.get(name)) for name in ("unsettled", "final", "forbidden")]
+            return Failed(key, body["error"], _remarks(body), _spent(body), *said)
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:

@@ -89,7 +89,7 @@ def _outcome_to_json(outcome: Outcome, keep: Keep) -> list[Any]:
     spent = None if outcome.spent is None else list(outcome.spent)
     if isinstance(outcome, Succeeded):
         return ["ok", keep(outcome.value), spent]
-    return ["err", keep(outcome.error), spent, outcome.unsettled, outcome.final]
+    return ["err", keep(outcome.error), spent, outcome.unsettled, outcome.final, outcome.forbidden]
 
 
 def _outcome_from_json(key: str, data: list[Any], give: Give) -> Outcome:

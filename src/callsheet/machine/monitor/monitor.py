@@ -25,7 +25,7 @@ from callsheet.machine.monitor.origins import merged
 from callsheet.machine.monitor.passing import Passing
 from callsheet.machine.monitor.reading import Reading
 from callsheet.machine.monitor.reads import argument_of
-from callsheet.machine.monitor.refusal import objected
+from callsheet.machine.monitor.refusal import RefusedByPolicy, objected
 from callsheet.machine.monitor.standing import PLAIN, Standing
 from callsheet.machine.monitor.telling import asked, failure, shown
 from callsheet.machine.monitor.underway import Underway
@@ -266,6 +266,18 @@ class Monitor:
         self.underway.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         if code.kind is Kind.ASK:
             call.args = asked(call.args, arguments, self._audiences())
+
+    def forbidden(self, attempt: Attempt, why: str) -> RefusedByPolicy:
+        """That a call which was let pass may not leave after all, by what is known of the world.
+
+        `why` says which data would reach whom.
+        """
+        admitted = self.underway.calls.get(attempt.key)
+        sent, origins = PLAIN if admitted is None else (admitted.sent, admitted.origins)
+        code = attempt.code
+        call = CallView(code.id, code.tool, (Argument("", (), sent),), self.deciding.about(code.number))
+        origins = tuple(step for step in origins if step != code.id)
+        return objected(call, Objection(Rule.FLOW, why), origins)
 
     def answer(self, code: StepCode, slots: list[Any], text: str) -> str:
         """Judge an answer, or the message of a TERMINATE, that reads so; raises RefusedByPolicy.

@@ -258,6 +258,8 @@ class _Propagation:
             if not is_note:
                 label = join(subject.judge.source(call) for call in calls)
             left = subject.left.read_by(prepared.tool, calls)
+            if keeps_files(prepared.tool, prepared.traits):
+                left = left.join(subject.left.of_places(subject.accesses[number].reads))
         if left is not LITERAL and not left.flows_to(label) and not reads_its_own(subject, number):
             self.labels.from_before.add(number)
             label = label.join(left)

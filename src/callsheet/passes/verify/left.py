@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, CODE, MEMORY
 from callsheet.policy.calls import CallView
-from callsheet.policy.paths import PathRefused, file_key, workspace_path
+from callsheet.policy.paths import PathRefused, file_key, with_folders, workspace_path
 
 _FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
 
@@ -50,9 +50,13 @@ class Left:
             elif place in (ALL_FILES, ALL_NOTES):
                 label = label.join(join((self.files if kind == "file" else self.notes).values()))
             elif kind == "file":
-                label = label.join(self.files.get(name, LITERAL))
+                label = label.join(self._in_file(name))
             label = label.join(self.anywhere) if kind == "file" else label
         return label
+
+    def _in_file(self, path: str) -> Label:
+        """What is kept of a file, or of a folder that it is in."""
+        return join(self.files.get(name, LITERAL) for name in with_folders(path))
 
     def _noted(self, call: CallView) -> Iterator[Label]:
         key = call.argument("key")
@@ -65,7 +69,7 @@ class Left:
             below = f"{path}/" if path else ""
             yield from (label for name, label in self.files.items() if name.startswith(below))
         else:
-            yield self.files.get(path, LITERAL)
+            yield self._in_file(path)
 
 
 NOTHING_LEFT = Left()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import Reach, Traits
@@ -27,12 +29,22 @@ def opened_by(setting: Setting, tool: str, call: CallView) -> Label:
     >>> str(opened_by(Setting(Policy()), "SHELL_EXEC", call))
     'U/priv'
     """
+    return label_of_files(setting, call, opened(tool, call))
+
+
+def opened(tool: str, call: CallView) -> tuple[str, ...]:
+    """The paths that the program of a call names where it reads."""
     code, told = (of_name(call, name) for name in PROGRAM)
     if code is None:
-        return LITERAL
+        return ()
     default = "shell" if tool == "SHELL_EXEC" else "python"
     language = default if told is None or tool == "SHELL_EXEC" else _text(told)
-    label = join(_label(setting, path) for path in files_opened(_text(code), language))
+    return files_opened(_text(code), language)
+
+
+def label_of_files(setting: Setting, call: CallView, paths: Iterable[str]) -> Label:
+    """The label that the policy gives to what a program reads; a person may have said yes to its call."""
+    label = join(_label(setting, path) for path in paths)
     if label.is_secret and setting.is_approved(call):
         return Label(label.untrusted, frozenset({USER, LINKS}))
     return label

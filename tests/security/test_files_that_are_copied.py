@@ -1,0 +1,153 @@
+"""What programs and tools of an operator copy keeps its label for later runs."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.security.world import POLICY, World, refusal
+
+from callsheet.ir import Effect
+from callsheet.ir.labels import read_label
+from callsheet.machine import Status, ToolFacts
+from callsheet.policy.model import ToolRule
+from callsheet.store.labels import LabelStore
+
+OURS = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/pub"))
+FACTS = {
+    "FS__MOVE": ToolFacts(Effect.IDEMPOTENT, ("source", "destination")),
+    "FS__WRITE": ToolFacts(Effect.IDEMPOTENT, ("path", "content")),
+    "FS__READ": ToolFacts(Effect.READ, ("path",)),
+    "HOST_EXEC": ToolFacts(Effect.IDEMPOTENT, ("command",)),
+    "EXEC_CODE": ToolFacts(Effect.IDEMPOTENT, ("code", "language")),
+}
+SEARCHED = 'S1: @READ_FILE ("{}") > $n\nS2: @WEB_SEARCH ("$n") > $r\nS3: @RESPOND ("done")'
+
+
+def output_of(command: list[str], folder: Path) -> str:
+    return subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout
+
+
+@pytest.fixture
+def filed(world: World) -> World:
+    """A world with tools for files as a server for them has, a private file, and public ones."""
+    folder = world.folder
+
+    async def move(args: dict[str, Any], context: Any) -> str:
+        shutil.move(folder / args["source"], folder / args["destination"])
+        return "moved"
+
+    async def write(args: dict[str, Any], context: Any) -> str:
+        (folder / args["path"]).write_text(args["content"])
+        return "written"
+
+    async def read(args: dict[str, Any], context: Any) -> str:
+        return (folder / args["path"]).read_text()
+
+    async def shell(args: dict[str, Any], context: Any) -> str:
+        return await asyncio.to_thread(output_of, ["sh", "-c", args["command"]], folder)
+
+    async def python(args: dict[str, Any], context: Any) -> str:
+        return await asyncio.to_thread(output_of, [sys.executable, "-c", args["code"]], folder)
+
+    world.tools |= {"FS__MOVE": move, "FS__WRITE": write, "FS__READ": read}
+    world.tools |= {"HOST_EXEC": shell, "EXEC_CODE": python}
+    own = dict.fromkeys(("FS__MOVE", "FS__WRITE", "FS__READ"), OURS)
+    world.policy = replace(world.policy, tools={**POLICY.tools, **own}, approved=frozenset({"S1"}))
+    world.write("notes.txt", "private")
+    world.write("docs/a.md", "public")
+    return world
+
+
+async def left_by(world: World, plan: str, run_id: str = "first") -> None:
+    outcome = await world.run(plan, run_id, facts=FACTS)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE, outcome.result.response
+
+
+async def search(world: World, path: str, run_id: str = "later") -> Any:
+    return await world.run(SEARCHED.format(path), run_id, facts=FACTS)
+
+
+@pytest.mark.parametrize(
+    ("plan", "path"),
+    [
+        ('S1: @FS__MOVE ("notes.txt", "docs/b.md") > $r', "docs/b.md"),
+        ('S1: @FS__MOVE ("notes.txt", "docs/") > $r', "docs/notes.txt"),
+        ('S1: @READ_FILE ("notes.txt") > $n\nS2: @FS__WRITE ("docs/b.md", "$n") > $r', "docs/b.md"),
+        ('S1: @HOST_EXEC ("cp notes.txt docs/b.md") > $r', "docs/b.md"),
+        (
+            "S1: @EXEC_CODE (\"open('docs/b.md', 'w').write(open('notes.txt').read())\", \"python\") > $r",
+            "docs/b.md",
+        ),
+    ],
+)
+async def test_what_was_private_is_private_where_it_was_put(filed: World, plan: str, path: str) -> None:
+    await left_by(filed, plan)
+    assert (filed.folder / path).read_text() == "private"
+    found = refusal(await search(filed, path))
+    assert (found.step, found.rule, filed.sent) == ("S2", "flow", [])
+
+
+async def test_what_a_run_has_left_is_copied_with_its_label(filed: World) -> None:
+    await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/b.md", "$n") > $r')
+    await left_by(filed, 'S1: @FS__MOVE ("docs/b.md", "docs/c.md") > $r', "second")
+    refusal(await search(filed, "docs/c.md"))
+    await left_by(
+        filed,
+        "S1: @EXEC_CODE (\"import shutil; shutil.copy('docs/c.md', 'docs/d.md')\", \"python\")",
+        "third",
+    )
+    refusal(await search(filed, "docs/d.md", "last"))
+
+
+async def test_a_folder_that_is_moved_keeps_the_labels_of_its_files(filed: World) -> None:
+    filed.write("box/k.txt", "KEY=1")
+    await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/in/b.md", "$n") > $r')
+    await left_by(filed, 'S1: @FS__MOVE ("docs/in", "docs/out") > $r', "second")
+    assert (filed.folder / "docs/out/b.md").read_text() == "private"
+    refusal(await search(filed, "docs/out/b.md"))
+
+
+async def test_a_tool_of_the_operator_that_reads_gives_what_a_run_has_left(filed: World) -> None:
+    await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/b.md", "$n") > $r')
+    plan = 'S1: @FS__READ ("docs/{}.md") > $n\nS2: @WEB_SEARCH ("$n") > $r'
+    refusal(await filed.run(plan.format("b"), "second", facts=FACTS))
+    await left_by(filed, plan.format("a"), "third")
+    assert [call["query"] for call in filed.sent] == ["public"]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        'S1: @FS__MOVE ("docs/c.md", "docs/b.md") > $r',
+        'S1: @FS__WRITE ("docs/b.md", "hello") > $r',
+        'S1: @FS__READ ("docs/c.md") > $r',
+        'S1: @HOST_EXEC ("cp docs/c.md docs/b.md") > $r',
+        'S1: @HOST_EXEC ("ls") > $r',
+        'S1: @EXEC_CODE ("print(open(\'docs/c.md\').read())", "python") > $r',
+    ],
+)
+async def test_what_is_public_stays_public(filed: World, plan: str) -> None:
+    filed.write("docs/c.md", "public as well")
+    await left_by(filed, plan)
+    await left_by(filed, SEARCHED.format("docs/a.md"), "later")
+    assert [call["query"] for call in filed.sent] == ["public"]
+
+
+async def test_what_cannot_be_noted_is_not_moved(filed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(LabelStore, "begin", full)
+    outcome = await filed.run('S1: @FS__MOVE ("notes.txt", "docs/b.md") > $r', facts=FACTS)
+    assert outcome.result is not None
+    assert "cannot be kept" in outcome.result.response
+    assert not (filed.folder / "docs/b.md").exists()
