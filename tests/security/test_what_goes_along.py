@@ -11,6 +11,7 @@ from callsheet.ir import Effect
 from callsheet.ir.labels import read_label
 from callsheet.machine import Status, ToolFacts
 from callsheet.policy.model import Audience, ToolRule
+from callsheet.runtime.doubt import fold_run
 
 MAIL = ToolRule(
     egress=True,
@@ -51,6 +52,10 @@ async def test_a_file_that_a_run_has_filled_goes_to_no_stranger_in_a_later_run(w
     assert (found.step, found.rule, found.flow) == ("S1", "flow", ("S1",))
     assert "a run has put private data into docs/x.md, which would reach" in found.message
     assert [event.type for event in world.journal.events("second")][-2:] == ["err", "end"]
+    plan_hash = world.journal.find_run("second").plan_hash
+    again = fold_run(world.journal, "second", world.journal.plan_of(plan_hash)).machine.result
+    assert again is not None
+    assert again.objection == found
     assert sent == []
     await world.run(plan.format("eve@evil.example", "docs/a.md"), "third", facts=FACTS)
     await world.run(plan.format("ann@corp.example", "docs/x.md"), "fourth", facts=FACTS)
