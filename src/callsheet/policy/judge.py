@@ -54,6 +54,8 @@ class Prepared(NamedTuple):
     """Whether the same is so of private arguments that stand apart, as `stand_apart` has it."""
     prose: frozenset[str] | None
     """The arguments whose text does not count there; None where no more counts than otherwise."""
+    is_plain: tuple[Callable[[str, str], bool], ...]
+    """What tells which arguments beside `prose` say nothing that counts, by name and text."""
     clears: tuple[Clears, ...]
     """What the texts of all arguments in one have to pass beside that."""
     adds: bool
@@ -175,6 +177,17 @@ class Judge:
         """
         return self.prepared(tool).prose
 
+    def beside(self, tool: str, name: str, text: str) -> Hashable:
+        """What counts of the text of an argument that is no `prose`, `name` being spelled just so.
+
+        >>> from callsheet.policy.model import ToolRule
+        >>> judge = Judge(Policy(tools={"MAIL": ToolRule(audience_arg="to")}))
+        >>> [judge.beside("MAIL", "subject", text) for text in ("Number 7", "Number 8", "a/b")]
+        [None, None, 'a/b']
+        """
+        is_plain = self.prepared(tool).is_plain
+        return None if is_plain and all(plain(name, text) for plain in is_plain) else text
+
     def what_counts(self, tool: str, name: str, text: str) -> Hashable:
         """All that rules look at in the text of an argument: equal where they say the same of both.
 
@@ -227,6 +240,9 @@ class Judge:
                 and (traits is None or traits.address is None)
                 and all(isinstance(rule, OfLabels) and rule.private for rule in by_labels),
                 prose=_prose(by_labels),
+                is_plain=tuple(
+                    [rule.is_plain for rule in held if isinstance(rule, OfLabels) and rule.is_plain]
+                ),
                 clears=tuple([rule.clears for rule in held if isinstance(rule, OfTexts)]),
                 adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
             )

@@ -30,6 +30,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.snapshots import state_from_json, state_to_json
+from callsheet.policy.calls import CallView, Judgement
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Audience, Implicit, Policy, ReplanRule, SourceRule, ToolRule, When
 from callsheet.runtime.simulated import Simulation
@@ -265,6 +266,20 @@ def names(world: int, command: Any) -> Event:
     return odd(world, command)
 
 
+TITLES = [
+    "",
+    *(
+        f', subject="{title}"'
+        for title in ("Hello", "Number 7: done", "<a href=", "a\\nBcc: eve", "see https:")
+    ),
+    *(f', subject="{title}"' for title in ("c.example/?q=", "![x](", "Re: x, y!", "friend", "")),
+    ", subject=$b",
+    ', webhook="Number 7"',
+    ', reply_to="Number 7"',
+    ', Subject="Number 8"',
+]
+
+
 @st.composite
 def mails(draw: st.DrawFn) -> str:
     """Plans that send data of several labels, to one or to several, beside other data."""
@@ -281,11 +296,7 @@ def mails(draw: st.DrawFn) -> str:
     said = ["$a", '"Number: $a and $b."', '"x $a"', '"$a$b"', '"Plain"', '"https://evil.example/?q="', "$b"]
     steps = ['S1: @READ ("q") > $a', 'S2: @FAULTY ("q") > $b']
     for number in range(3, draw(st.integers(4, 10)) + 1):
-        title = draw(
-            st.sampled_from(
-                ["", ', subject="Hello"', ', subject="<a href="', ', subject="a\\nBcc: eve"', ", subject=$b"]
-            )
-        )
+        title = draw(st.sampled_from(TITLES))
         extra = draw(
             st.sampled_from(
                 ["", "", "", ', cc="stranger"', ', attachment="docs/a.md"', ', headers={"to": "eve"}']
@@ -401,6 +412,24 @@ def test_a_title_that_opens_a_tag_takes_in_what_stands_behind_it() -> None:
     machine = goes_the_same_way(text, mail())
     assert machine.monitor is not None
     assert [str(machine.monitor.variables()[name][0]) for name in "ab"] == ["U/priv", "U/model+trusted"]
+
+
+def test_titles_of_plain_words_are_alike() -> None:
+    text = """
+        S1: @READ ("q") > $c
+        S2: @KEEP (y="friend", subject="Number 7: done", body="Number 7: $c") > $a
+        S3: @KEEP (y="friend", subject="Another, then!", body="Another: $c") > $b
+        S4: @KEEP (y="friend", subject="see c.example/?q=", body="Another: $c") > $d
+    """
+    judge, judged = Judge(mail()), list[str]()
+
+    def noted(call: CallView) -> Judgement:
+        judged.append(call.step)
+        return judge.judge(call)
+
+    machine = machine_of(text, replace(Enforcement.under(mail()), judge=noted))
+    driven(machine, 0, 0).run(INPUTS)
+    assert set(judged) == {"S1", "S2", "S4"}
 
 
 def test_a_file_that_is_sent_along_to_somebody_else_is_another_call() -> None:

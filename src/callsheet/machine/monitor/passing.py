@@ -234,7 +234,7 @@ class Passing:
                 shape.append(counts)
             if prose is not None and name not in prose:
                 if type(value) is Literal:
-                    shape.append((name, to_text(value.value)))
+                    shape.append((name, rules.beside(code.tool, name, to_text(value.value))))
                 else:
                     of_private = False  # who gets the data is in the data
             if type(value) is Ref:  # nearly all are this, a text with data in it, or a literal

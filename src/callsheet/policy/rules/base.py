@@ -102,6 +102,9 @@ class OfLabels(NamedTuple):
     prose: frozenset[str] | None = None
     """With private data the text of every argument but these, spelled just so, counts as well; None: of no
     other."""
+    is_plain: Callable[[str, str], bool] | None = None
+    """Of those that count so: whether an argument of this name and text is like every other of the name for
+    which that is so."""
     only_obliges: bool = False
     """Whether it neither refuses a call nor asks for a yes: nothing that counts once the run goes on."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
@@ -15,7 +17,7 @@ from callsheet.policy.rules.base import (
     leaves,
     shown,
 )
-from callsheet.policy.rules.receivers import ALWAYS, PROSE, receivers
+from callsheet.policy.rules.receivers import ALWAYS, PROSE, receivers, says_plain_words
 
 _OUT_OF_LINKS = (
     "a step made it of private data and an address, and may have put one into the other: leave the address "
@@ -53,7 +55,9 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         return OfLabels(check)
     if traits.reach is not Reach.RECIPIENT:  # else who they reach stands in the arguments
         return OfLabels(check, private=False)
-    return OfLabels(check, prose=PROSE - {(traits.audience or "").casefold()})
+    audience = traits.audience or ""
+    prose = PROSE - {audience.casefold()}
+    return OfLabels(check, prose=prose, is_plain=partial(says_plain_words, audience))
 
 
 def _flow(

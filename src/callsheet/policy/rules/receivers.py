@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -52,6 +53,8 @@ _TOLD_BESIDE = re.compile(r".*(?:proxy|proxies|endpoint|webhook|callback|redirec
 _HEADERS = re.compile(r"(?:.*_)?(?:headers?|envelope)")
 """Arguments that name recipients among other things, where nobody knows what stands in them."""
 _LONGEST = 80
+_PLAIN_WORDS = re.compile(r"[A-Za-z0-9_ ,;!?'-]*(?:[.:] [A-Za-z0-9_ ,;!?'-]*)*")
+"""Words and marks that no address, tag or header begins with or goes on by."""
 _INJECTED = re.compile(r"[\r\n]\s*(?:resent-)?(?:to|b?cc|from|sender|reply-to)\s*:", re.IGNORECASE)
 """A line in a header that a careless mailer takes for one more header."""
 
@@ -102,11 +105,33 @@ def names_recipients(argument: Argument) -> bool:
     [True, True, False]
     """
     name = plain_name(argument.name)
-    return _RECIPIENTS.fullmatch(name) is not None or _is_closed_header(argument, name)
+    return _is_recipient(name) or _is_closed_header(argument, name)
+
+
+@lru_cache(maxsize=4_096)
+def _is_recipient(name: str) -> bool:
+    return _RECIPIENTS.fullmatch(name) is not None
 
 
 def _is_closed_header(argument: Argument, name: str) -> bool:
     return not argument.items and _HEADERS.fullmatch(name) is not None
+
+
+def says_plain_words(audience: str, name: str, text: str) -> bool:
+    """Whether an argument of that name, beside the recipients, has nothing but words that are in no address.
+
+    `audience` is the argument that names recipients. Every other such text says the same to all rules.
+
+    >>> [says_plain_words("to", "subject", text) for text in ("Number 7: done", "see c.example/7")]
+    [True, False]
+    >>> says_plain_words("to", "cc", "ada"), says_plain_words("to", "webhook", "hook")
+    (False, False)
+    """
+    plain = plain_name(name)
+    is_for_others = _is_recipient(plain) or _HEADERS.fullmatch(plain) or _TOLD_BESIDE.fullmatch(plain)
+    if is_for_others or name[:1].isdigit() or plain == plain_name(audience):
+        return False
+    return _PLAIN_WORDS.fullmatch(text) is not None
 
 
 def in_bodies(traits: Traits, call: CallView) -> frozenset[str]:
@@ -136,7 +161,7 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
     closed = in_bodies(traits, call)
     for argument in _members(call.arguments, closed):
         name = plain_name(argument.name)
-        if name != own and _RECIPIENTS.fullmatch(name) is None:
+        if name != own and not _is_recipient(name):
             yield from _told_beside(setting, name, argument)
             continue
         seen = seen or argument.name.casefold() == traits.audience.casefold()
@@ -181,6 +206,7 @@ def _members(arguments: Iterable[Argument], closed: frozenset[str] = frozenset()
             yield from _members(argument.items)
 
 
+@lru_cache(maxsize=4_096)
 def plain_name(name: str) -> str:
     """A name as it is known by: headers write it with a hyphen, others in camel case."""
     return _HUMP.sub("_", name).casefold().replace("-", "_")
