@@ -6,6 +6,8 @@ import datetime
 import json
 import sqlite3
 
+from tests.compiled import IS_COMPILED
+
 
 def done_run(machine, run_id="r1"):
     plan = machine.plan(
@@ -129,6 +131,8 @@ def test_doctor_finds_everything_in_order(machine):
     assert {"python", "packages", "sqlite", "journal", "code", "git", "node", "mcp config"} <= set(found)
     assert found["journal"]["found"].startswith(str(machine.journal))
     assert not machine.journal.exists()
+    form = "inner loop as machine code" if IS_COMPILED else "Python"
+    assert f" ({form}), click " in found["packages"]["found"]
 
 
 def test_doctor_tells_what_is_broken(machine):

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -58,7 +59,7 @@ def _python() -> Item:
 
 
 def _packages() -> Iterator[Item]:
-    found: list[str] = [f"callsheet {__version__}"]
+    found: list[str] = [f"callsheet {__version__} ({_form()})"]
     missing: list[str] = []
     for name in _PACKAGES:
         try:
@@ -68,6 +69,12 @@ def _packages() -> Iterator[Item]:
     yield Item("packages", "ok", ", ".join(found))
     if missing:
         yield Item("packages", "bad", f"missing: {', '.join(missing)}", "install callsheet again")
+
+
+def _form() -> str:
+    """What the inner loop is here: a traceback through machine code has lines, and no local variables."""
+    file = getattr(find_spec("callsheet.machine.machine"), "origin", None) or ""
+    return "Python" if file.endswith(".py") else "inner loop as machine code"
 
 
 def _sqlite() -> Item:
