@@ -88,6 +88,36 @@ def test_a_file_that_goes_along_is_what_a_run_has_left_in_it() -> None:
     assert not proved(MAILED, left=Left(anywhere=read_label("U/priv")), **MAIL).ok
 
 
+FILES = {
+    "tools": {
+        name: {"egress": False, "destructive": False, "idempotent": True, "returns": "T/pub"}
+        for name in ("@FS__READ_TEXT", "@FS__COPY")
+    }
+}
+
+
+def test_a_tool_of_the_operator_reads_what_a_run_has_left_in_a_file() -> None:
+    read = '@FS__READ_TEXT (path="docs/./A.md") > $a'
+    assert proved(read, SEARCH, left=Left(), **FILES).ok
+    (found,) = proved(read, SEARCH, left=PRIVATE, **FILES).violations
+    assert found.flow[0] == "S1 $a"
+    assert not proved(read, SEARCH, left=Left(anywhere=read_label("U/priv")), **FILES).ok
+    assert proved('@FS__READ_TEXT (path="docs/b.md") > $a', SEARCH, left=PRIVATE, **FILES).ok
+
+
+def test_what_it_copies_takes_along_what_a_run_has_left() -> None:
+    copied = '@FS__COPY (source="docs/a.md", destination="docs/c.md") > $w'
+    read = '@READ_FILE (path="docs/c.md") > $a'
+    assert proved(copied, read, SEARCH, left=Left(), **FILES).ok
+    assert not proved(copied, read, SEARCH, left=PRIVATE, **FILES).ok
+
+
+def test_what_is_left_in_a_folder_is_left_in_its_files() -> None:
+    folder = Left(files={"docs/in": read_label("U/priv")})
+    assert not proved('@READ_FILE (path="docs/in/a.md") > $a', SEARCH, left=folder).ok
+    assert proved('@READ_FILE (path="docs/inn/a.md") > $a', SEARCH, left=folder).ok
+
+
 def test_an_agent_takes_along_what_runs_have_left_in_memory() -> None:
     agent = '@AGENT_SOLVE (goal="use what you know") > $r'
     assert proved(agent, left=Left(), **REMEMBERING).ok

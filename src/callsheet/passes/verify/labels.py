@@ -277,7 +277,8 @@ class _Propagation:
         if subject.prepared[number].tool in CODE:  # it may copy whatever it has read
             data = data.join(self._source(number)).join(labels.seen(number, subject.accesses[number].reads))
         elif keeps_files(subject.prepared[number].tool, subject.prepared[number].traits):
-            data = data.join(labels.seen(number, subject.accesses[number].reads))
+            read = subject.accesses[number].reads
+            data = data.join(labels.seen(number, read)).join(subject.left.of_places(read))
             data = data.join(join(moved(subject.judge.setting, call) for call in labels.calls(number)))
         label = data.join(way)
         if subject.prepared[number].tool == "EDIT_FILE":
