@@ -12,7 +12,7 @@ from callsheet.api.obligations import untrusted_hosts
 from callsheet.api.proving import PolicyRefused
 from callsheet.ir.labels import read_label
 from callsheet.policy.calls import Duty
-from callsheet.policy.model import AgentRule, Audience, Policy, ReplanRule, SourceRule
+from callsheet.policy.model import AgentRule, Audience, Policy, ReplanRule, SourceRule, ToolRule
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, FetchSettings
 
 FETCHES = 'S1: @FETCH_PAGE ("https://example.org/") > $p\nS2: @RESPOND ("ok")'
@@ -113,3 +113,35 @@ async def test_labels_are_not_lost(tmp_path: Path, path: str, records: bool, cod
     proof = await runtime.verify(LEAVES.format(path))
     assert [d.code for d in proof.diagnostics] == codes
     assert [o.kind for o in proof.obligations] == [Duty.STORE_LABEL]
+
+
+@tool(name="FS__WRITE", effect="idempotent")
+def write_note(path: str, content: str) -> str:
+    """Write a file as a server for files does."""
+    return "written"
+
+
+@tool(name="FS__MOVE", effect="idempotent")
+def move_note(source: str, destination: str) -> str:
+    """Move a file as a server for files does."""
+    return "moved"
+
+
+@pytest.mark.parametrize(
+    ("plan", "codes"),
+    [
+        ('S1: @READ_FILE ("notes.txt") > $n\nS2: @FS__WRITE (path="docs/a.md", content=$n)', ["POL120"]),
+        ('S1: @FS__MOVE (source="notes.txt", destination="docs/a.md")', ["POL120"]),
+        ('S1: @FS__MOVE (source="docs/b.md", destination="docs/a.md")', []),
+        ('S1: @FS__MOVE (source="notes.txt", destination="a.md")', []),
+    ],
+)
+async def test_nor_are_those_of_what_tools_of_the_operator_write(
+    tmp_path: Path, plan: str, codes: list[str]
+) -> None:
+    sources = (SourceRule(kind="file", pattern="docs/**", label=read_label("T/pub")),)
+    own = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/pub"))
+    policy = Policy(sources=sources, tools={"FS__WRITE": own, "FS__MOVE": own})
+    runtime = Runtime([write_note, move_note], builtins=settings(tmp_path), policy=policy)
+    proof = await runtime.verify(plan)
+    assert [d.code for d in proof.diagnostics if d.is_error] == codes

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.builtins import PathUse, Reach, Traits
-from callsheet.policy.calls import CallView, Duty
+from callsheet.policy.calls import Argument, CallView, Duty
 from callsheet.policy.paths import PathRefused, workspace_path
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, flowing, of_name
+from callsheet.policy.rules.filing import FILE_NAMES, filing_of, keeps_files, moved
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -19,6 +20,16 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             notes.oblige(Duty.SANDBOX, call)
 
         return OfLabels(sandboxed, only_obliges=True)
+    if keeps_files(tool, traits):
+
+        def filed(call: CallView, notes: Notes) -> None:
+            filing = filing_of(call)
+            label = filing.label.join(moved(setting, call)).join(call.pc)
+            for target in filing.writes:
+                own = _label_at(setting, target)
+                notes.oblige(Duty.STORE_LABEL, call, str(label), weakens=not label.as_told().flows_to(own))
+
+        return OfLabels(filed, sees=tuple(sorted(FILE_NAMES)), only_obliges=True)
     stores = traits.reach is Reach.MEMORY or (traits.path is not None and traits.path_use is PathUse.WRITE)
     if not stores:
         return None
@@ -36,7 +47,12 @@ def _label_of_place(setting: Setting, traits: Traits, call: CallView) -> Label:
     if traits.reach is Reach.MEMORY:
         return setting.policy.memory
     argument = of_name(call, traits.path or "")
-    if argument is None or argument.text is None:
+    return LITERAL if argument is None else _label_at(setting, argument)
+
+
+def _label_at(setting: Setting, argument: Argument) -> Label:
+    """What the policy says of the file of that path; of one that is not known yet, what is safe to take."""
+    if argument.text is None:
         return LITERAL
     try:
         return setting.sources.file(workspace_path(argument.text), on_host=False)
