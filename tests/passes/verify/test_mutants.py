@@ -553,7 +553,8 @@ def forget() -> None:
     judges = judge._judge_of
     opened = running.opening.files_opened
     by_path = (paths.workspace_path, paths.host_path, executable.is_executable)
-    for kept in (*by_path, addresses.inside, opened, judges):
+    by_name = (receivers.plain_name, receivers._is_recipient)
+    for kept in (*by_path, *by_name, addresses.inside, opened, judges):
         getattr(kept, "cache_clear", nothing)()
 
 

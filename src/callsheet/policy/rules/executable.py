@@ -55,13 +55,18 @@ _FOLDERS = (
     "sbin", "cron.d", "cron.daily", "cron.hourly", "cron.weekly", "cron.monthly", "init.d", "profile.d",
     "site-packages",
 )  # fmt: skip
+_DOCUMENTS = (".md", ".markdown", ".rst", ".adoc", ".txt")
 _FOLDERS_SET = frozenset(_FOLDERS)
 
 
-@lru_cache(maxsize=1)
-def _pattern() -> re.Pattern[str]:
-    """What the names match; made when it is needed first, which takes longer than all else of an import."""
-    return re.compile("|".join(f"(?:{expression(name)})" for name in _NAMES), re.DOTALL)
+@lru_cache(maxsize=2)
+def _pattern(*, is_document: bool) -> re.Pattern[str]:
+    """What the names match; made when it is needed first, which takes longer than all else of an import.
+
+    A document, which people read, is run under its whole name alone: `agents.md`, and no `pre-commit.md`.
+    """
+    names = [name for name in _NAMES if not (is_document and name.endswith("*"))]
+    return re.compile("|".join(f"(?:{expression(name)})" for name in names), re.DOTALL)
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -106,6 +111,8 @@ def is_executable(text: str) -> bool:
 
     >>> is_executable("docs/notes.md"), is_executable(".github/workflows/ci.yml"), is_executable("RUN.SH")
     (False, True, True)
+    >>> is_executable("out/pre-commit.md"), is_executable("AGENTS.md"), is_executable("requirements-dev.txt")
+    (False, True, True)
     """
     try:
         path = workspace_path(text)
@@ -113,6 +120,7 @@ def is_executable(text: str) -> bool:
         return True
     for reading in readings_of(path):
         *folders, name = reading.casefold().split("/")
-        if not _FOLDERS_SET.isdisjoint(folders) or _pattern().fullmatch(name):
+        named = _pattern(is_document=name.endswith(_DOCUMENTS))
+        if not _FOLDERS_SET.isdisjoint(folders) or named.fullmatch(name):
             return True
     return False
