@@ -19,7 +19,7 @@ _EVALUATING = frozenset(
 )  # fmt: skip
 STARTS = frozenset({"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput"})
 """What starts a command line of texts that stand in the call."""
-_STARTING = STARTS | frozenset(
+STARTING = STARTS | frozenset(
     {"getstatusoutput", "spawn", "spawnl", "spawnv", "execl", "execlp", "execv", "execve", "execvp",
      "startfile", "create_subprocess_exec", "create_subprocess_shell", "posix_spawn", "posix_spawnp",
      "spawnvp", "execvpe", "execle", "execlpe", "spawnle", "spawnlp", "spawnve"}
@@ -50,9 +50,7 @@ def python_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
     try:
         tree = ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return any(
-            re.search(rf"\b{word}\b", program) for word in sorted(_EVALUATING | _STARTING | {"import"})
-        )
+        return any(re.search(rf"\b{word}\b", program) for word in sorted(_EVALUATING | STARTING | {"import"}))
     finders = finders_of(file) & frozenset(re.findall(r"[\w.-]+", program.casefold()))
     has_processes = _PROCESSES.search(program) is not None
     reader = _Reader(file, runs, finders, _is_mentioned(program, file), has_processes, depth + 1)
@@ -92,14 +90,14 @@ def _node_runs(node: ast.AST, reader: _Reader, *, is_called: bool) -> bool:
 
 def _renames(node: ast.Import | ast.ImportFrom) -> bool:
     """Whether what starts or evaluates gets a name that does not say so."""
-    return any(alias.name in _STARTING | _EVALUATING and alias.asname is not None for alias in node.names)
+    return any(alias.name in STARTING | _EVALUATING and alias.asname is not None for alias in node.names)
 
 
 def _is_handed_on(node: ast.AST) -> bool:
     """Whether a node names what starts or evaluates to have it done elsewhere, as in `map(eval, lines)`."""
     if isinstance(node, ast.Attribute):
         owner = getattr(node.value, "id", "")
-        return owner in _OWNERS and node.attr in _STARTING | _EVALUATING
+        return owner in _OWNERS and node.attr in STARTING | _EVALUATING
     return isinstance(node, ast.Name) and node.id in _BUILT_IN
 
 
@@ -113,12 +111,12 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 def _call_runs(node: ast.Call, reader: _Reader) -> bool:
     called = called_name(node)
-    if called in _STARTING:
+    if called in STARTING:
         return _is_of_processes(node, called, reader) and _starts(node, reader)
     if called in _EVALUATING:
         return reader.is_mentioned and not _is_of_expressions(node) and _evaluates_it(node, reader)
     if reader.is_mentioned and called == "getattr":
-        return not (_STARTING | _EVALUATING).isdisjoint(texts_in(node))
+        return not (STARTING | _EVALUATING).isdisjoint(texts_in(node))
     if called in ("insert", "append") and getattr(getattr(node.func, "value", None), "attr", "") == "path":
         return any(reader.file.is_named(text) for text in texts_in(node))
     is_own = called == "main" and not node.args and not node.keywords and "pytest" not in reader.finders
