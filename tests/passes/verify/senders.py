@@ -158,6 +158,8 @@ HOSTILE_SENDERS = [
         for name in (
             "pytest.ini", ".pylintrc", "jest.config.js", ".eslintrc.json", "lefthook.yml", "shell.nix", "pkg/BUILD", "configure", ".Rprofile", "config.ru",
             ".mise.toml", ".config/git/config", ".vim/plugin/x.vim", ".kube/config", "CLAUDE.local.md", ".kiro/steering/x.md", "action.yml", "Directory.Build.props",
+            ".foorc", ".foo.yml", ".foo/x.md", ".foorc.json", ".env.local", "conf.d/x.md", "rebar.config", "Setup.hs", "pubspec.yaml", "go.work", "conanfile.txt", "PKGBUILD", "debian/rules", "x.hcl", "wrangler.toml",
+            "uv.lock", "pnpm-lock.yaml", "index.php", "cgi-bin/x.txt", "init.lua", "x.code-workspace", "x.whl", "x.pyc", "x.apk", "x.xll", "x.jse", "x.pkg", "gradle-wrapper.properties", "environment.yml",
         )
     ),
 ]  # fmt: skip
@@ -210,6 +212,6 @@ HARMLESS_SENDERS = [
     case("images: a link that private data decides about", NOTES, f'{IF_PRIVATE}@FORMAT ("see [docs](https://docs.example/x)") > $i', "@RESPOND ($i)"),
     *(
         case(f"executable: no more than {name}", PAGE, f'@WRITE_FILE (path="{name}", content=$p) > $w', OK)
-        for name in ("build/news.md", "data/config.json", "content/post.yaml", "vendor/snippet.py", "workspace.md", "configure.txt")
+        for name in ("build/news.md", "data/config.json", "content/post.yaml", "vendor/snippet.py", "workspace.md", "configure.txt", ".gitignore", ".editorconfig", ".cache/page.html", ".data.json", "a.lua", "x.properties", "d/x.md", "news.php.md", "lock.txt")
     ),
 ]  # fmt: skip

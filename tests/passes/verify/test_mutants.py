@@ -39,6 +39,7 @@ from callsheet.policy import (
     audiences,
     builtins,
     composing,
+    executed,
     globs,
     judge,
     links,
@@ -196,7 +197,7 @@ def one_reading(text: str) -> list[str]:
 
 
 def no_end(argument: Any) -> bool:
-    return argument.text is not None and executable.is_executable(argument.text)
+    return argument.text is not None and executed.is_executable(argument.text)
 
 
 def covers_exactly(pattern: str, path: str) -> bool:
@@ -474,7 +475,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "programs open no file": [(judge, "opened_by", lambda *_: LITERAL)],
     "a network takes no file along": [(opening, "opened_by", lambda *_: LITERAL)],
     "a file that a program has made is as it was": [(running.opening, "_written_by", nothing)],
-    "scratch files are executed": [(scripts, "_is_run_there", executable.is_executable)],
+    "scratch files are executed": [(scripts, "_is_run_there", executed.is_executable)],
     "temporary files were there before": [(running.opening, "_PASSING", frozenset[str]())],
     "texts are replaced as files are": [(running.writing, "_is_of_texts", no)],
     "bodies of requests name recipients": [(receivers, "in_bodies", lambda *_: frozenset())],
@@ -552,7 +553,7 @@ def forget() -> None:
     """Let nothing that a mutant has worked out outlast it."""
     judges = judge._judge_of
     opened = running.opening.files_opened
-    by_path = (paths.workspace_path, paths.host_path, executable.is_executable)
+    by_path = (paths.workspace_path, paths.host_path, executed.is_executable)
     for kept in (*by_path, addresses.inside, opened, judges):
         getattr(kept, "cache_clear", nothing)()
 
