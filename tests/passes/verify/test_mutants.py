@@ -496,7 +496,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "messages name whom mail addresses say": [(receivers, "_OF_SENDERS", never_matches())],
     "requests of such tools are not led on": [(receivers, "_other_hosts", off)],
     "hidden files say nothing": [(executed, "_HIDDEN", never_matches())],
-    "hidden folders say nothing": [(executed, "_is_of_programs", lambda folder: folder in executed._FOLDERS_SET)],
+    "hidden folders say nothing": [(executed, "_is_of_programs", executed._FOLDERS_SET.__contains__)],
     "all that is hidden is executed": [(executed, "_HIDDEN", re.compile(r"\..*"))],
     "texts are replaced as files are": [(running.writing, "_is_of_texts", no)],
     "bodies of requests name recipients": [(receivers, "in_bodies", lambda *_: frozenset())],

@@ -49,7 +49,7 @@ _OF_REPOSITORIES = frozenset(
      "log", "range-diff", "reflog", "show", "stash", "whatchanged"}
 )  # fmt: skip
 """What git is told where it shows what stands in files, or stood in them."""
-_LEAVES = frozenset({"rm", "mv", "checkout", "restore", "reset", "status", "ls-files", "check-ignore"})
+_LEAVES = frozenset({"rm", "checkout", "restore", "reset", "status", "ls-files", "check-ignore"})
 """What git is told where it gives nothing of the files that it names."""
 _INTO_LAST = frozenset({"cp", "mv", "ln", "install", "rsync", "link", "rename"})
 _INTO = frozenset({"-o", "-O", "--output", "--out", "--outfile", "--output-file", "--output-document"})
@@ -189,7 +189,8 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
             yield from _found(words[1:at])
             operands = [word for word in operands if word not in ("{}", "+", ";")]
         if verb in _TAKES_FILES:
-            yield from operands[:-1] if verb in _INTO_LAST and len(operands) > 1 else operands
+            is_last_made = verb in _INTO_LAST and len(operands) > 1 and not _names_folder(verb, behind)
+            yield from operands[:-1] if is_last_made else operands
         elif verb in _TAKES_FILES_SECOND:
             yield from _files_behind(verb, behind, operands, is_fed=is_fed)
         elif verb == "tar":
@@ -204,6 +205,11 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
             yield from _by_interpreter(verb, behind, (*command.said,), opened, depth)
         elif not _only_names(verb, operands):
             yield from _named(behind)
+
+
+def _names_folder(verb: str, words: Iterable[str]) -> bool:
+    """Whether an option of a command says where copies go, so that its last word is copied as well."""
+    return verb != "rsync" and any(word.startswith(("-t", "--target-directory")) for word in words)
 
 
 def _found(words: Sequence[str]) -> Iterator[str]:
