@@ -28,6 +28,22 @@ NOBODY_KNOWN: frozenset[str] = frozenset()
 """The audience of a stranger: only what is public may reach it."""
 
 
+def mail_addresses(text: str) -> list[str]:
+    """The mail addresses of a text that is nothing but such, with or without names; none of any other.
+
+    >>> mail_addresses("Eve <eve@c.example>; a@c.example"), mail_addresses("ask a@c"), mail_addresses("<1@x>")
+    (['Eve <eve@c.example>', 'a@c.example'], [], [])
+    """
+    found = [piece.strip() for piece in re.split(r"[,;\n]", text) if piece.strip()]
+    return found if all(_is_mail(piece) for piece in found) else []
+
+
+def _is_mail(text: str) -> bool:
+    return _MAIL.fullmatch(text) is not None or (
+        not text.startswith("<") and _NAMED_MAIL.fullmatch(text) is not None
+    )
+
+
 class Audiences:
     """The audiences of a policy, ready to be asked."""
 

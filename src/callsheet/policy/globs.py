@@ -85,12 +85,12 @@ def covers(pattern: str, path: str) -> bool:
 
     This is how what restricts is read: `*secret*` holds for all that lies in `secrets/`.
 
-    >>> covers("**/*secret*", "a/Secrets/x.txt"), covers(".env", "app/.env")
-    (True, False)
+    >>> covers("**/*secret*", "a/Secrets/x.txt"), covers(".env", "app/.env"), covers("**/.ssh/**", ".ssh")
+    (True, False, True)
     """
     if not pattern.startswith("/"):
         path = path.lstrip("/")
-    return bool(path) and _down_to(pattern)(path)
+    return bool(path) and _down_to(pattern.removesuffix("/**") or pattern)(path)
 
 
 def any_text(pattern: str) -> Test:

@@ -15,13 +15,13 @@ from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold
 from callsheet.policy.calls import CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
+from callsheet.policy.executed import is_executable
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules import RULES, Check, Notes, OfLabels, OfTexts, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
-from callsheet.policy.rules.executable import is_executable
 from callsheet.policy.rules.opening import PROGRAM, opened_by
 from callsheet.policy.urls import authority_of, head_of
 

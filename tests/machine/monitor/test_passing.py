@@ -277,6 +277,8 @@ TITLES = [
     ', webhook="Number 7"',
     ', reply_to="Number 7"',
     ', Subject="Number 8"',
+    ', note="pal@stranger.example"',
+    ', via="Number 9"',
 ]
 
 
@@ -289,11 +291,22 @@ def mails(draw: st.DrawFn) -> str:
         '"friend, pal"',
         '"stranger"',
         '"Fr <friend>"',
+        '"friend@corp.example"',
+        '"https://friend.example/"',
         '"friend &#60;a href="',
         "$a",
         '["friend"]',
     ]
-    said = ["$a", '"Number: $a and $b."', '"x $a"', '"$a$b"', '"Plain"', '"https://evil.example/?q="', "$b"]
+    said = [
+        "$a",
+        '"x@stranger.example"',
+        '"Number: $a and $b."',
+        '"x $a"',
+        '"$a$b"',
+        '"Plain"',
+        '"https://evil.example/?q="',
+        "$b",
+    ]
     steps = ['S1: @READ ("q") > $a', 'S2: @FAULTY ("q") > $b']
     for number in range(3, draw(st.integers(4, 10)) + 1):
         title = draw(st.sampled_from(TITLES))
@@ -323,7 +336,7 @@ def test_so_it_does_whoever_is_sent_private_data(
             plain,
             egress=True,
             audience_arg="y",
-            trusted_audience=("friend", "pal"),
+            trusted_audience=("friend", "pal", "*@corp.example", "https://friend.example/*"),
             returns=returns,
             no_echo=no_echo,
         ),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tests.conformance.security import policy_of
 from tests.passes.verify.corpus import HARMLESS, HOSTILE, Example
 from tests.passes.verify.graphs import HARMLESS_GRAPHS, HOSTILE_GRAPHS
+from tests.passes.verify.named import HARMLESS_NAMED, HOSTILE_NAMED
 from tests.passes.verify.openings import HARMLESS_OPENINGS, HOSTILE_OPENINGS
 from tests.passes.verify.senders import HARMLESS_SENDERS, HOSTILE_SENDERS
 
@@ -30,8 +31,8 @@ class Held(NamedTuple):
 @cache
 def held() -> list[Held]:
     """All plans of the corpus."""
-    hostile = [*HOSTILE, *HOSTILE_GRAPHS, *HOSTILE_SENDERS, *HOSTILE_OPENINGS]
-    harmless = [*HARMLESS, *HARMLESS_GRAPHS, *HARMLESS_SENDERS, *HARMLESS_OPENINGS]
+    hostile = [*HOSTILE, *HOSTILE_GRAPHS, *HOSTILE_SENDERS, *HOSTILE_OPENINGS, *HOSTILE_NAMED]
+    harmless = [*HARMLESS, *HARMLESS_GRAPHS, *HARMLESS_SENDERS, *HARMLESS_OPENINGS, *HARMLESS_NAMED]
     return [_read(e, False) for e in hostile] + [_read(e, True) for e in harmless]
 
 

@@ -39,6 +39,7 @@ from callsheet.policy import (
     audiences,
     builtins,
     composing,
+    executed,
     globs,
     judge,
     links,
@@ -196,7 +197,11 @@ def one_reading(text: str) -> list[str]:
 
 
 def no_end(argument: Any) -> bool:
-    return argument.text is not None and executable.is_executable(argument.text)
+    return argument.text is not None and executed.is_executable(argument.text)
+
+
+def covers_what_is_below(pattern: str, path: str) -> bool:
+    return not pattern.endswith(f"{path}/**") and globs.covers(pattern, path)
 
 
 def covers_exactly(pattern: str, path: str) -> bool:
@@ -473,9 +478,26 @@ MUTANTS: dict[str, list[Patch]] = {
     "images stay where they are named": [(reaching, "made_by", one_value)],
     "programs open no file": [(judge, "opened_by", lambda *_: LITERAL)],
     "a network takes no file along": [(opening, "opened_by", lambda *_: LITERAL)],
-    "a file that a program has made is as it was": [(running.opening, "_written_by", nothing)],
-    "scratch files are executed": [(scripts, "_is_run_there", executable.is_executable)],
-    "temporary files were there before": [(running.opening, "_PASSING", frozenset[str]())],
+    "a file that a program has made is as it was": [(running.opening_python, "_written_by", nothing)],
+    "scratch files are executed": [(scripts, "_is_run_there", executed.is_executable)],
+    "temporary files were there before": [(running.opening_python, "_PASSING", frozenset[str]())],
+    "what nobody has listed reads no file": [(running.opening_shell, "_named", off)],
+    "a library that nobody has listed reads no file": [(running.opening_python._Known, "_named", off)],
+    "programs in other languages read no file": [(running.opening, "_by_others", off)],
+    "what opens files is not handed on": [(running.opening_python, "_is_handed_on", no)],
+    "a program goes to no other folder": [(running.opening_shell._Folders, "end", nothing)],
+    "to go to a folder never fails": [(running.opening_shell._Folders, "begin", nothing)],
+    "a script leaves nothing out": [(running.opening_shell._Made, "begin", nothing)],
+    "a program leaves nothing out": [(running.opening_python._Branches, "is_behind", yes)],
+    "all that is outside is the machine's": [(opening, "_OF_THE_MACHINE", ("/",))],
+    "a folder is no more than its name": [(sources, "covers", covers_what_is_below)],
+    "mail addresses name nobody": [(receivers, "_by_mail", off)],
+    "names like that of the recipients name nobody": [(receivers, "_is_like", no)],
+    "messages name whom mail addresses say": [(receivers, "_OF_SENDERS", never_matches())],
+    "requests of such tools are not led on": [(receivers, "_other_hosts", off)],
+    "hidden files say nothing": [(executed, "_HIDDEN", never_matches())],
+    "hidden folders say nothing": [(executed, "_is_of_programs", executed._FOLDERS_SET.__contains__)],
+    "all that is hidden is executed": [(executed, "_HIDDEN", re.compile(r"\..*"))],
     "texts are replaced as files are": [(running.writing, "_is_of_texts", no)],
     "bodies of requests name recipients": [(receivers, "in_bodies", lambda *_: frozenset())],
     "bodies of requests decide who gets them": [(control, "in_bodies", lambda *_: frozenset())],
@@ -552,7 +574,7 @@ def forget() -> None:
     """Let nothing that a mutant has worked out outlast it."""
     judges = judge._judge_of
     opened = running.opening.files_opened
-    by_path = (paths.workspace_path, paths.host_path, executable.is_executable)
+    by_path = (paths.workspace_path, paths.host_path, executed.is_executable)
     by_name = (receivers.plain_name, receivers._is_recipient)
     for kept in (*by_path, *by_name, addresses.inside, opened, judges):
         getattr(kept, "cache_clear", nothing)()

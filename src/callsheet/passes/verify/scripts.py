@@ -19,8 +19,9 @@ from callsheet.ir import Order
 from callsheet.passes.verify.outcome import Labels
 from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
+from callsheet.policy.executed import is_executable
 from callsheet.policy.rules.base import known, of_name
-from callsheet.policy.rules.executable import content_label, is_executable
+from callsheet.policy.rules.executable import content_label
 from callsheet.policy.rules.filing import filing_of, keeps_files
 from callsheet.policy.running import (
     FOLDERS_RUN,

@@ -55,7 +55,7 @@ def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
     waiting = list(reversed(call.arguments))
     while waiting:
         argument = waiting.pop()
-        is_recipient = traits.reach is Reach.RECIPIENT and names_recipients(argument)
+        is_recipient = traits.reach is Reach.RECIPIENT and names_recipients(argument, traits.audience)
         if argument.name.casefold() in names or is_recipient or (is_nameless(argument) and traits.control):
             yield argument
         elif not closed or plain_name(argument.name) not in closed:

@@ -17,7 +17,12 @@ from callsheet.policy.running import files_opened
 PROGRAM = ("code", "language")
 """The arguments of tools for code that say what is opened."""
 _SECRET = Label(True, frozenset())
-_OF_THE_MACHINE = ("/dev/", "/sys/", "/proc/")
+_OF_THE_MACHINE = (
+    "/bin/", "/boot/", "/dev/", "/etc/", "/lib", "/nix/", "/opt/", "/proc/", "/run/", "/sbin/", "/sys/",
+    "/tmp/", "/usr/", "/snap/", "/System/", "/Library/",
+)  # fmt: skip
+"""Where a system keeps what is its own; the files of people and of services lie elsewhere."""
+_OF_KERNELS = ("/dev/", "/sys/", "/proc/")
 _OF_A_PROCESS = ("/environ", "/cmdline", "/mem")
 
 
@@ -70,19 +75,27 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
 
 def _label(setting: Setting, path: str) -> Label:
-    """The label of a file by its path; what is the machine's own and no secret is public."""
+    """The label of a file, or of what lies in a folder; what is the machine's own and no secret is public."""
     try:
-        return setting.sources.file(workspace_path(path))
+        own = workspace_path(path)
     except PathRefused:
-        pass
+        return _outside(setting, path)
+    below = setting.sources.file(f"{own}/x")
+    return below if below.is_secret else setting.sources.file(own)
+
+
+def _outside(setting: Setting, path: str) -> Label:
+    """The label of a file that does not lie in the workspace."""
     try:
         place = host_path(path)
     except PathRefused:
         return _SECRET if setting.sources.file(path.lstrip("~./"), True).is_secret else UNKNOWN
-    if place.startswith(_OF_THE_MACHINE):
+    if place.startswith(_OF_KERNELS):
         return UNKNOWN if place.endswith(_OF_A_PROCESS) else LITERAL
     is_sensitive = any(covers(pattern, place) for pattern in SENSITIVE)
-    return _SECRET if is_sensitive or setting.sources.file(place, True).is_secret else LITERAL
+    if is_sensitive or setting.sources.file(place, True).is_secret:
+        return _SECRET
+    return LITERAL if f"{place}/".startswith(_OF_THE_MACHINE) else setting.sources.file(place, True)
 
 
 def _text(argument: Argument) -> str:

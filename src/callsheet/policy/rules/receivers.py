@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from callsheet.ir.labels import MODEL, USER
-from callsheet.policy.audiences import NOBODY_KNOWN
+from callsheet.policy.audiences import NOBODY_KNOWN, mail_addresses
 from callsheet.policy.builtins import Reach, Traits
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.rules.base import Setting, is_nameless, leaves, of_name, texts
@@ -31,7 +31,7 @@ ALWAYS = MappingProxyType(
 _RECIPIENTS = re.compile(
     r"(?:(?:also|copy|deliver|envelope|errors|forward|mail|redirect|reply|resend|resent|send|share)_?)?"
     r"to(?:_?(?:addr|mail|list|user).*)?"
-    r"|b?cc(?:_.*)?|(?:blind_)?carbon_cop(?:y|ies)|rcpt.*|recipients?(?:_.*)?|receivers?|shared?_with|invites?"
+    r"|return_path|b?cc(?:_.*)?|(?:blind_)?carbon_cop(?:y|ies)|rcpt.*|recipients?(?:_.*)?|receivers?|shared?_with|invites?"
     r"|(?:.*_)?(?:addressees?|attendees?|distribution|guests?|invitees?|mailing|participants?|recipients?|subscribers?)"
     r"(?:_?(?:addr|e?mail|list).*)?"
 )
@@ -52,6 +52,14 @@ _TOLD_BESIDE = re.compile(r".*(?:proxy|proxies|endpoint|webhook|callback|redirec
 """Arguments beside recipients whose address is told of the message; other addresses are a part of it."""
 _HEADERS = re.compile(r"(?:.*_)?(?:headers?|envelope)")
 """Arguments that name recipients among other things, where nobody knows what stands in them."""
+_OF_SENDERS = re.compile(
+    r"from(?:_.*)?|sender(?:_.*)?|author|user(?:_?name)?|account|login|identity|on_behalf_of|signature"
+    r"|in_reply_to|references|(?:.*_)?u?u?id"
+)
+"""Arguments that say in mail addresses who sends, or which message is meant."""
+_PLACES = frozenset({"address", "endpoint", "host", "link", "uri", "url"})
+_WHENCE = ("from_", "old_", "origin_", "source_")
+_LONG_NAME = 4
 _LONGEST = 80
 _PLAIN_WORDS = re.compile(r"[A-Za-z0-9_ ,;!?'-]*(?:[.:] [A-Za-z0-9_ ,;!?'-]*)*")
 """Words and marks that no address, tag or header begins with or goes on by."""
@@ -98,13 +106,15 @@ def _other_hosts(setting: Setting, address: str, call: CallView) -> Iterator[Rec
                     yield _host_of(setting, leaf)
 
 
-def names_recipients(argument: Argument) -> bool:
+def names_recipients(argument: Argument, audience: str | None = None) -> bool:
     """Whether what stands in an argument decides who gets a message, beside the one that the policy names.
 
     >>> [names_recipients(Argument(name, ("x",))) for name in ("Reply-To", "guests", "subject")]
     [True, True, False]
     """
     name = plain_name(argument.name)
+    if audience is not None and _is_like(name, plain_name(audience)):
+        return True
     return _is_recipient(name) or _is_closed_header(argument, name)
 
 
@@ -127,9 +137,10 @@ def says_plain_words(audience: str, name: str, text: str) -> bool:
     >>> says_plain_words("to", "cc", "ada"), says_plain_words("to", "webhook", "hook")
     (False, False)
     """
-    plain = plain_name(name)
-    is_for_others = _is_recipient(plain) or _HEADERS.fullmatch(plain) or _TOLD_BESIDE.fullmatch(plain)
-    if is_for_others or name[:1].isdigit() or plain == plain_name(audience):
+    plain, own = plain_name(name), plain_name(audience)
+    if name[:1].isdigit() or plain == own or _is_like(plain, own) or _is_recipient(plain):
+        return False
+    if _HEADERS.fullmatch(plain) or _OTHER_ADDRESS.fullmatch(plain):
         return False
     return _PLAIN_WORDS.fullmatch(text) is not None
 
@@ -156,13 +167,18 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
     assert traits.audience is not None
     own = plain_name(traits.audience)
     seen = False
-    if any(is_nameless(argument) for argument in call.arguments):
-        yield "outside", NOBODY_KNOWN
     closed = in_bodies(traits, call)
+    if closed:
+        yield from _other_hosts(setting, own, call)
+    elif any(is_nameless(argument) for argument in call.arguments):
+        yield "outside", NOBODY_KNOWN
+    by_mail = not closed and _is_mail_to(call, traits.audience)
     for argument in _members(call.arguments, closed):
         name = plain_name(argument.name)
-        if name != own and not _is_recipient(name):
+        if name != own and not _is_recipient(name) and not _is_like(name, own):
             yield from _told_beside(setting, name, argument)
+            if by_mail and not argument.items and name not in PROSE and not _OF_SENDERS.fullmatch(name):
+                yield from _by_mail(setting, traits, argument.text or "")
             continue
         seen = seen or argument.name.casefold() == traits.audience.casefold()
         for leaf in leaves(argument):
@@ -187,6 +203,35 @@ def _told_beside(setting: Setting, name: str, argument: Argument) -> Iterator[Re
         own = "".join(texts(argument))
         if _BEGINS_AS_ADDRESS.match(own) or (argument.text is None and not own):
             yield _host_of(setting, argument)
+
+
+def _is_mail_to(call: CallView, audience: str) -> bool:
+    """Whether the recipients that the policy knows of are mail addresses."""
+    argument = of_name(call, audience)
+    return argument is not None and any(leaf.text and "@" in leaf.text for leaf in leaves(argument))
+
+
+def _by_mail(setting: Setting, traits: Traits, text: str) -> Iterator[Receiver]:
+    """Those whom a text names that is a mail address, or several, and nothing else.
+
+    Where messages go by mail such an argument says who gets one more, whatever it is called.
+    """
+    if "@" in text and (found := mail_addresses(text)):
+        for who, audiences in setting.audiences.of_recipients(", ".join(found), traits.trusted_audience):
+            yield _told(who), audiences
+
+
+def _is_like(name: str, own: str) -> bool:
+    """Whether an argument is called as the one that names the recipients: `channels`, `also_to_channel`.
+
+    >>> _is_like("channels", "channel"), _is_like("target_repo", "repo"), _is_like("channel_name", "channel")
+    (True, True, False)
+    """
+    base = own.removesuffix("s")
+    if len(base) < _LONG_NAME or base in _PLACES:
+        return False
+    stem = name.removesuffix("s")
+    return stem == base or (stem.endswith(f"_{base}") and not stem.startswith(_WHENCE))
 
 
 def _told(who: str) -> str:

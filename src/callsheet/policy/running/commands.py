@@ -20,12 +20,13 @@ _INTERPRETER = re.compile(
     r"(?:python|pypy|ruby|perl|php|lua|node|tclsh|wish|guile)[\d.]*"
     r"|nodejs|deno|bun|tsx|ts-node|rscript|julia|ipython3?|uv|pipx|java|dotnet|mono|wine|elixir|escript|osascript"
 )
-_WRAPPERS = frozenset(
+WRAPPERS = frozenset(
     {"sudo", "doas", "env", "nohup", "nice", "ionice", "time", "timeout", "exec", "command", "builtin",
      "setsid", "stdbuf", "xargs", "unshare", "chroot", "watch", "then", "do", "else", "if", "while", "until",
      "!", "{", "flock", "taskset", "strace", "ltrace", "xvfb-run", "caffeinate", "chrt", "parallel", "entr",
      "hyperfine", "tini", "dumb-init", "gosu", "su-exec", "coproc", "function", "unbuffer", "elif"}
 )  # fmt: skip
+"""Words before a command that are no command of their own."""
 LAUNCHERS = frozenset(
     {"npx", "pnpx", "bunx", "npm", "yarn", "pnpm", "uv", "uvx", "poetry", "pipenv", "pipx", "hatch", "pdm",
      "rye", "pixi", "conda", "mamba", "micromamba", "bundle", "coverage", "kernprof", "ddtrace-run", "dotenv",
@@ -105,10 +106,10 @@ def places(words: Sequence[str]) -> list[Place]:
     starter = ""
     for at, word in enumerate(words):
         verb = verb_of(word)
-        if word in _WRAPPERS or _ASSIGNED_OR_OPTION.fullmatch(word):
+        if word in WRAPPERS or _ASSIGNED_OR_OPTION.fullmatch(word):
             if _ends_an_interpreter(starter, word):
                 break
-            starter = verb if word in _WRAPPERS else starter
+            starter = verb if word in WRAPPERS else starter
         elif not (starter in LAUNCHERS or is_interpreter(starter)) or word not in _LAUNCH:
             found.append(Place(at, starter))
             if verb in LAUNCHERS or is_interpreter(verb) or verb in ELSEWHERE:

@@ -1,6 +1,6 @@
 """Which files programs run without being given them: tests and sources are found by their names.
 
-What is executed because of its name (`Makefile`, `conftest.py`) stands in `rules/executable.py`:
+What is executed because of its name (`Makefile`, `conftest.py`) stands in `policy/executed.py`:
 untrusted content is not written there in the first place.
 """
 

@@ -15,15 +15,18 @@ _EVALUATING = frozenset(
     {"exec", "eval", "compile", "execfile", "run_path", "run_module", "import_module", "__import__",
      "spec_from_file_location", "load_source", "SourceFileLoader", "runfile", "addsitedir", "CDLL",
      "LoadLibrary", "Template", "from_string", "read_pickle", "load_model", "unsafe_load", "full_load",
-     "zipimporter", "testfile", "timeit", "interact", "runsource", "executescript"}
+     "zipimporter", "testfile", "timeit", "interact", "runsource", "executescript", "sympify", "parse_expr",
+     "runctx", "run_cell", "fileConfig", "dictConfig", "resolve_name"}
 )  # fmt: skip
 STARTS = frozenset({"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput"})
 """What starts a command line of texts that stand in the call."""
-_STARTING = STARTS | frozenset(
+STARTING = STARTS | frozenset(
     {"getstatusoutput", "spawn", "spawnl", "spawnv", "execl", "execlp", "execv", "execve", "execvp",
      "startfile", "create_subprocess_exec", "create_subprocess_shell", "posix_spawn", "posix_spawnp",
      "spawnvp", "execvpe", "execle", "execlpe", "spawnle", "spawnlp", "spawnve"}
 )  # fmt: skip
+_DEBUGGERS = frozenset({"cProfile", "profile", "pdb", "bdb", "trace", "Trace"})
+"""Those whose `run` evaluates a text."""
 _COMMON = frozenset({"run", "call", "spawn"})
 _RUN_OTHERS = frozenset({"asyncio", "anyio", "trio", "self", "cls", "app", "loop"})
 _PROCESSES = re.compile(r"\b(?:subprocess|pty|pexpect|invoke|fabric|os)\b")
@@ -50,9 +53,7 @@ def python_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
     try:
         tree = ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return any(
-            re.search(rf"\b{word}\b", program) for word in sorted(_EVALUATING | _STARTING | {"import"})
-        )
+        return any(re.search(rf"\b{word}\b", program) for word in sorted(_EVALUATING | STARTING | {"import"}))
     finders = finders_of(file) & frozenset(re.findall(r"[\w.-]+", program.casefold()))
     has_processes = _PROCESSES.search(program) is not None
     reader = _Reader(file, runs, finders, _is_mentioned(program, file), has_processes, depth + 1)
@@ -76,7 +77,8 @@ class _Reader(NamedTuple):
 def _is_mentioned(program: str, file: Named) -> bool:
     if file.is_input or file.is_in(program):
         return True
-    return any(re.search(rf"['\"]{re.escape(name)}['\"]", program, re.I) is not None for name in file.modules)
+    names = "|".join(re.escape(name) for name in sorted(file.modules))
+    return re.search(rf"['\"](?:[\w.]*\.)?(?:{names})(?:[.:][\w.:]*)?['\"]", program, re.I) is not None
 
 
 def _node_runs(node: ast.AST, reader: _Reader, *, is_called: bool) -> bool:
@@ -87,20 +89,36 @@ def _node_runs(node: ast.AST, reader: _Reader, *, is_called: bool) -> bool:
         return reader.is_mentioned and (not _COMMANDING.isdisjoint(names) or _renames(node))
     if isinstance(node, ast.Call):
         return _call_runs(node, reader)
+    if any(reader.runs(line, None, reader.file, reader.depth) for line in _set_by(node)):
+        return True
     return reader.is_mentioned and not is_called and _is_handed_on(node)
+
+
+def _set_by(node: ast.AST) -> Iterator[str]:
+    """What a node sets under names that are written, as a command line that sets variables would."""
+    pairs: list[tuple[ast.expr | None, ast.expr]] = []
+    if isinstance(node, ast.Dict):
+        pairs += zip(node.keys, node.values, strict=True)
+    elif isinstance(node, ast.Assign):
+        pairs += ((target.slice, node.value) for target in node.targets if isinstance(target, ast.Subscript))
+    for key, value in pairs:
+        if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+            name, told = str(key.value), str(value.value)
+            if name.isidentifier() and name.isupper():
+                yield f"{name}={shlex.quote(told)} true"
 
 
 def _renames(node: ast.Import | ast.ImportFrom) -> bool:
     """Whether what starts or evaluates gets a name that does not say so."""
-    return any(alias.name in _STARTING | _EVALUATING and alias.asname is not None for alias in node.names)
+    return any(alias.name in STARTING | _EVALUATING and alias.asname is not None for alias in node.names)
 
 
 def _is_handed_on(node: ast.AST) -> bool:
     """Whether a node names what starts or evaluates to have it done elsewhere, as in `map(eval, lines)`."""
     if isinstance(node, ast.Attribute):
         owner = getattr(node.value, "id", "")
-        return owner in _OWNERS and node.attr in _STARTING | _EVALUATING
-    return isinstance(node, ast.Name) and node.id in _BUILT_IN
+        return owner in _OWNERS and node.attr in STARTING | _EVALUATING
+    return isinstance(node, ast.Name) and (node.id in _BUILT_IN or node.id == "__builtins__")
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
@@ -113,17 +131,21 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 def _call_runs(node: ast.Call, reader: _Reader) -> bool:
     called = called_name(node)
-    if called in _STARTING:
+    if called == "run" and reader.is_mentioned and _is_of_debuggers(node):
+        return _evaluates_it(node, reader)
+    if called in STARTING:
         return _is_of_processes(node, called, reader) and _starts(node, reader)
     if called in _EVALUATING:
         return reader.is_mentioned and not _is_of_expressions(node) and _evaluates_it(node, reader)
     if reader.is_mentioned and called == "getattr":
-        return not (_STARTING | _EVALUATING).isdisjoint(texts_in(node))
+        return not (STARTING | _EVALUATING).isdisjoint(texts_in(node))
     if called in ("insert", "append") and getattr(getattr(node.func, "value", None), "attr", "") == "path":
         return any(reader.file.is_named(text) for text in texts_in(node))
     is_own = called == "main" and not node.args and not node.keywords and "pytest" not in reader.finders
     if called not in _TESTING or is_own:
         return False
+    if any(_stands_for(text, reader.file) for text in texts_in(node)):
+        return True
     libraries = sorted(reader.finders & _TEST_LIBRARIES)
     return any(finds([library, *texts_in(node)], reader.file) for library in libraries)
 
@@ -136,11 +158,23 @@ def _is_of_processes(node: ast.Call, called: str, reader: _Reader) -> bool:
 
 def _evaluates_it(node: ast.Call, reader: _Reader) -> bool:
     """Whether what a call evaluates or loads may be the file; what stands in it is read."""
-    if not node.args or not isinstance(node.args[0], ast.Constant) or not isinstance(node.args[0].value, str):
+    first = node.args[0] if node.args else None
+    if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
         return True
-    given, file = node.args[0].value, reader.file
-    is_named = file.is_named(given) or not file.modules.isdisjoint(given.casefold().split("."))
-    return (not file.is_input and is_named) or reader.runs(given, "python", file, reader.depth)
+    file = reader.file
+    is_named = not file.is_input and any(_stands_for(text, file) for text in texts_in(node))
+    return is_named or reader.runs(first.value, "python", file, reader.depth)
+
+
+def _stands_for(text: str, file: Named) -> bool:
+    """Whether a text is the path of a file, or its name as a module."""
+    return file.is_named(text) or not file.modules.isdisjoint(re.split(r"[.:]", text.casefold()))
+
+
+def _is_of_debuggers(node: ast.Call) -> bool:
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    name = called_name(owner) if isinstance(owner, ast.Call) else getattr(owner, "id", "")
+    return name in _DEBUGGERS
 
 
 def _is_of_expressions(node: ast.Call) -> bool:
@@ -166,9 +200,7 @@ def _starts(node: ast.Call, reader: _Reader) -> bool:
     file, runs = reader.file, reader.runs
     given = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "args"), None)
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
-        words = [
-            arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
-        ]
+        words = texts_in(node)
         return any(runs(line, None, file, reader.depth) for line in (given.value, shlex.join(words)))
     is_known = reader.is_mentioned or bool(reader.finders)
     if isinstance(given, ast.List | ast.Tuple):

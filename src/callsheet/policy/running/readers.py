@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 _TEXT = (
     "cat tac head tail less more nl od xxd hexdump strings wc sort uniq cut paste join comm tr fold fmt"
@@ -58,6 +59,8 @@ _AWK_RUNS = re.compile(r"\bsystem\b|\|\s*(?:getline|&|[\"'])|\|&|[\"']\s*\|\s*ge
 _SED_RUNS = re.compile(
     r"[^\w\s][gpiImM0-9]*e[gpiImM0-9]*(?:$|[\s;}])|(?:^|[;{}\n]) ?[\d$,]* ?e(?:\s|$)", re.MULTILINE
 )
+_MADE = re.compile(r"\$\(|`")
+"""A script that is put together as the program goes."""
 _LINES = re.compile(r"\n\s+")
 _BLANKS = re.compile(r"[ \t]+")
 _GIT_READS = frozenset(_GIT.split())
@@ -107,12 +110,20 @@ def is_reader(verb: str, operands: Sequence[str]) -> bool:
         return not any(_MAKES_EXECUTABLE.fullmatch(word) for word in operands)
     if verb == "git":
         return _git_reads(operands)
+    if (verb.endswith("awk") or verb == "sed") and _MADE.match(_script_of(operands)):
+        return False
     if verb.endswith("awk"):
         return not any(_AWK_RUNS.search(word) for word in operands)
     if verb == "sed":
         scripts = (word.partition("=")[2] if word.startswith("-") else word for word in operands)
         return not any(_SED_RUNS.search(_BLANKS.sub(" ", _LINES.sub("\n", script))) for script in scripts)
     return True
+
+
+def _script_of(operands: Sequence[str]) -> str:
+    """What `sed` and `awk` are told to do with their files."""
+    told = (word for option, word in pairwise(operands) if option == "-e")
+    return next(told, next((word for word in operands if not word.startswith("-")), ""))
 
 
 def _unpacks(verb: str, operands: Sequence[str]) -> bool:

@@ -36,7 +36,9 @@ _SERVING = frozenset(
 """Programs that import the modules which they are given."""
 _SYSTEM = ("/bin/", "/usr/", "/sbin/", "/opt/", "/lib", "/snap/")
 _NAMES_CODE = frozenset({"-f", "--file", "-r", "--require", "--import", "--rcfile", "--init-file", "-m"})
-_STANDARD_INPUT = frozenset({"-", "-s", "/dev/stdin", "/dev/fd/0"})
+_STANDARD_INPUT = re.compile(r"-s?|/dev/stdin|/(?:dev|proc/self)/fd/\d+")
+_SETS = frozenset({"declare", "env", "export", "local", "readonly", "typeset"})
+"""What sets variables, of any name where it is given more than it says."""
 _PIPES = frozenset({"|", "|&"})
 _COMPOUND = frozenset({"while", "until", "for", "if", "case", "{"})
 _ENDS_COMPOUND = frozenset({"done", "}", "fi", "esac"})
@@ -146,6 +148,8 @@ def _command_runs(command: Command, around: _Around) -> bool:
             return True
     if any(_is_obeyed(word, file) for word in words) or _sets_what_runs(words, file):
         return True
+    if _sets_any(words, around):
+        return True
     starts = places(words)
     if len(starts) > MOST_PLACES:
         return around.is_anywhere or around.is_fed
@@ -162,6 +166,13 @@ def _is_obeyed(word: str, file: Named) -> bool:
     """Whether a word sets a variable that says what is loaded or started."""
     name, is_set, value = word.partition("=")
     return bool(is_set) and _OBEYED_VARIABLE.fullmatch(name) is not None and _leads_to(value, file)
+
+
+def _sets_any(words: Sequence[str], around: _Around) -> bool:
+    """Whether a command sets variables of names that stand in the file."""
+    return any(verb_of(word) in _SETS for word in words[:1]) and any(
+        word.startswith(("$(", "`")) and _mentions(word, around) for word in words[1:]
+    )
 
 
 def _sets_what_runs(words: Sequence[str], file: Named) -> bool:
@@ -264,7 +275,7 @@ def _interpreter_runs(verb: str, operands: Sequence[str], place: Place, around: 
         if gives_code(verb, word):
             rest = [one for one in operands[at + 1 :] if one != "--"]
             return _code_runs(verb, "".join(rest[:1]), rest[1:], place, replace(around, is_fed=is_fed))
-        if word in _STANDARD_INPUT:
+        if _STANDARD_INPUT.fullmatch(word):
             break
         if not word.startswith(("-", "+")):
             return _is_script(word, around)
@@ -289,4 +300,4 @@ def _is_script(word: str, around: _Around) -> bool:
     """Whether what an interpreter is given is the file, or is made up of what the script has elsewhere."""
     if word.startswith(("$", "<(", "{}")) or "$(" in word:
         return _mentions(word, around)
-    return around.file.is_started_by(word) or (around.is_fed and word in _STANDARD_INPUT)
+    return around.file.is_started_by(word) or (around.is_fed and _STANDARD_INPUT.fullmatch(word) is not None)

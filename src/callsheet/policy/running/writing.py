@@ -83,7 +83,7 @@ def _by_words(command: Command, depth: int) -> Iterator[str]:
             yield value
     for at, _ in places(words)[:MOST_PLACES]:
         verb, operands = verb_of(words[at]), [word for word in words[at + 1 :] if not word.startswith("-")]
-        if verb in _INTO_LAST:
+        if verb in _INTO_LAST or (verb == "git" and operands[:1] == ["mv"]):
             yield from operands[-1:]
         elif verb in ("tee", "sponge"):
             yield from operands
