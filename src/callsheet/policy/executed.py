@@ -29,7 +29,7 @@ _NAMES = (
     " nextflow.config supervisord.conf php.ini web.config global.asax init.lua init.el gunicorn.conf.py"
     " inittab anacrontab warp.md qwen.md crush.md claude_desktop_config.json mcp_config.json"
     " opencode.json latexmkrc cdk.json heroku.yml nixpacks.toml hatch.toml poetry.toml pdm.toml"
-    " bacon.toml reflex.conf"
+    " bacon.toml reflex.conf conanfile.txt"
 )
 _ENDINGS = (
     "mk mak cmake dockerfile gemspec pth gradle service timer socket desktop plist sh bash zsh ksh csh"
