@@ -151,8 +151,8 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
         name = plain_name(argument.name)
         if name != own and _RECIPIENTS.fullmatch(name) is None and not _is_like(name, own):
             yield from _told_beside(setting, name, argument)
-            if by_mail and not argument.items and argument.text and not _OF_SENDERS.fullmatch(name):
-                yield from _by_mail(setting, traits, argument.text)
+            if by_mail and name not in PROSE and not argument.items and not _OF_SENDERS.fullmatch(name):
+                yield from _by_mail(setting, traits, argument.text or "")
             continue
         seen = seen or argument.name.casefold() == traits.audience.casefold()
         for leaf in leaves(argument):
