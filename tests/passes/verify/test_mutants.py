@@ -301,6 +301,7 @@ def one_value(subject_: Subject, number: int) -> range:
 
 
 DECLARED: Any = builtins._declared
+NAMED: Any = filing._named
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
@@ -495,6 +496,10 @@ MUTANTS: dict[str, list[Patch]] = {
     "names like that of the recipients name nobody": [(receivers, "_is_like", no)],
     "messages name whom mail addresses say": [(receivers, "_OF_SENDERS", never_matches())],
     "requests of such tools are not led on": [(receivers, "_other_hosts", off)],
+    "files go along under few names": [(attachments, "_ALONG", frozenset[str]())],
+    "secrets elsewhere may go along": [(attachments, "_secret_outside", nothing)],
+    "what is copied into a folder is not in it": [(filing.Filing, "in_folders", off)],
+    "a folder that is named alone is none": [(filing, "_named", lambda call, names, **_: NAMED(call, names))],
     "hidden files say nothing": [(executed, "_HIDDEN", never_matches())],
     "hidden folders say nothing": [(executed, "_is_of_programs", executed._FOLDERS_SET.__contains__)],
     "all that is hidden is executed": [(executed, "_HIDDEN", re.compile(r"\..*"))],

@@ -129,7 +129,7 @@ def _of_attachments(call: CallView) -> Access:
 def _of_filing(call: CallView) -> Access:
     filing = filing_of(call)
     read = [_place_of(argument) for argument in filing.reads]
-    written = [_place_of(argument) for argument in filing.writes]
+    written = [_place_of(argument) for argument in (*filing.writes, *filing.in_folders())]
     reads = [ALL_FILES] if SOME_FILE in read else [*read, SOME_FILE] if read else []
     return Access(tuple(dict.fromkeys(reads)), tuple(dict.fromkeys([*written, ALL_FILES] if written else [])))
 

@@ -10,8 +10,9 @@ from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.paths import PathRefused, workspace_path
-from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, shown
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves, shown
 from callsheet.policy.rules.receivers import Receiver, receivers
+from callsheet.policy.running import is_file_name
 
 ATTACHMENTS = frozenset({"attachment", "attachments", "attach", "attached", "upload", "uploads"})
 """Arguments that name files to send along."""
@@ -19,9 +20,18 @@ PATHS = frozenset(
     {"file", "files", "file_path", "file_paths", "filepath", "filepaths", "path", "paths"}
 )  # fmt: skip
 """Those that do where nothing else in the call is the content of a file, to which they would give a name."""
-NAMES = ATTACHMENTS | PATHS
+_ALONG = frozenset(
+    {"attached_file", "attached_files", "attachment_path", "attachment_paths", "attachments_list",
+     "body_file", "csv", "doc", "document", "documents", "docs", "file_attachments", "html_file", "image",
+     "images", "inline_images", "input_file", "input_files", "local_file", "local_files", "local_path",
+     "logo", "media", "pdf", "pdfs", "photo", "photos", "picture", "pictures", "report", "reports",
+     "source_file", "video", "videos"}
+)  # fmt: skip
+"""Those that may as well hold an address or what is sent itself: what reads as the name of a file is one."""
+NAMES = ATTACHMENTS | PATHS | _ALONG
 _CONTENTS = frozenset({"content", "contents", "data", "bytes", "base64"})
 _IN_A_DICT = re.compile(r"(?:.*_)?(?:path|file|filename|source|src)", re.IGNORECASE)
+_IS_ITS_NAME = re.compile(r"(?:.*_)?(?:id|key|name|title|type)", re.IGNORECASE)
 _LEADS_IN = re.compile(r"[^/\\]+[/\\]")
 
 
@@ -42,6 +52,11 @@ def attached(call: CallView) -> Iterator[Attached]:
     return _attached(call.arguments)
 
 
+def surely_attached(call: CallView) -> Iterator[Attached]:
+    """What it sends along whatever stands in its arguments, by their names alone."""
+    return (file for file in attached(call) if file.name.casefold() not in _ALONG)
+
+
 def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
     has_content = any(argument.name.casefold() in _CONTENTS for argument in arguments)
     for argument in arguments:
@@ -49,6 +64,9 @@ def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
         if name in ATTACHMENTS or (name in PATHS and not has_content):
             for path in _paths(argument):
                 yield Attached(argument.name, path)
+        elif name in _ALONG and not has_content:
+            named = (leaf for leaf in leaves(argument) if leaf.text and is_file_name(leaf.text))
+            yield from (Attached(argument.name, leaf) for leaf in named)
         elif argument.items:
             members = _pairs(argument)
             yield from _attached(argument.items if members is None else members)
@@ -113,12 +131,19 @@ def _label(setting: Setting, path: Argument) -> Label | None:
     """The label of the file of that path, by all that is known of it; None where it is none."""
     if path.text is not None:
         named = path_of(path)
-        return None if named is None else setting.sources.file(named)
+        return _secret_outside(setting, path.text) if named is None else setting.sources.file(named)
     beginning = path.parts[0] if path.parts else None
     if not isinstance(beginning, str) or not _LEADS_IN.match(beginning):
         return UNKNOWN
     guesses = ["".join(known(part, filling) for part in path.parts) for filling in ("x", "")]
     return join(label for guess in guesses if (label := _label(setting, Argument("", (guess,)))) is not None)
+
+
+def _secret_outside(setting: Setting, text: str) -> Label | None:
+    """The label of a file elsewhere on the machine where it is a secret by its name."""
+    place = re.sub(r"^(?:file://)?[~./\\]*", "", text)
+    label = setting.sources.file(place, True) if "://" not in place and place else None
+    return label if label is not None and label.is_secret else None
 
 
 def _told(path: Argument) -> str:
@@ -136,7 +161,8 @@ def _paths(argument: Argument) -> Iterator[Argument]:
             yield from _paths(item)
     elif not any(value.name.casefold() in _CONTENTS for value in pairs):
         for value in pairs:
-            if _IN_A_DICT.fullmatch(value.name):
+            is_file = not value.items and value.text is not None and is_file_name(value.text)
+            if _IN_A_DICT.fullmatch(value.name) or (is_file and not _IS_ITS_NAME.fullmatch(value.name)):
                 yield from _paths(value)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
-from callsheet.policy.rules.attachments import attached, sends_files
+from callsheet.policy.rules.attachments import sends_files, surely_attached
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, controlling, is_nameless
 from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_name
 
@@ -61,6 +61,6 @@ def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
         elif not closed or plain_name(argument.name) not in closed:
             waiting += reversed(argument.items)
     if traits.reach in (Reach.WORLD, Reach.RECIPIENT):
-        for name, path in attached(call):
+        for name, path in surely_attached(call):
             if name.casefold() not in names:
                 yield path._replace(name=name)

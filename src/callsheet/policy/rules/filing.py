@@ -6,6 +6,7 @@ and `append (file, text)`. What it does is taken from the names, since a policy 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from callsheet.ir.labels import Label, join
@@ -18,17 +19,23 @@ from callsheet.policy.rules.executable import may_be_executed
 _PATHS = PATHS | {"filename", "file_name"}
 _SOURCES = frozenset(
     {"source", "src", "source_path", "src_path", "source_file", "from_path", "old_path", "archive",
-     "input_file"}
+     "input_file", "sources", "from", "input", "source_paths"}
 )  # fmt: skip
 _TARGETS = frozenset(
     {"destination", "dest", "dst", "target", "target_path", "destination_path", "dest_path", "new_path",
-     "to_path", "output_path", "output_file", "outfile", "save_as"}
+     "to_path", "output_path", "output_file", "outfile", "save_as", "to", "into", "out", "output",
+     "dest_dir", "target_dir", "output_dir", "destination_dir"}
 )  # fmt: skip
 _CONTENTS = frozenset(
     {"content", "contents", "data", "bytes", "base64", "text", "body", "line", "lines", "new", "new_text",
-     "new_str", "edits", "patch", "diff", "replacement", "append"}
+     "new_str", "edits", "patch", "diff", "replacement", "append", "value", "values", "string", "entry",
+     "entries", "json", "message", "html", "markdown", "row", "rows", "note", "payload", "record",
+     "records"}
 )  # fmt: skip
-_FOR_OTHERS = frozenset({"source", "src", "destination", "dest", "dst", "target"})
+_FOR_OTHERS = frozenset(
+    {"source", "src", "destination", "dest", "dst", "target", "from", "to", "into", "out", "input", "output",
+     "sources"}
+)  # fmt: skip
 FILE_NAMES = _PATHS | _SOURCES | _TARGETS
 """Arguments that name a file, folded."""
 
@@ -39,6 +46,19 @@ class Filing(NamedTuple):
     reads: tuple[Argument, ...]
     writes: tuple[Argument, ...]
     contents: tuple[Argument, ...]
+
+    def in_folders(self) -> Iterator[Argument]:
+        """Where what is moved or copied comes to lie if what it goes to is a folder: under its own name.
+
+        >>> moved = Filing((Argument("path", ("a/b.md",)),), (Argument("to", ("docs",)),), ())
+        >>> [target.text for target in moved.in_folders()]
+        ['docs/b.md']
+        """
+        for target in self.writes:
+            for source in self.reads:
+                if target.text is not None and source.text is not None:
+                    name = source.text.replace("\\", "/").rstrip("/").rpartition("/")[2]
+                    yield target._replace(parts=(f"{target.text.rstrip('/')}/{name}",))
 
     @property
     def label(self) -> Label:
@@ -63,7 +83,8 @@ def filing_of(call: CallView) -> Filing:
     (['path'], ())
     """
     paths, sources = _named(call, _PATHS), _named(call, _SOURCES)
-    targets, contents = _named(call, _TARGETS), _named(call, _CONTENTS)
+    targets = _named(call, _TARGETS, is_sure=bool(paths or sources))
+    contents = _named(call, _CONTENTS)
     if targets:
         return Filing((*sources, *paths), targets, contents)
     return Filing(sources, paths, contents) if contents else Filing((*sources, *paths), (), ())
@@ -97,14 +118,14 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     return OfLabels(check, sees=tuple(sorted(_PATHS | _TARGETS)))
 
 
-def _named(call: CallView, names: frozenset[str]) -> tuple[Argument, ...]:
-    """The arguments of these names, each value of a list on its own."""
+def _named(call: CallView, names: frozenset[str], *, is_sure: bool = False) -> tuple[Argument, ...]:
+    """The arguments of these names that may be paths, or surely are; each value of a list on its own."""
     given = (argument for argument in call.arguments if argument.name.casefold() in names)
     named = (leaf._replace(name=argument.name) for argument in given for leaf in leaves(argument))
-    return tuple(leaf for leaf in named if _may_be_path(leaf))
+    return tuple(leaf for leaf in named if is_sure or _may_be_path(leaf))
 
 
 def _may_be_path(argument: Argument) -> bool:
     """Whether an argument may be a path, if its name is one for places and languages as well."""
-    is_sure = argument.name.casefold() not in _FOR_OTHERS
-    return is_sure or any(sign in known(part) for part in argument.parts for sign in "./")
+    is_path = argument.name.casefold() not in _FOR_OTHERS
+    return is_path or any(sign in known(part) for part in argument.parts for sign in "./")

@@ -177,7 +177,7 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
         name = plain_name(argument.name)
         if name != own and not _is_recipient(name) and not _is_like(name, own):
             yield from _told_beside(setting, name, argument)
-            if by_mail and not argument.items and name not in PROSE and not _OF_SENDERS.fullmatch(name):
+            if by_mail and name not in PROSE and not argument.items and not _OF_SENDERS.fullmatch(name):
                 yield from _by_mail(setting, traits, argument.text or "")
             continue
         seen = seen or argument.name.casefold() == traits.audience.casefold()

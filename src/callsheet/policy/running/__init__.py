@@ -1,5 +1,6 @@
 """What programs do with files, by their words: whether they run one, and which ones they write."""
 
+from callsheet.policy.running.file_names import is_file_name
 from callsheet.policy.running.finding import finders_of, kinds_of
 from callsheet.policy.running.languages import runs_file
 from callsheet.policy.running.looking import only_looks
@@ -15,6 +16,7 @@ __all__ = [
     "files_opened",
     "files_written",
     "finders_of",
+    "is_file_name",
     "kinds_of",
     "only_looks",
     "runs_file",
