@@ -60,6 +60,7 @@ CODES: dict[str, Code] = _table(
     CHK014="a loop without a way out",
     CHK015="a plan without an answer",
     CHK016="two steps with one id",
+    CHK017="a step that is called ELSE",
     CHK020="a group member that reads another's output",
     CHK021="two group members that set one variable",
     CHK030="a path into a value without parts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ def init(setup: Setup, base: str, output: Path, force: bool) -> int:
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"
-    if not to_screen and output.exists() and not force:
+    if not to_screen and os.path.exists(output) and not force:
         raise CallsheetError.single(
             "CFG012", f"{output} is there already", help="name another file with -o, or add --force"
         )
