@@ -64,3 +64,15 @@ def test_runs_are_not_exported_to_a_place_without_a_name(machine):
     machine("run", "p.ltp")
 
     assert "error CFG014: . cannot be written" in machine("runs", "export", "last", "-o", "").stderr
+
+
+@pytest.mark.parametrize("command", [("check", "p.ltp"), ("run", "p.ltp"), ("doctor",), ("tools",)])
+def test_a_working_folder_that_is_gone_is_named(machine, monkeypatch, command):
+    gone = machine.folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = machine(*command)
+
+    assert result.exit_code == Exit.WRONG
+    assert "error CFG021: the working folder is gone" in result.stderr
