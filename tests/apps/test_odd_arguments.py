@@ -76,3 +76,23 @@ def test_a_working_folder_that_is_gone_is_named(machine, monkeypatch, command):
 
     assert result.exit_code == Exit.WRONG
     assert "error CFG021: the working folder is gone" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("runs",), ("inbox",), ("labels", "list"), ("runs", "verify")])
+def test_a_default_journal_that_cannot_be_looked_at_is_an_error_and_not_an_empty_one(
+    machine, monkeypatch, command
+):
+    monkeypatch.setenv("CALLSHEET_JOURNAL", f"{LONG}/journal.db")
+    result = machine(*command)
+
+    assert result.exit_code in (Exit.FAILED, Exit.WRONG)
+    assert "error JRN0" in result.stderr
+
+
+def test_folders_that_cannot_be_looked_at_are_told(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    monkeypatch.setenv("CALLSHEET_MODELS", LONG)
+
+    assert "is not a folder" in machine("run", "p.ltp", "--workspace", LONG).stderr
+    assert machine("models", "list").exit_code == Exit.OK
+    assert "error MDL022" in machine("models", "path", "smollm2-135m").stderr

@@ -6,6 +6,7 @@ trusted. Nothing is opened here but the kernel's table of mounts.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -56,6 +57,15 @@ def beside_journal(database: Path, what: str, joint: str = "-") -> Path:
             way_out="name a file: set CALLSHEET_JOURNAL or --journal",
         )
     return database.with_name(f"{database.name}{joint}{what}")
+
+
+def is_absent(path: Path) -> bool:
+    """Whether nothing is there. A place that nobody here may look at is not absent: opening it says why."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno in (errno.ENOENT, errno.ENOTDIR)
+    return False
 
 
 def require_room(place: Place) -> None:
