@@ -294,4 +294,4 @@ def test_sizes_are_those_of_texts_and_eight_for_each_other_value(value: object, 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_limits_are_finite(name: str, value: float) -> None:
     with pytest.raises(ValueError, match="must be finite"):
-        Limits(**{name: value})
+        Limits(**{name: value})  # type: ignore[arg-type]
