@@ -1,6 +1,6 @@
 """Callbacks of users, which the documents have async: one that is not is taken as it is.
 
-In: a function. Out: one to be awaited. Without this a tool that is not async would be called, and its answer lost.
+In: a function. Out: one to be awaited. Else a tool that is not async would be called, and its answer lost.
 """
 
 from __future__ import annotations
