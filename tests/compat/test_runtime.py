@@ -141,6 +141,28 @@ async def test_a_run_that_is_cancelled_is_cancelled() -> None:
         await task
 
 
+async def test_callbacks_that_are_not_async_are_taken_as_they_are() -> None:
+    text = (
+        'S1: @A () > $a\nS2: @LLM_SUMMARIZE ($a) > $b\nS3: @AGENT_SOLVE (goal="g") > $c\n'
+        "S4: @RESPOND ($a, $b, $c)"
+    )
+    result = await LTPRuntime().execute(
+        plan_of(text),
+        lambda name, args, namespace: {"success": True, "output": "tool"},  # type: ignore[arg-type, return-value]
+        lambda messages: "model",  # type: ignore[arg-type, return-value]
+        agent_fn=lambda config: "agent",  # type: ignore[arg-type, return-value]
+    )
+
+    assert result["response"] == "tool model agent"
+    plan = await LTPCompiler(lambda messages: 'respond "hi"').compile("g")  # type: ignore[arg-type, return-value]
+    assert plan is not None
+
+
+async def test_the_none_of_a_failed_compilation_is_called_that() -> None:
+    with pytest.raises(ValueError, match="the plan is None"):
+        await LTPRuntime().execute(None, Callbacks().tool, Callbacks().model)  # type: ignore[arg-type]
+
+
 # ---------------------------------------------------------------- the compiler
 
 

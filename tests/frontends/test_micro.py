@@ -115,6 +115,14 @@ def test_a_bare_word_is_the_variable_that_is_set_before_or_a_text() -> None:
     assert [d.code for d in result.diagnostics] == ["MIC103"]
 
 
+@pytest.mark.parametrize("line", ["search “tea” > r", "respond “hi”", "respond ‘hi’", "write a.txt «x»"])
+def test_a_text_in_quotes_of_print_is_no_bare_word(line: str) -> None:
+    result = parse_micro(line)
+
+    assert [d.code for d in result.diagnostics if d.is_error] == ["LTP032"]
+    assert parse_micro("respond it’s").plan is not None
+
+
 def test_a_mistyped_variable_is_a_warning_that_names_the_right_one() -> None:
     found = parse_micro('search "x" > summary\nrespond sumary').diagnostics
     assert [(d.code, str(d.severity), d.help) for d in found] == [

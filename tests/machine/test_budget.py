@@ -288,3 +288,10 @@ def test_limits_survive_the_journal_and_those_it_does_not_name_did_not_hold() ->
 )
 def test_sizes_are_those_of_texts_and_eight_for_each_other_value(value: object, size: int) -> None:
     assert size_of(value) == size  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["retry_delay", "retry_backoff", "max_retry_delay", "max_cost"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_limits_are_finite(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match="must be finite"):
+        Limits(**{name: value})  # type: ignore[arg-type]

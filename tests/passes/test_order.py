@@ -80,6 +80,16 @@ def test_the_later_of_two_steps_with_one_id_is_reported() -> None:
     assert (finding.step, finding.names) == (2, ("2",))
 
 
+@pytest.mark.parametrize("word", ["ELSE", "else", "Elif", "OTHERWISE"])
+def test_a_step_that_is_called_else_is_no_other_branch(word: str) -> None:
+    text = "S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B ()\n{}: {}@C ()\nS4: @RESPOND ($a)"
+    (finding,) = told(text.format(word, ""))
+
+    assert (finding.code, finding.step) == ("CHK017", 2)
+    assert codes(text.format(word, "?IF ($a != 1) THEN ")) == []
+    assert codes(text.replace("@B ()", f"GOTO {word}").format(word, "")) == []
+
+
 def test_findings_stand_in_the_order_of_the_steps_and_the_whole_plan_comes_last() -> None:
     assert codes("S1: @A ($x)\nS1: @B ($y)\nS3: @C () ON_FAIL GOTO S9") == [
         "CHK001",

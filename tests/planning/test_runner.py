@@ -197,6 +197,15 @@ async def test_a_callback_that_fails_holds_nothing_up(place: Path) -> None:
     assert (await runner.execute_plan(DIAMOND)).success
 
 
+def test_a_tool_is_one_tool_in_any_spelling_and_is_asked_for_without_its_sign(tmp_path: Path) -> None:
+    manager = Manager()
+    plan = {"title": "x", "steps": [step("1", "@Fetch"), step("2", "fetch", "1"), step("3", "@FETCH", "2")]}
+    result = asyncio.run(PlanRunner(PlanningContext(manager, plans_dir=tmp_path)).execute_plan(plan))
+
+    assert result.success, result.error
+    assert [name for name, _ in manager.calls] == ["Fetch", "Fetch", "Fetch"]
+
+
 def test_a_call_that_was_under_way_when_the_process_died_is_made_again_only_on_a_word(place: Path) -> None:
     script = """
 import asyncio, json, os, sys

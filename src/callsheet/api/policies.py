@@ -103,7 +103,7 @@ def policies_beside(folder: Path) -> Find:
         try:
             return policy_source(folder / name)
         except CallsheetError as error:
-            if (folder / name).exists():
+            if os.path.exists(folder / name):
                 raise error
             return None
 

@@ -98,7 +98,7 @@ def _journal(given: Path | None) -> Item:
     from callsheet.store.place import default_journal_path, refuse_network_file_system  # noqa: PLC0415
 
     path = given or default_journal_path()
-    folder = next(p for p in (path.absolute().parent, *path.absolute().parents) if p.exists())
+    folder = next(p for p in (path.absolute().parent, *path.absolute().parents) if os.path.exists(p))
     try:
         refuse_network_file_system(path.absolute())
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -114,7 +114,7 @@ def _journal(given: Path | None) -> Item:
             f"{path}: {folder} cannot be written: {error.strerror}",
             "set CALLSHEET_JOURNAL to a file in a folder that you can write",
         )
-    return Item("journal", "ok", f"{path} ({'there' if path.exists() else 'made with the first run'})")
+    return Item("journal", "ok", f"{path} ({'there' if os.path.exists(path) else 'made with the first run'})")
 
 
 def _isolation(setup: Setup) -> Item:
@@ -132,7 +132,9 @@ def _program(name: str) -> Item:
 def _settings() -> Item:
     """The user's configuration file; one that is wrong ends the command before it comes to this."""
     path = settings_path()
-    return Item("config", "ok", str(path) if path.exists() else f"{path} (not there, nothing is changed)")
+    return Item(
+        "config", "ok", str(path) if os.path.exists(path) else f"{path} (not there, nothing is changed)"
+    )
 
 
 async def _model(setup: Setup) -> list[Item]:

@@ -216,7 +216,7 @@ def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
         try:
             file = load_config(path)
         except CallsheetError as error:
-            if setup.mcp_configs or not path.is_file():
+            if setup.mcp_configs or not os.path.isfile(path):
                 raise
             diagnostics += (_passed_over(d, path) for d in error.diagnostics)
             continue

@@ -39,8 +39,13 @@ _GROUP = re.compile(r"par_(\d+)")
 def plan_of(plan: LTPPlan) -> Plan:
     """The plan of the documented steps as they are now.
 
-    Raises ValueError for a field that a program set to what no step can have.
+    Raises ValueError for a field that a program set to what no step can have, and for the None that
+    `LTPParser.parse` and `LTPCompiler.compile` give where there is no plan.
     """
+    if plan is None:  # pyright: ignore[reportUnnecessaryComparison] - programs do hand it over
+        raise ValueError(
+            "the plan is None: LTPCompiler.compile and LTPParser.parse give it where there is no plan"
+        )
     source = plan.source or Plan(())
     return replace(source, steps=tuple(step_of(step) for step in plan.steps))
 

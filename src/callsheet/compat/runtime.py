@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, cast
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.prompt import replan_prompt
+from callsheet.compat.callbacks import to_await
 from callsheet.compat.events import Events, Listener
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
@@ -74,16 +75,16 @@ class LTPRuntime:
         `steps_executed` (int) and `terminated` (bool), and beside them `status` (`done` or
         `failed`), `error`, the text of the failure that ended the run or None, and `usage`, a dict
         of what the run has used. Whatever the plan, the tools or the model do, it is told there
-        and nothing is raised.
+        and nothing is raised. Callbacks that are not async are taken too.
         """
         ir = plan_of(plan)
         listeners = [fn for fn in (self._audit, progress_callback) if fn is not None]
         events = Events(ir, listeners)
         ports = Ports(
-            route=_executor_routes(tool_executor, namespace),
-            model=ModelOperations(llm_fn, strict=False),
-            agent=None if agent_fn is None else _agent_port(agent_fn),
-            compiler=_compile_port(llm_fn, events),
+            route=_executor_routes(to_await(tool_executor), namespace),
+            model=ModelOperations(to_await(llm_fn), strict=False),
+            agent=None if agent_fn is None else _agent_port(to_await(agent_fn)),
+            compiler=_compile_port(to_await(llm_fn), events),
         )
         # The documents bound a circle by its steps alone.
         launch = Launch(facts=_facts(ir), limits=Limits(max_replans=max_replans, max_repeats=None))

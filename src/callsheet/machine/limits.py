@@ -81,8 +81,10 @@ class Limits:
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         if not 1 <= self.window <= MAX_WINDOW:
             raise ValueError(f"window must be from 1 to {MAX_WINDOW}")
-        if self.retry_delay < 0 or self.retry_backoff < 1 or self.max_retry_delay < 0:
-            raise ValueError("retry delays are not negative and a backoff is at least 1")
+        if not (0 <= self.retry_delay < math.inf and 0 <= self.max_retry_delay < math.inf):
+            raise ValueError("retry delays must be finite and not negative")
+        if not 1 <= self.retry_backoff < math.inf:
+            raise ValueError("retry_backoff must be finite and at least 1")
         caps = _by_tool(self.max_calls_by_tool)
         object.__setattr__(self, "max_calls_by_tool", caps)
         at_once = _by_tool(self.max_concurrency_by_tool)
@@ -93,7 +95,7 @@ class Limits:
         bounds = [(name, getattr(self, name)) for name in _BOUNDS]
         for name, bound in (*bounds, *caps.items()):
             if bound is not None and not 0 <= bound < math.inf:
-                raise ValueError(f"{name} must not be negative: it is {bound}")
+                raise ValueError(f"{name} must be finite and not negative: it is {bound}")
 
     def without_guards(self) -> Self:
         """These limits at their pace, with no bound that a run could go over."""

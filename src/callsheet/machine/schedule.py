@@ -106,7 +106,7 @@ class Schedule:
     def end(self, steps: Sequence[StepCode], slots: Sequence[JSON]) -> End:
         """How the run ends now that nothing is left to be done.
 
-        Failed, if a step has; else with the answer that a step gave, or the result of the last one.
+        Failed, if a step has; else with the answer that a step gave, or the value that the last one stored.
         """
         if self._stop is not None:
             return self._stop[1]

@@ -1,11 +1,18 @@
-"""Two steps with one id: a jump finds the first, and nobody can tell which one was meant."""
+"""Ids that mislead: one that two steps have, and one that reads like the other branch of a condition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
+from callsheet.ir import Goto
 from callsheet.passes.finding import Finding, Subject
+
+_ELSE = tuple(
+    spelt
+    for word in ("ELSE", "ELIF", "ELSEIF", "OTHERWISE")
+    for spelt in (word, word.lower(), word.capitalize())
+)
 
 
 def duplicate_ids(subject: Subject) -> Iterator[Finding]:
@@ -24,3 +31,29 @@ def duplicate_ids(subject: Subject) -> Iterator[Finding]:
                 help="give every step an id of its own",
                 names=(str(first + 1),),
             )
+
+
+def ids_like_else(subject: Subject) -> Iterator[Finding]:
+    """CHK017 for a step without a condition that is called ELSE and that no jump leads to.
+
+    The language has no ELSE (`docs/language.md`): such a step runs whatever the condition above it was.
+    """
+    known = subject.flow.number_of
+    for number in sorted(known[name] for name in _ELSE if name in known):
+        step = subject.plan.steps[number]
+        if step.condition is None and not _is_jumped_to(subject, step.id):
+            yield Finding(
+                "CHK017",
+                Severity.ERROR,
+                f"{step.id} is an id here: this step runs whatever the condition before it was",
+                number,
+                help="the language has no ELSE: write the opposite condition, ?IF (NOT (…)) THEN …",
+            )
+
+
+def _is_jumped_to(subject: Subject, step_id: str) -> bool:
+    return any(
+        isinstance(jump, Goto) and jump.target == step_id
+        for step in subject.plan.steps
+        for jump in (step.action, step.on_fail.then if step.on_fail is not None else None)
+    )

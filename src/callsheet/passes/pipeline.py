@@ -15,7 +15,7 @@ from callsheet.passes.endings import endings_read_as_fields
 from callsheet.passes.finding import Finding, Subject
 from callsheet.passes.graph import dependencies, shared_variables
 from callsheet.passes.groups import group_members
-from callsheet.passes.ids import duplicate_ids
+from callsheet.passes.ids import duplicate_ids, ids_like_else
 from callsheet.passes.initial import missing_parts
 from callsheet.passes.loops import endless_loops
 from callsheet.passes.names import unset_variables
@@ -30,6 +30,7 @@ Pass: TypeAlias = Callable[[Subject], Iterable[Finding]]
 
 PASSES: tuple[Pass, ...] = (
     duplicate_ids,
+    ids_like_else,
     missing_targets,
     dependencies,
     shared_variables,
@@ -50,7 +51,14 @@ PASSES: tuple[Pass, ...] = (
 """Every pass, in the order in which findings of one step are told."""
 
 _OF_TEXT_ORDER = frozenset(
-    {missing_targets, unreachable_steps, endless_loops, group_members, endings_read_as_fields}
+    {
+        ids_like_else,
+        missing_targets,
+        unreachable_steps,
+        endless_loops,
+        group_members,
+        endings_read_as_fields,
+    }
 )
 
 

@@ -86,8 +86,9 @@ def tool_of_manager(manager: Any, spec: ToolSpec) -> Tool:
 
 
 def bare_spec(name: str) -> ToolSpec:
-    """The declaration of a tool of which only the name is known."""
-    return ToolSpec(canonical_tool_name(name), name, effect=Effect.UNSAFE, origin="tool manager")
+    """The declaration of a tool of which only the name is known; the manager is asked for it without `@`."""
+    executor = name.removeprefix("@")
+    return ToolSpec(canonical_tool_name(name), executor, effect=Effect.UNSAFE, origin="tool manager")
 
 
 async def catalogue_of(manager: Any) -> tuple[ToolSpec, ...] | None:

@@ -63,11 +63,11 @@ class PlanningContext:
 
 
 def _names_in(plan_data: object) -> list[str]:
-    """The tools that the data of a plan names, as they are spelt there."""
+    """The tools that a plan names, each as it is spelt first: neither case nor `@` makes another tool."""
     if not isinstance(plan_data, Mapping):
         return []
     steps: Any = cast("Mapping[str, Any]", plan_data).get("steps")
-    names: dict[str, None] = {}
+    names: dict[str, str] = {}
     for step in cast("list[Any]", steps) if isinstance(steps, list) else []:
         if not isinstance(step, Mapping):
             continue
@@ -76,5 +76,5 @@ def _names_in(plan_data: object) -> list[str]:
         for call in cast("list[Any]", calls) if isinstance(calls, list) else []:
             name: Any = cast("Mapping[str, Any]", call).get("name") if isinstance(call, Mapping) else None
             if isinstance(name, str) and name.removeprefix("@").lower() != "respond":
-                names.setdefault(name)
-    return list(names)
+                names.setdefault(name.removeprefix("@").casefold(), name)
+    return list(names.values())

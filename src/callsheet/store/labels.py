@@ -18,6 +18,7 @@ from typing import NamedTuple, Self
 
 from callsheet.ir.labels import LITERAL, Label, join, read_label
 from callsheet.store.database import Database, SqliteDatabase
+from callsheet.store.place import beside_journal
 
 EVERYWHERE = ""
 """The name of a whole workspace: what may have been written anywhere in it."""
@@ -80,7 +81,7 @@ class LabelStore:
     @staticmethod
     def path_beside(journal: Path) -> Path:
         """The file of the store that belongs to a journal."""
-        return journal.with_name(f"{journal.name}-labels")
+        return beside_journal(journal, "labels")
 
     @classmethod
     def beside(cls, journal: Path) -> Self:

@@ -18,6 +18,7 @@ from callsheet.policy.paths import file_key
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.errors import JournalError
 from callsheet.store.labels import EVERYWHERE, NOTES, LabelStore, Noted, notes_of
+from callsheet.store.place import is_absent
 from callsheet.store.shared.address import VARIABLE, shared_address
 
 KIND = "labels"
@@ -55,7 +56,7 @@ def take_labels(journal: Path, found: Iterable[tuple[str, list[Noted]]]) -> None
 
 def has_labels(journal: Path) -> bool:
     """Whether labels are kept already that belong to a journal, beside it or in the shared store."""
-    return shared_address() is not None or LabelStore.path_beside(journal).exists()
+    return shared_address() is not None or not is_absent(LabelStore.path_beside(journal))
 
 
 def noted_before(journal: Path) -> tuple[Noted, ...]:
@@ -111,7 +112,7 @@ def let_go(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list
     A folder that is not there, or has too many files to look through, keeps all of its labels; so do facts.
     Nothing goes of what machines share: other machines have other files and other journals.
     """
-    if shared_address() is not None or not LabelStore.path_beside(journal).exists():
+    if shared_address() is not None or is_absent(LabelStore.path_beside(journal)):
         return []
     kept = {notes_of(run_id) for run_id in runs}
     with open_labels(journal) as store:
@@ -137,7 +138,7 @@ def _gone(noted: Iterable[Noted], kept: set[str]) -> Iterator[Noted]:
 
 def _files_in(root: Path) -> frozenset[str] | None:
     """The names under which the files of a folder are kept; None where that cannot be known."""
-    if not root.is_dir():
+    if not os.path.isdir(root):
         return None
     found: set[str] = set()
     unread: list[OSError] = []

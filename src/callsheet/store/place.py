@@ -6,6 +6,7 @@ trusted. Nothing is opened here but the kernel's table of mounts.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -37,14 +38,34 @@ class Place(NamedTuple):
 
 
 def place_of(path: Path) -> Place:
-    """The files of the journal at `path`, made absolute."""
+    """The files of the journal at `path`, made absolute; raises JournalError as `beside_journal`."""
     database = Path(os.path.abspath(path))
     return Place(
         database,
-        database.with_name(f"{database.name}.write-lock"),
-        database.with_name(f"{database.name}.runs"),
-        database.with_name(f"{database.name}.blobs"),
+        beside_journal(database, "write-lock", "."),
+        beside_journal(database, "runs", "."),
+        beside_journal(database, "blobs", "."),
     )
+
+
+def beside_journal(database: Path, what: str, joint: str = "-") -> Path:
+    """A file named after the one of a journal; raises JournalError (JRN010) for `/`, which has no name."""
+    if not database.name:
+        raise JournalError(
+            "JRN010",
+            f"the journal {database} cannot be used: it is a folder",
+            way_out="name a file: set CALLSHEET_JOURNAL or --journal",
+        )
+    return database.with_name(f"{database.name}{joint}{what}")
+
+
+def is_absent(path: Path) -> bool:
+    """Whether nothing is there. A place that nobody here may look at is not absent: opening it says why."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno in (errno.ENOENT, errno.ENOTDIR)
+    return False
 
 
 def require_room(place: Place) -> None:

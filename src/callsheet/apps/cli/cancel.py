@@ -9,6 +9,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.apps.cli.output import may_stay_unread, print_json, say
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--reason", default="cancelled", metavar="TEXT", help="Why; it is kept with the run.")
 @click.option(
     "--patience",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

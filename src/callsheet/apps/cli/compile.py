@@ -143,7 +143,7 @@ def _written(made: Made, out: Path | None) -> Path | None:
         answer = made.result.text if made.result is not None else ""
         if not answer.strip():
             return None
-        out, text = out.with_name(out.name + _REJECTED), answer
+        out, text = Path(f"{out}{_REJECTED}"), answer
     try:
         out.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:

@@ -16,6 +16,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.given import parse_variables, read_value
+from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, print_json, say
 from callsheet.apps.cli.screen import columns
 from callsheet.apps.operations.dry_running import Supposed, dry_run_text
@@ -69,7 +70,7 @@ assumptions = options.folded(
     ),
     price=click.option(
         "--price",
-        type=click.FloatRange(0),
+        type=FiniteRange(0),
         metavar="N",
         help="Dry run: what a million tokens of prompts cost, in any currency.",
     ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.machine.limits import MAX_WINDOW, SCHEDULES, Limits
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 _DEFAULTS = Limits()
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)", re.ASCII)
-_COUNT = re.compile(r"(?:@?([A-Za-z_][A-Za-z0-9_]*)=)?(\d+)", re.ASCII)
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)([smhd]?)", re.ASCII)
+_COUNT = re.compile(r"(?:@?([A-Za-z_][A-Za-z0-9_]*)=)?(\d{1,18})", re.ASCII)
 
 
 class _Duration(click.ParamType[float]):
@@ -65,7 +66,7 @@ _bounds = {
         "--max-tokens", type=click.IntRange(0), metavar="N", help="Tokens that the run may use."
     ),
     "max_cost": click.option(
-        "--max-cost", type=click.FloatRange(0), metavar="X", help="What the calls of the run may cost."
+        "--max-cost", type=FiniteRange(0), metavar="X", help="What the calls of the run may cost."
     ),
     "max_seconds": click.option(
         "--max-time",
@@ -107,7 +108,7 @@ _pace = {
     ),
     "retry_delay": click.option(
         "--retry-delay",
-        type=click.FloatRange(0, _DEFAULTS.max_retry_delay),
+        type=FiniteRange(0, _DEFAULTS.max_retry_delay),
         help=f"Seconds before a step is tried again; default: {_DEFAULTS.retry_delay:g}.",
     ),
 }

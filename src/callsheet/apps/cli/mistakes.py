@@ -5,6 +5,7 @@ In: whatever a command raised. Out: the exit status, after it has been told. Loa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 import click
@@ -24,6 +25,10 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
     """Print an error and give the exit status; `Exit.BUG` for what nobody foresaw."""
     if isinstance(error, click.UsageError):
         error = _usage(error)
+    if isinstance(error, FileNotFoundError) and _is_nowhere():
+        error = CallsheetError.single(
+            "CFG021", "the working folder is gone", help="go to a folder that is there: cd"
+        )
     if isinstance(error, CallsheetError):
         try:
             with may_stay_unread():
@@ -44,6 +49,15 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
         " `callsheet --debug …`; a run that was going on can be resumed"
     )
     return Exit.BUG
+
+
+def _is_nowhere() -> bool:
+    """Whether the working folder has been removed: whatever asks for it raises FileNotFoundError then."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _tell_unwritten(error: OSError) -> Exit:

@@ -13,6 +13,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.apps.cli.output import say
 from callsheet.diagnostics import CallsheetError
 
@@ -77,14 +78,14 @@ _wanted = options.folded(
     ),
     drain=click.option(
         "--drain",
-        type=click.FloatRange(0, 3_600),
+        type=FiniteRange(0, 3_600),
         default=5.0,
         show_default=True,
         metavar="SECONDS",
         help="How long runs under way may go on when the server is stopped.",
     ),
     per_second=click.option(
-        "--rate", "per_second", type=click.FloatRange(0), default=100.0, show_default=True, metavar="N",
+        "--rate", "per_second", type=FiniteRange(0), default=100.0, show_default=True, metavar="N",
         help="Requests a second of one client; 0 for no bound.",
     ),
     most_body=click.option(
@@ -92,7 +93,7 @@ _wanted = options.folded(
         metavar="BYTES", help="The largest body.",
     ),
     body_seconds=click.option(
-        "--body-timeout", "body_seconds", type=click.FloatRange(0.1), default=10.0, show_default=True,
+        "--body-timeout", "body_seconds", type=FiniteRange(0.1), default=10.0, show_default=True,
         metavar="SECONDS", help="How long a body may take to come.",
     ),
 )  # fmt: skip

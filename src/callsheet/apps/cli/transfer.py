@@ -132,7 +132,7 @@ def _write(out: Path, lines: Iterable[bytes]) -> int:
     """Write lines into a file that is there whole or not at all; gives the bytes."""
     if str(out) == "-":
         return _copy(sys.stdout.buffer, lines)
-    unfinished = out.with_name(f"{out.name}.{os.getpid()}.new")
+    unfinished = Path(f"{out}.{os.getpid()}.new")  # with_name raises for a path without a name, as "." is
     try:
         # A run's values are as private as its journal.
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

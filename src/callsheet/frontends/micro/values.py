@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from callsheet.frontends.values import Reader, read_value
-from callsheet.frontends.values.parser import missing_value
+from callsheet.frontends.values.parser import OTHER_QUOTES, missing_value
 from callsheet.frontends.values.reader import NAME, replace, shown
 from callsheet.frontends.values.strings import PATH, path_of
 from callsheet.ir import Literal, Ref, Value
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,):}#]|\Z)
 _REST = r"(?=[\s,):}>=!<]|\Z)"
 _PLACE = re.compile(rf"({NAME})({PATH})(?=[ \t\r]*(?:[\s,):}}>=!<`#]|\Z|[\"'$\w]))")
 _CONSTANT = re.compile(rf"(?:true|false|null|none){_REST}", re.IGNORECASE)
-_RUN = re.compile(r"[^\s\"'()\[\]{}$>`\\#:;=,|][^\s\"'()\[\]{}$>`\\]*")
+_RUN = re.compile(rf"[^\s\"'()\[\]{{}}$>`\\#:;=,|{OTHER_QUOTES}][^\s\"'()\[\]{{}}$>`\\]*")
 _WORD = re.compile(r"[^\W\d][\w.-]*|[\w][\w./-]*")
 _MOST_LOOKUPS = 50
 

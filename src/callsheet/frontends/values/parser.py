@@ -14,6 +14,8 @@ from callsheet.frontends.values.reader import NAME, Reader, Stop, replace, shown
 from callsheet.frontends.values.strings import PATH, path_of, read_body, read_string
 from callsheet.ir import DictExpr, ListExpr, Literal, Ref, Value
 
+OTHER_QUOTES = "“”„«»‘’"
+"""Quotes of print, which no text of the language begins with."""
 MAX_DIGITS = 4_000
 """Longer whole numbers are kept as text: reading them would cost time that grows with the square."""
 
@@ -57,7 +59,7 @@ def missing_value(reader: Reader) -> Stop:
     char = reader.text[reader.pos : reader.pos + 1]
     if not char or char in ",)]}\n>=":
         return reader.error("LTP022", "a value is missing here")
-    if char in "“”„«»‘’":
+    if char in OTHER_QUOTES:
         return reader.error(
             "LTP032", f"{char} is no quote of the language", help='write "…" with straight quotes'
         )

@@ -6,6 +6,7 @@ assembled, not in the middle of a run.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,7 +108,7 @@ class BuiltinSettings:
 
     def check(self) -> None:
         """Raise CallsheetError (TOL101) for a wish that cannot be carried out."""
-        if not self.workspace.is_dir():
+        if not os.path.isdir(self.workspace):
             raise _wrong(f"the workspace {self.workspace} is not a folder", "create it, or name another")
         if not _NAMESPACE.match(self.namespace):
             raise _wrong(

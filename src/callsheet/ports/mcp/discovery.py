@@ -27,7 +27,7 @@ def discover(folder: Path | None = None, environ: Mapping[str, str] | None = Non
     named = environ.get(VARIABLE)
     if named is not None:
         return [Path(part) for part in named.split(os.pathsep) if part]
-    return [path for path in places(folder or Path.cwd(), environ) if path.is_file()]
+    return [path for path in places(folder or Path.cwd(), environ) if os.path.isfile(path)]
 
 
 def places(folder: Path, environ: Mapping[str, str]) -> list[Path]:

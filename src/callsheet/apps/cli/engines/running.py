@@ -178,9 +178,9 @@ def refresh(journal: Path | None, run: str | None = None) -> None:
 
     Where that cannot be done, a warning says so, and the journal tells what it has.
     """
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.place import default_journal_path, is_absent  # noqa: PLC0415 - as above
 
-    if journal is None and not default_journal_path().exists():
+    if journal is None and is_absent(default_journal_path()):
         return
     with journals.open_to_read(journal) as opened:
         open_runs = [info for status in _OPEN for info in opened.runs(None, status)]

@@ -13,6 +13,7 @@ import callsheet
 from callsheet.apps.cli import options
 from callsheet.apps.cli.engines.choice import TEMPORAL, Whereabouts, require_extra, whereabouts
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, say
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ _version = options.folded(
 )
 @click.option(
     "--drain",
-    type=click.FloatRange(0, 3_600),
+    type=FiniteRange(0, 3_600),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -68,7 +68,10 @@ def list_labels(run: str | None, journal: Path | None, as_json: bool) -> int:
 @_is_fact
 @_workspace
 @journals.journal_path
-def set_label(place: str, label: str, is_fact: bool, workspace: Path, journal: Path | None) -> int:
+@options.as_json
+def set_label(
+    place: str, label: str, is_fact: bool, workspace: Path, journal: Path | None, as_json: bool
+) -> int:
     """Say that FILE, a path in the workspace, has LABEL: T/pub, U/priv, T/secret or another one.
 
     Until a run writes it, the next runs take it for that, whatever it was. With --fact the place is a fact of
@@ -89,7 +92,12 @@ def set_label(place: str, label: str, is_fact: bool, workspace: Path, journal: P
         assert store is not None
         before = store.of(named.root, (named.name,))
         store.put(named.root, named.name, said)
-        say(f"{named.shown}: {'not known' if before is None else before} → {said}")
+        if as_json:
+            print_json(
+                {"place": named.shown, "before": None if before is None else str(before), "label": str(said)}
+            )
+        else:
+            say(f"{named.shown}: {'not known' if before is None else before} → {said}")
         for name, meant in _likely_slips(said):
             say(f"{name} is taken for an audience of a policy; did you mean {meant}?")
         return Exit.OK
@@ -102,7 +110,8 @@ def set_label(place: str, label: str, is_fact: bool, workspace: Path, journal: P
 @_is_fact
 @_workspace
 @journals.journal_path
-def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None) -> int:
+@options.as_json
+def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None, as_json: bool) -> int:
     """Let go of what is known of FILE: it has the label that the policy gives it then.
 
     The exit status is 1 where nothing is known of it, or a run is writing it.
@@ -110,12 +119,14 @@ def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None) -> 
     named = _named(place, workspace, is_fact=is_fact)
 
     def work(store: LabelStore | None, run_id: str) -> Exit:
-        if store is not None and store.forget(named.root, named.name):
-            say(f"{named.shown}: forgotten")
-            return Exit.OK
-        under_way = store is not None and store.of(named.root, (named.name,)) is not None
-        say(f"{named.shown}: {'a run is writing it' if under_way else 'nothing is known of it'}")
-        return Exit.FAILED
+        is_gone = store is not None and store.forget(named.root, named.name)
+        under_way = not is_gone and store is not None and store.of(named.root, (named.name,)) is not None
+        if as_json:
+            print_json({"place": named.shown, "forgotten": is_gone, "being_written": under_way})
+        else:
+            kept = "a run is writing it" if under_way else "nothing is known of it"
+            say(f"{named.shown}: {'forgotten' if is_gone else kept}")
+        return Exit.OK if is_gone else Exit.FAILED
 
     return _with_labels(journal, work)
 

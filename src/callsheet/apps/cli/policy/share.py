@@ -6,14 +6,16 @@ from pathlib import PurePath
 
 import click
 
+from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import say
+from callsheet.apps.cli.output import print_json, say
 
 
 @click.command()
 @click.argument("policy", metavar="POLICY")
 @click.option("--as", "name", metavar="NAME", help="Its name in the store; default: that of the file.")
-def share(policy: str, name: str | None) -> int:
+@options.as_json
+def share(policy: str, name: str | None, as_json: bool) -> int:
     """Put POLICY, a file, into the shared store ($CALLSHEET_STORE), where `--policy store:NAME` finds it.
 
     It is checked first. What it extends has to be a shipped policy or one of the store. Runs that are under
@@ -26,6 +28,10 @@ def share(policy: str, name: str | None) -> int:
     load_shared(source)
     named = name or PurePath(source.name).stem
     place = share_policy(named, source.text)
-    click.echo(f"{SHARED}{named.removeprefix(SHARED)}")
-    say(f"kept in {place}")
+    address = f"{SHARED}{named.removeprefix(SHARED)}"
+    if as_json:
+        print_json({"policy": address, "place": str(place)})
+    else:
+        click.echo(address)
+        say(f"kept in {place}")
     return Exit.OK

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import click
 
+from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_text
+from callsheet.apps.cli.output import print_json, print_text
 
 
 @click.command()
 @click.argument("policy", metavar="POLICY")
-def show(policy: str) -> int:
+@options.as_json
+def show(policy: str, as_json: bool) -> int:
     """Print the text of POLICY: strict, workspace, open, or a file."""
     from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
 
     load_policy(policy)
-    print_text(policy_source(policy).text, nl=False)
+    source = policy_source(policy)
+    if as_json:
+        print_json({"policy": source.name, "text": source.text})
+    else:
+        print_text(source.text, nl=False)
     return Exit.OK

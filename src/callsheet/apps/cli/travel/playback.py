@@ -11,6 +11,7 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.apps.cli.output import may_stay_unread, say
 from callsheet.apps.cli.progress.moments import Lines, Picture
 
@@ -35,7 +36,7 @@ _KEYS = "any key: next event, q: quit"
 @click.option("--to", "end", type=click.IntRange(1), metavar="SEQ", help="End with this event.")
 @click.option(
     "--speed",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     metavar="X",
     help="So many times as fast as it went; default: 1 on a terminal, else without any wait.",
 )

@@ -35,7 +35,7 @@ def path_of(model: LocalFile) -> Path:
 
 def fetched() -> list[LocalFile]:
     """The models of the table that are on this machine."""
-    return [model for model in MODELS.values() if path_of(model).is_file()]
+    return [model for model in MODELS.values() if os.path.isfile(path_of(model))]
 
 
 def known(name: str) -> LocalFile:
@@ -57,7 +57,7 @@ def find(named: str) -> Path:
     """
     if is_path(named):
         path = Path(named).expanduser().absolute()
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise CallsheetError.single(
                 "MDL023",
                 f"there is no model file {path}",
@@ -66,7 +66,7 @@ def find(named: str) -> Path:
         return path
     model = known(named)
     path = path_of(model)
-    if not path.is_file():
+    if not os.path.isfile(path):
         what = f"{model.size / 1e6:.0f} MB, {model.licence}"
         raise CallsheetError.single(
             "MDL022",

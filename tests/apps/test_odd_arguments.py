@@ -1,0 +1,98 @@
+"""Arguments that nobody means: each gives words and exit status 2 or 1, none is taken for a bug."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.apps.cli.exits import Exit
+
+LONG = "a" * 5_000
+PLAN = 'S1: @RESPOND ("hi")\n'
+
+
+@pytest.mark.parametrize("command", [("graph",), ("run",), ("dry-run",), ("plan", "diff", LONG)])
+def test_a_name_that_no_file_can_have_is_no_plan(machine, command):
+    result = machine(*command, LONG)
+
+    assert result.exit_code == Exit.WRONG
+    assert "error CFG012: the plan aaa" in result.stderr
+
+
+def test_a_policy_is_not_written_to_a_name_that_no_file_can_have(machine):
+    result = machine("policy", "init", "-o", LONG)
+
+    assert result.exit_code == Exit.WRONG
+    assert "cannot be written" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--max-cost=nan",
+        "--max-cost=inf",
+        "--retry-delay=nan",
+        f"--max-time={'9' * 400}",
+        f"--max-calls={'9' * 5_000}",
+    ],
+)
+def test_a_limit_is_a_finite_number(machine, option):
+    machine.write("p.ltp", PLAN)
+    result = machine("run", "p.ltp", option)
+
+    assert result.exit_code == Exit.WRONG
+    assert "error CFG010" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("dry-run", "p.ltp", "--price=nan"), ("cancel", "x", "--patience=nan")])
+def test_other_numbers_are_finite_too(machine, command):
+    machine.write("p.ltp", PLAN)
+
+    assert "is not a finite number" in machine(*command).stderr
+
+
+@pytest.mark.parametrize("command", [("run", "p.ltp"), ("runs",), ("labels", "list"), ("runs", "verify")])
+def test_the_root_is_no_journal(machine, command):
+    machine.write("p.ltp", PLAN)
+    result = machine(*command, "--journal", "/")
+
+    assert result.exit_code == Exit.FAILED
+    assert "error JRN010: the journal / cannot be used: it is a folder" in result.stderr
+
+
+def test_runs_are_not_exported_to_a_place_without_a_name(machine):
+    machine.write("p.ltp", PLAN)
+    machine("run", "p.ltp")
+
+    assert "error CFG014: . cannot be written" in machine("runs", "export", "last", "-o", "").stderr
+
+
+@pytest.mark.parametrize("command", [("check", "p.ltp"), ("run", "p.ltp"), ("doctor",), ("tools",)])
+def test_a_working_folder_that_is_gone_is_named(machine, monkeypatch, command):
+    gone = machine.folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = machine(*command)
+
+    assert result.exit_code == Exit.WRONG
+    assert "error CFG021: the working folder is gone" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("runs",), ("inbox",), ("labels", "list"), ("runs", "verify")])
+def test_a_default_journal_that_cannot_be_looked_at_is_an_error_and_not_an_empty_one(
+    machine, monkeypatch, command
+):
+    monkeypatch.setenv("CALLSHEET_JOURNAL", f"{LONG}/journal.db")
+    result = machine(*command)
+
+    assert result.exit_code in (Exit.FAILED, Exit.WRONG)
+    assert "error JRN0" in result.stderr
+
+
+def test_folders_that_cannot_be_looked_at_are_told(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    monkeypatch.setenv("CALLSHEET_MODELS", LONG)
+
+    assert "is not a folder" in machine("run", "p.ltp", "--workspace", LONG).stderr
+    assert machine("models", "list").exit_code == Exit.OK
+    assert "error MDL022" in machine("models", "path", "smollm2-135m").stderr
