@@ -88,6 +88,8 @@ def test_a_step_that_is_called_else_is_no_other_branch(word: str) -> None:
     assert (finding.code, finding.step) == ("CHK017", 2)
     assert codes(text.format(word, "?IF ($a != 1) THEN ")) == []
     assert codes(text.replace("@B ()", f"GOTO {word}").format(word, "")) == []
+    assert codes(text.replace("@B ()", "GOTO S4").format(word, "")) == []
+    assert codes(text.replace("?IF ($a == 1) THEN ", "").format(word, "")) == []
 
 
 def test_findings_stand_in_the_order_of_the_steps_and_the_whole_plan_comes_last() -> None:

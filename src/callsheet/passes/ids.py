@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Goto
+from callsheet.ir import Call, Goto
 from callsheet.passes.finding import Finding, Subject
 
 _ELSE = tuple(
@@ -34,17 +34,20 @@ def duplicate_ids(subject: Subject) -> Iterator[Finding]:
 
 
 def ids_like_else(subject: Subject) -> Iterator[Finding]:
-    """CHK017 for a step without a condition that is called ELSE and that no jump leads to.
+    """CHK017 for a step that is called ELSE behind a condition, and has none of its own.
 
-    The language has no ELSE (`docs/language.md`): such a step runs whatever the condition above it was.
+    The language has no ELSE (`docs/language.md`): such a step runs whatever the condition above it was, unless
+    that one leads elsewhere.
     """
     known = subject.flow.number_of
     for number in sorted(known[name] for name in _ELSE if name in known):
         step = subject.plan.steps[number]
-        if step.condition is None and not _is_jumped_to(subject, step.id):
+        before = subject.plan.steps[number - 1] if number else step
+        goes_on = before.condition is not None and isinstance(before.action, Call)
+        if goes_on and step.condition is None and not _is_jumped_to(subject, step.id):
             yield Finding(
                 "CHK017",
-                Severity.ERROR,
+                Severity.WARNING,
                 f"{step.id} is an id here: this step runs whatever the condition before it was",
                 number,
                 help="the language has no ELSE: write the opposite condition, ?IF (NOT (…)) THEN …",
