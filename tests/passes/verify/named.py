@@ -29,6 +29,7 @@ _SHELL = (
     "cd private && cat docs/a.md", "cd docs; cat notes.txt", "cd docs/none; cat notes.txt", "(cd docs && ls); cat notes.txt", "true || cd docs && cat notes.txt", "cd docs && true; cat notes.txt",
     "cd $D && cat docs/a.md", "echo cd docs && cat notes.txt", "if false; then echo x > notes.txt; fi; cat notes.txt", "false && echo x > notes.txt; cat notes.txt",
     "true || echo x > notes.txt; cat notes.txt", "f() { echo x > notes.txt; }; cat notes.txt", "for i in; do echo x > notes.txt; done; cat notes.txt", "(exit; echo x > notes.txt); cat notes.txt",
+    "python3 - notes.txt <<'EOF'\nimport fileinput\nprint(*fileinput.input())\nEOF",
     "cat /home/me/notes.txt", "cat /srv/data.csv", "find . -name '*.txt' -exec cat {} +",
 )  # fmt: skip
 _PYTHON = (
@@ -73,9 +74,10 @@ _RUN_BY_SHELLS = (
     'sed -n "$(cat data/page.py)" x', "export $(cat data/page.py); ls", "sh /dev/fd/3 3<data/page.py",
 )  # fmt: skip
 _READ = (
-    "import re, json\nprint(re.findall('page', open('data/page.py').read()), {'PAGE': 'data/page.py'})", "import logging.config\nlogging.config.fileConfig('logging.ini')\nprint(len(open('data/page.py').read()))", "import asyncio\nasync def main(): print(open('data/page.py').read())\nasyncio.run(main())",
+    "import re, json\nprint(re.findall('page', open('data/page.py').read()), {'PATH': 'data/page.py'})", "import logging.config\nlogging.config.fileConfig('logging.ini')\nprint(len(open('data/page.py').read()))", "import asyncio\nasync def main(): print(open('data/page.py').read())\nasyncio.run(main())",
 )  # fmt: skip
 _READ_BY_SHELLS = (
+    "python3 - data/page.py <<'EOF'\nimport sys\nprint(open(sys.argv[1]).read())\nEOF",
     "sed -n '$p' data/page.py",
     "awk '{print $1, $NF}' data/page.py",
     "export A=1; wc -l data/page.py",

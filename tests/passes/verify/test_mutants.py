@@ -450,7 +450,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "parts of one value may be an address": [(links, "_goes_on", no)],
     "members decide nothing": [(control, "_deciding_anywhere", base.controlling)],
     "recipients decide nothing": [(control, "names_recipients", no)],
-    "files that go along decide nothing": [(control, "attached", off)],
+    "files that go along decide nothing": [(control, "surely_attached", off)],
     "webhooks are told nothing": [(receivers, "_TOLD_BESIDE", never_matches())],
     "every word beside recipients is an address": [(receivers, "_BEGINS_AS_ADDRESS", re.compile(""))],
     "headers that are not known name nobody": [(receivers, "_HEADERS", never_matches())],

@@ -151,10 +151,10 @@ def does_not_run(verb: str, option: str) -> bool:
 
 
 def _ends_an_interpreter(starter: str, option: str) -> bool:
-    """Whether what stands behind an option is code or nothing that is run."""
+    """Whether what stands behind an option is code, or what a program on the input is told, or is not run."""
     if not is_interpreter(starter) or starter in LAUNCHERS:
         return False
-    return gives_code(starter, option) or does_not_run(starter, option)
+    return option == "-" or gives_code(starter, option) or does_not_run(starter, option)
 
 
 def _may_take(starter: str, before: str, word: str) -> bool:

@@ -268,6 +268,8 @@ def _by_interpreter(
     Those behind a script are asked for in its own place.
     """
     given = [at + 1 for at, word in enumerate(behind[:-1]) if gives_code(verb, word)]
+    if "-" in behind:  # the program comes from the input
+        yield from _named(behind[behind.index("-") + 1 :])
     for code in (*(behind[at] for at in given), *said):
         yield from opened(code, language_of(verb), depth)
     if given:

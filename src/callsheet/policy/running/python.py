@@ -95,17 +95,21 @@ def _node_runs(node: ast.AST, reader: _Reader, *, is_called: bool) -> bool:
 
 
 def _set_by(node: ast.AST) -> Iterator[str]:
-    """What a node sets under names that are written, as a command line that sets variables would."""
+    """What a node sets in an environment, as a command line that sets variables would."""
     pairs: list[tuple[ast.expr | None, ast.expr]] = []
-    if isinstance(node, ast.Dict):
-        pairs += zip(node.keys, node.values, strict=True)
+    if isinstance(node, ast.keyword) and node.arg == "env" and isinstance(node.value, ast.Dict):
+        pairs += zip(node.value.keys, node.value.values, strict=True)
     elif isinstance(node, ast.Assign):
-        pairs += ((target.slice, node.value) for target in node.targets if isinstance(target, ast.Subscript))
+        targets = [target for target in node.targets if isinstance(target, ast.Subscript)]
+        pairs += ((target.slice, node.value) for target in targets if _is_environment(target.value))
     for key, value in pairs:
         if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
-            name, told = str(key.value), str(value.value)
-            if name.isidentifier() and name.isupper():
-                yield f"{name}={shlex.quote(told)} true"
+            yield f"{key.value}={shlex.quote(str(value.value))} true"
+
+
+def _is_environment(node: ast.expr) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name in ("environ", "env")
 
 
 def _renames(node: ast.Import | ast.ImportFrom) -> bool:
