@@ -36,8 +36,8 @@ def duplicate_ids(subject: Subject) -> Iterator[Finding]:
 def ids_like_else(subject: Subject) -> Iterator[Finding]:
     """CHK017 for a step that is called ELSE behind a condition, and has none of its own.
 
-    The language has no ELSE (`docs/language.md`): such a step runs whatever the condition above it was, unless
-    that one leads elsewhere.
+    The language has no ELSE (`docs/language.md`): such a step runs whatever the condition above it was,
+    unless that one leads elsewhere.
     """
     known = subject.flow.number_of
     for number in sorted(known[name] for name in _ELSE if name in known):
