@@ -206,7 +206,7 @@ def test_hostile_patterns_take_linear_time(pattern: str) -> None:
         ("\ud800", "a", "surrogate"),
         ("a", "\ud800", "surrogate"),
         ("a", "a" * 1_000_001, "at most 1,000,000 characters"),
-        ("a|b.*c", "a" * 1_000_000, "too much"),
+        ("a|b.*c", "a" * 1_000_000, "too much|took longer"),  # by work, or on a slow machine by time
     ],
 )
 def test_patterns_have_limits(pattern: str, text: str, message: str) -> None:

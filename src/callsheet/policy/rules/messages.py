@@ -1,0 +1,39 @@
+"""A message carries no private data on: in no link, no image, no address that its reader's program opens."""
+
+from __future__ import annotations
+
+from callsheet.policy.builtins import BUILTINS, Reach, Traits
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.rules.answers import links_data, tells_by_image
+from callsheet.policy.rules.base import Notes, OfLabels, Setting
+from callsheet.policy.rules.receivers import in_bodies
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
+    """FLOW for private data in an address, and for an image that tells what private data decided.
+
+    What stands apart, as `stand_apart` has it, is no such address, whatever it says.
+    """
+    if traits is None or tool in BUILTINS or traits.reach is not Reach.RECIPIENT:
+        return None
+    held = traits
+
+    def check(call: CallView, notes: Notes) -> None:
+        if in_bodies(held, call):
+            return  # a request: nobody looks at it who would follow links; else each argument is by itself
+        if any(links_data(setting, call._replace(arguments=(one,))) for one in call.arguments):
+            notes.object(
+                Rule.FLOW,
+                f"@{tool} would put private data into the address of a link or an image",
+                help="show the data beside the link",
+                reaches="the host of the address",
+            )
+        elif not call.pc.is_public and tells_by_image(setting, call):
+            notes.object(
+                Rule.FLOW,
+                f"@{tool} would show an image from outside only if private data says so",
+                help="show it whatever the data says, or say it in words",
+                reaches="the host of the image",
+            )
+
+    return OfLabels(check)
