@@ -24,6 +24,7 @@ PACKAGES = ("ir", "machine", "machine/agents", "machine/monitor", "passes", "pas
 """What a step of a run goes through, and what the proof of a plan does; all modules of these packages."""
 MODULES = (
     "policy/judge",
+    "policy/prepared",
     "ports/answers",
     "runtime/crew",
     "runtime/gateway",

@@ -6,60 +6,24 @@ once for a policy and prepares each tool the first time it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
-from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold
+from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.executed import is_executable
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
-from callsheet.policy.rules import RULES, Check, Notes, OfLabels, OfTexts, Prepare, Setting, Verdicts
+from callsheet.policy.prepared import Clears, Prepared, Seen, prepare
+from callsheet.policy.rules import RULES, Notes, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
-from callsheet.policy.rules.opening import PROGRAM, opened_by
+from callsheet.policy.rules.opening import opened_by
 from callsheet.policy.urls import authority_of, head_of
-
-Seen: TypeAlias = "frozenset[str]"
-"""Names of arguments, folded."""
-Clears: TypeAlias = Callable[[str], bool]
-"""Whether nothing speaks against the texts of a call, all in one with `BETWEEN` between them."""
-
-
-class Prepared(NamedTuple):
-    """What is known of a tool under the policy: its traits and the rules that may have something to say."""
-
-    tool: str
-    traits: Traits | None
-    checks: tuple[Check, ...]
-    of_clear: tuple[Check, ...]
-    """Those of a call whose texts pass what the tool `clears`."""
-    deciding: tuple[Check, ...]
-    """Those that may refuse a call, or ask for a yes."""
-    source: Label | None
-    """What the world adds to every result, None where it depends on the arguments."""
-    of_labels: Seen | None
-    """What counts of what public arguments say in a call that is made once: the text of these, by name.
-
-    None where all of it may count.
-    """
-    of_labels_again: Seen | None
-    """The same of a call that may be made more than once."""
-    of_private: bool
-    """Whether the same is so of private arguments that stand apart, as `stand_apart` has it."""
-    prose: frozenset[str] | None
-    """The arguments whose text does not count there; None where no more counts than otherwise."""
-    is_plain: tuple[Callable[[str, str], bool], ...]
-    """What tells which arguments beside `prose` say nothing that counts, by name and text."""
-    clears: tuple[Clears, ...]
-    """What the texts of all arguments in one have to pass beside that."""
-    adds: bool
-    """Whether private data in a result, where all arguments are public, is what the world adds to it."""
 
 
 class Judge:
@@ -217,53 +181,11 @@ class Judge:
         return label, traits.path_use is PathUse.WRITE and is_executable(text)
 
     def prepared(self, tool: str) -> Prepared:
-        """The rules for a tool."""
+        """What is known of a tool, and the rules for it."""
         found = self._prepared.get(tool)
         if found is None:
-            name = fold(tool)
-            traits = self.setting.traits(name)
-            rules = [prepare(self.setting, name, traits) for prepare in self._rules]
-            held = [rule for rule in rules if rule is not None]
-            by_labels = [rule for rule in held if not isinstance(rule, OfTexts)]
-            source = self._fixed_source(name, traits)
-            of_labels = self._seen(by_labels, name, traits, source)
-            found = Prepared(
-                name,
-                traits,
-                checks=tuple([_check_of(rule) for rule in held]),
-                of_clear=tuple([_check_of(rule) for rule in by_labels]),
-                deciding=tuple([_check_of(rule) for rule in held if not _only_obliges(rule)]),
-                source=source,
-                of_labels=of_labels,
-                of_labels_again=of_labels if all(_holds_again(rule) for rule in by_labels) else None,
-                of_private=name not in _MADE_OF_WORDS
-                and (traits is None or traits.address is None)
-                and all(isinstance(rule, OfLabels) and rule.private for rule in by_labels),
-                prose=_prose(by_labels),
-                is_plain=tuple(
-                    [rule.is_plain for rule in held if isinstance(rule, OfLabels) and rule.is_plain]
-                ),
-                clears=tuple([rule.clears for rule in held if isinstance(rule, OfTexts)]),
-                adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
-            )
-            self._prepared[tool] = found
+            found = self._prepared[tool] = prepare(self.setting, self._rules, tool)
         return found
-
-    def _seen(
-        self, rules: list[Check | OfLabels], tool: str, traits: Traits | None, source: Label | None
-    ) -> Seen | None:
-        """The arguments whose text counts to rules and to what the world adds, None where any may."""
-        if not self.policy.planner.is_public or (source is None and (traits is None or tool == "ASK_HUMAN")):
-            return None
-        names: list[str] = []
-        for rule in rules:
-            if not isinstance(rule, OfLabels):
-                return None
-            names += rule.sees
-        if source is None and traits is not None:
-            named = PROGRAM if traits.runs_code else (traits.path, traits.address)
-            names += [name for name in named if name is not None]
-        return frozenset(name.casefold() for name in names)
 
     def adds(self, tool: str) -> bool:
         """Whether private data in what a tool gives for public arguments is what the world adds to it.
@@ -307,19 +229,6 @@ class Judge:
         """
         return label if label.readers is None else Label(label.untrusted, label.readers - {USER, LINKS})
 
-    def _fixed_source(self, tool: str, traits: Traits | None) -> Label | None:
-        named = self.setting.sources.tool(tool)
-        if named is not None:
-            return named
-        if traits is None:
-            return self.setting.sources.undescribed
-        asks = tool == "ASK_HUMAN"
-        if asks or traits.runs_code or traits.address is not None:
-            return None
-        if traits.path is not None and tool != "EDIT_FILE":
-            return None
-        return traits.returns
-
     def _source(self, prepared: Prepared, call: CallView) -> Label:
         traits = prepared.traits
         assert traits is not None
@@ -354,27 +263,6 @@ class Judge:
         if label.is_secret and self.setting.is_approved(call):
             return Label(label.untrusted, frozenset({USER, LINKS}))
         return label
-
-
-def _check_of(rule: Check | OfLabels | OfTexts) -> Check:
-    return rule.check if isinstance(rule, OfLabels | OfTexts) else rule
-
-
-def _only_obliges(rule: Check | OfLabels | OfTexts) -> bool:
-    return isinstance(rule, OfLabels) and rule.only_obliges
-
-
-def _holds_again(rule: Check | OfLabels) -> bool:
-    return isinstance(rule, OfLabels) and rule.again
-
-
-def _prose(rules: list[Check | OfLabels]) -> frozenset[str] | None:
-    said = [rule.prose for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
-    return said[0].intersection(*said[1:]) if said else None
-
-
-_MADE_OF_WORDS = frozenset({"SELECT", "ASK_HUMAN", "AGENT_SOLVE", *ANSWERS})
-"""What they give, or show, is made by the words of their arguments."""
 
 
 class _ThisVery:

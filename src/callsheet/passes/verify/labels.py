@@ -25,7 +25,8 @@ from callsheet.passes.verify.views import call_views, is_plain, stands_apart
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.composing import edited, retells
-from callsheet.policy.judge import Prepared, unasked
+from callsheet.policy.judge import unasked
+from callsheet.policy.prepared import Prepared
 from callsheet.policy.rules.base import own_texts
 from callsheet.policy.rules.filing import keeps_files, moved
 
