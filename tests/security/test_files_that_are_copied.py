@@ -83,6 +83,7 @@ async def search(world: World, path: str, run_id: str = "later") -> Any:
         ('S1: @FS__MOVE ("notes.txt", "docs/") > $r', "docs/notes.txt"),
         ('S1: @READ_FILE ("notes.txt") > $n\nS2: @FS__WRITE ("docs/b.md", "$n") > $r', "docs/b.md"),
         ('S1: @HOST_EXEC ("cp notes.txt docs/b.md") > $r', "docs/b.md"),
+        ('S1: @HOST_EXEC ("cp notes.txt docs") > $r', "docs/notes.txt"),
         (
             "S1: @EXEC_CODE (\"open('docs/b.md', 'w').write(open('notes.txt').read())\", \"python\") > $r",
             "docs/b.md",
@@ -132,6 +133,7 @@ async def test_a_tool_of_the_operator_that_reads_gives_what_a_run_has_left(filed
         'S1: @FS__READ ("docs/c.md") > $r',
         'S1: @HOST_EXEC ("cp docs/c.md docs/b.md") > $r',
         'S1: @HOST_EXEC ("ls") > $r',
+        'S1: @HOST_EXEC ("sort notes.txt > sorted.txt; cp notes.txt docs") > $r',
         'S1: @EXEC_CODE ("print(open(\'docs/c.md\').read())", "python") > $r',
     ],
 )

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine import CallTool, Failed, Succeeded, to_text
 from callsheet.policy.composing import edited
 from callsheet.policy.judge import Judge
-from callsheet.policy.paths import PathRefused, file_key, with_folders, workspace_path
-from callsheet.policy.rules.opening import label_of_files, opened
+from callsheet.policy.paths import with_folders, workspace_path
+from callsheet.policy.rules.opening import opened_by
 from callsheet.runtime.gateway import Outcome
-from callsheet.runtime.places import ANYWHERE, Kept, kept_by, program_of, read_by
+from callsheet.runtime.places import ANYWHERE, Here, Kept, kept_by, program_of, read_by
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
@@ -35,13 +35,14 @@ class Leaving:
         self._memory = judge.policy.memory
         self._labels = labels
         self._root = root
+        self._here = Here(root, self._is_folder)
         self._run_id = run_id
         self._notes = notes_of(run_id)
 
     def begin(self, command: CallTool) -> Writings:
         """Note what a call is about to leave behind; gives what is to be told once it has ended."""
         traits = self._judge.traits(command.tool)
-        kept = kept_by(command.tool, command.args, traits, self._is_folder)
+        kept = kept_by(command.tool, command.args, traits, self._here)
         begun = ((one, self._begin(one, self._left_by(command, one))) for one in kept)
         return [(one, writing) for one, writing in begun if writing is not None]
 
@@ -88,26 +89,18 @@ class Leaving:
             known = self._known(kept.path) or LITERAL
             around = known.join(self._sources.file(workspace_path(command.args["path"]), on_host=False))
             return edited(taken, around, [to_text(value) for value in command.args.values()])
+        if kept.path == ANYWHERE:
+            return taken
         program = program_of(command.tool, command.args, command.step)
-        if program is not None:
-            paths = opened(program.tool, program)
-            by_policy = label_of_files(self._judge.setting, program, paths)
-            return taken.join(by_policy).join(self._copied(self._inside(paths)))
-        by_policy = join(self._sources.file(path, on_host=False) for path in kept.copied)
+        if program is None:
+            by_policy = join(self._sources.file(path, on_host=False) for path in kept.copied)
+        else:
+            by_policy = opened_by(self._judge.setting, program.tool, program)
         return taken.join(by_policy).join(self._copied(kept.copied))
 
     def _copied(self, paths: Iterable[str]) -> Label:
         """What runs have left in these files, or in folders of these names."""
         return join(self._known(path, is_folder=True) or LITERAL for path in paths)
-
-    def _inside(self, paths: Iterable[str]) -> Iterable[str]:
-        """Those of the paths that lead into the workspace, however a program spells them."""
-        for path in paths:
-            with suppress(PathRefused, ValueError):
-                is_absolute = bool(self._root) and path.startswith("/")
-                yield file_key(
-                    workspace_path(str(PurePosixPath(path).relative_to(self._root)) if is_absolute else path)
-                )
 
     def _known(self, path: str, *, is_folder: bool = False) -> Label | None:
         """What runs have left in a file, or in all of a folder; None where nothing is known."""

@@ -19,6 +19,7 @@ from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.paths import PathRefused, file_key, workspace_path
 from callsheet.policy.rules.attachments import path_of
 from callsheet.policy.rules.filing import filing_of, keeps_files
+from callsheet.policy.rules.opening import opened, written
 from callsheet.policy.running import only_looks
 from callsheet.store.labels import fact_name
 
@@ -39,6 +40,28 @@ class Kept(NamedTuple):
     note: str | None = None
     replaces: bool = False
     copied: tuple[str, ...] = ()
+
+
+class Here(NamedTuple):
+    """The workspace of a run: its folder, and what says of a path whether it is a folder in it."""
+
+    root: str = ""
+    is_folder: Callable[[str], bool] = lambda _path: False
+
+    def keys(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """The names under which those of the paths are kept that lead into it, as programs spell them."""
+        return tuple(dict.fromkeys(key for path in paths if (key := self._key(path))))
+
+    def _key(self, path: str) -> str:
+        try:
+            if self.root and path.startswith("/"):
+                path = str(PurePosixPath(path).relative_to(self.root))
+        except ValueError:
+            return ""
+        return _path(path)
+
+
+NOWHERE = Here()
 
 
 class Read(NamedTuple):
@@ -74,17 +97,19 @@ def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView |
 
 
 def kept_by(
-    tool: str, args: Mapping[str, Any], traits: Traits | None = None, is_folder: Callable[[str], bool] = bool
+    tool: str, args: Mapping[str, Any], traits: Traits | None = None, here: Here = NOWHERE
 ) -> tuple[Kept, ...]:
-    """What a call is about to leave behind.
+    """What a call of a tool with these traits is about to leave behind.
 
-    `traits` are those of its tool, `is_folder` says of a path whether a folder of the workspace is there.
+    A program may write anywhere what it is given; what it opens goes to the files that it names.
 
     >>> kept_by("WRITE_FILE", {"path": "./a//b.txt", "content": "x"})
     (Kept(path='a/b.txt', facts=(), note=None, replaces=True, copied=()),)
-    >>> (kept,) = kept_by("MOVE", {"path": "a", "new_path": "B"}, Traits(), {"b"}.__contains__)
+    >>> (kept,) = kept_by("MOVE", {"path": "a", "new_path": "B"}, Traits(), Here("", {"b"}.__contains__))
     >>> kept.path, kept.copied
     ('b/a', ('a',))
+    >>> [kept.path for kept in kept_by("SHELL_EXEC", {"code": "cp a.txt /w/b.txt"}, None, Here("/w"))]
+    ['*', 'b.txt']
     """
     if tool == "STORE_FACT":
         return (Kept(facts=_names(args.get("content"))),)
@@ -95,12 +120,14 @@ def kept_by(
         return (Kept(path, replaces=tool == "WRITE_FILE"),) if path else ()
     program = program_of(tool, args)
     if program is not None:
-        return (Kept(ANYWHERE),)
+        copied = here.keys(opened(program.tool, program))
+        named = _targets(copied, here.keys(written(program.tool, program)), here.is_folder)
+        return (Kept(ANYWHERE), *(Kept(path, copied=copied) for path in named))
     if not keeps_files(fold(tool), traits):
         return ()
     filing = filing_of(view_of(tool, args))
-    copied, written = _keys(filing.reads), _keys(filing.writes)
-    return tuple(Kept(path, copied=copied) for path in _targets(copied, written, is_folder))
+    copied, targets = _keys(filing.reads), _keys(filing.writes)
+    return tuple(Kept(path, copied=copied) for path in _targets(copied, targets, here.is_folder))
 
 
 def read_by(tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | None = None) -> Read | None:
@@ -122,10 +149,10 @@ def read_by(tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | No
 
 
 def _targets(
-    copied: Iterable[str], written: Iterable[str], is_folder: Callable[[str], bool]
+    copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
 ) -> Iterable[str]:
     """Where files are after they are moved: in a folder under their own names."""
-    for target in written:
+    for target in targets:
         if is_folder(target):
             yield from (f"{target}/{PurePosixPath(source).name}" for source in copied)
         else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import Reach, Traits
@@ -12,7 +10,7 @@ from callsheet.policy.globs import covers
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name, shown
 from callsheet.policy.rules.paths import SENSITIVE
-from callsheet.policy.running import files_opened
+from callsheet.policy.running import files_opened, files_written
 
 PROGRAM = ("code", "language")
 """The arguments of tools for code that say what is opened."""
@@ -34,25 +32,22 @@ def opened_by(setting: Setting, tool: str, call: CallView) -> Label:
     >>> str(opened_by(Setting(Policy()), "SHELL_EXEC", call))
     'U/priv'
     """
-    return label_of_files(setting, call, opened(tool, call))
+    label = join(_label(setting, path) for path in opened(tool, call))
+    if label.is_secret and setting.is_approved(call):
+        return Label(label.untrusted, frozenset({USER, LINKS}))
+    return label
 
 
 def opened(tool: str, call: CallView) -> tuple[str, ...]:
     """The paths that the program of a call names where it reads."""
-    code, told = (of_name(call, name) for name in PROGRAM)
-    if code is None:
-        return ()
-    default = "shell" if tool == "SHELL_EXEC" else "python"
-    language = default if told is None or tool == "SHELL_EXEC" else _text(told)
-    return files_opened(_text(code), language)
+    code, language = _program(tool, call)
+    return files_opened(code, language)
 
 
-def label_of_files(setting: Setting, call: CallView, paths: Iterable[str]) -> Label:
-    """The label that the policy gives to what a program reads; a person may have said yes to its call."""
-    label = join(_label(setting, path) for path in paths)
-    if label.is_secret and setting.is_approved(call):
-        return Label(label.untrusted, frozenset({USER, LINKS}))
-    return label
+def written(tool: str, call: CallView) -> tuple[str, ...]:
+    """The paths that the program of a call names where it writes."""
+    code, language = _program(tool, call)
+    return tuple(dict.fromkeys(files_written(code, language)))
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -96,6 +91,14 @@ def _outside(setting: Setting, path: str) -> Label:
     if is_sensitive or setting.sources.file(place, True).is_secret:
         return _SECRET
     return LITERAL if f"{place}/".startswith(_OF_THE_MACHINE) else setting.sources.file(place, True)
+
+
+def _program(tool: str, call: CallView) -> tuple[str, str]:
+    """The program of a call, empty where it has none, and its language."""
+    code, told = (of_name(call, name) for name in PROGRAM)
+    default = "shell" if tool == "SHELL_EXEC" else "python"
+    language = default if told is None or tool == "SHELL_EXEC" else _text(told)
+    return "" if code is None else _text(code), language
 
 
 def _text(argument: Argument) -> str:
