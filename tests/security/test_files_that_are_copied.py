@@ -84,6 +84,7 @@ async def search(world: World, path: str, run_id: str = "later") -> Any:
         ('S1: @READ_FILE ("notes.txt") > $n\nS2: @FS__WRITE ("docs/b.md", "$n") > $r', "docs/b.md"),
         ('S1: @HOST_EXEC ("cp notes.txt docs/b.md") > $r', "docs/b.md"),
         ('S1: @HOST_EXEC ("cp notes.txt docs") > $r', "docs/notes.txt"),
+        ('S1: @HOST_EXEC ("cp *.txt docs") > $r', "docs/notes.txt"),
         (
             "S1: @EXEC_CODE (\"open('docs/b.md', 'w').write(open('notes.txt').read())\", \"python\") > $r",
             "docs/b.md",

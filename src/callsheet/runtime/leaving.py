@@ -19,7 +19,7 @@ from callsheet.policy.judge import Judge
 from callsheet.policy.paths import with_folders, workspace_path
 from callsheet.policy.rules.opening import opened_by
 from callsheet.runtime.gateway import Outcome
-from callsheet.runtime.places import ANYWHERE, Here, Kept, kept_by, program_of, read_by
+from callsheet.runtime.places import ANYWHERE, Here, Kept, is_pattern, kept_by, program_of, read_by
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
@@ -99,8 +99,9 @@ class Leaving:
         return taken.join(by_policy).join(self._copied(kept.copied))
 
     def _copied(self, paths: Iterable[str]) -> Label:
-        """What runs have left in these files, or in folders of these names."""
-        return join(self._known(path, is_folder=True) or LITERAL for path in paths)
+        """What runs have left in these files, or in folders of these names; of a pattern, anywhere."""
+        known = ["" if is_pattern(path) else path for path in paths]
+        return join(self._known(path, is_folder=True) or LITERAL for path in known)
 
     def _known(self, path: str, *, is_folder: bool = False) -> Label | None:
         """What runs have left in a file, or in all of a folder; None where nothing is known."""

@@ -25,6 +25,7 @@ from callsheet.store.labels import fact_name
 
 ANYWHERE = "*"
 """The path of what may be any file of the workspace."""
+_PATTERN = frozenset("*?[$")
 _SANDBOXED = frozenset({"EXEC_CODE", "SHELL_EXEC"})
 
 
@@ -151,12 +152,18 @@ def read_by(tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | No
 def _targets(
     copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
 ) -> Iterable[str]:
-    """Where files are after they are moved: in a folder under their own names."""
+    """Where files are after they are moved: in a folder under their own names, as far as these are known."""
     for target in targets:
         if is_folder(target):
-            yield from (f"{target}/{PurePosixPath(source).name}" for source in copied)
+            names = (PurePosixPath(source).name for source in copied)
+            yield from dict.fromkeys(target if is_pattern(name) else f"{target}/{name}" for name in names)
         else:
             yield target
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path that a program names stands for others (`*.md`), or for one that is not known."""
+    return not _PATTERN.isdisjoint(path)
 
 
 def _keys(paths: Iterable[Argument]) -> tuple[str, ...]:
