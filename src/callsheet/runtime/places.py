@@ -18,7 +18,7 @@ from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.paths import PathRefused, file_key, workspace_path
 from callsheet.policy.rules.attachments import path_of
-from callsheet.policy.rules.filing import filing_of, keeps_files
+from callsheet.policy.rules.filing import FILE_NAMES, Filing, filing_of, keeps_files
 from callsheet.policy.rules.opening import opened, written
 from callsheet.policy.running import only_looks
 from callsheet.store.labels import fact_name
@@ -124,9 +124,9 @@ def kept_by(
         copied = here.keys(opened(program.tool, program))
         named = _targets(copied, here.keys(written(program.tool, program)), here.is_folder)
         return (Kept(ANYWHERE), *(Kept(path, copied=copied) for path in named))
-    if not keeps_files(fold(tool), traits):
+    filing = _filing(tool, args, traits)
+    if filing is None:
         return ()
-    filing = filing_of(view_of(tool, args))
     copied, targets = _keys(filing.reads), _keys(filing.writes)
     return tuple(Kept(path, copied=copied) for path in _targets(copied, targets, here.is_folder))
 
@@ -143,10 +143,16 @@ def read_by(tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | No
         return Read((_path(args.get("path")),))
     if program_of(tool, args) is not None:
         return Read(("",), is_folder=True)
-    if not keeps_files(fold(tool), traits):
-        return None
-    read = _keys(filing_of(view_of(tool, args)).reads)
+    filing = _filing(tool, args, traits)
+    read = () if filing is None else _keys(filing.reads)
     return Read(read) if read else None
+
+
+def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing | None:
+    """What a call of an operator's tool does with files; None where it names none, as nearly always."""
+    if FILE_NAMES.isdisjoint([name.casefold() for name in args]) or not keeps_files(fold(tool), traits):
+        return None
+    return filing_of(view_of(tool, args))
 
 
 def _targets(
