@@ -23,7 +23,7 @@ Find = Callable[[str], "tuple[int, int] | None"]
 """Where in a text the first match is, from and to, or None."""
 _CONTEXT = 40
 _BOOKS = frozenset(
-    {"digest", "due", "msg_id", "spent", "unsettled", "final", "outcome", "verdict", "decision"}
+    {"digest", "due", "msg_id", "spent", "unsettled", "final", "forbidden", "outcome", "verdict", "decision"}
 )
 """Names in the bodies of events that keep the books, and hold nothing that the run has handled."""
 _SKIPPED = frozenset({EventType.SNAPSHOT})
