@@ -31,7 +31,8 @@ QUICK_CHECKS = (
     ("lint-imports",),
 )
 TYPES = ("pyright",)
-TESTS = ("pytest", "-n", "auto", "--dist", "worksteal", "--hypothesis-profile", "ci")
+WORKERS = (os.cpu_count() or 2) * 3 // 2  # a fifth of the time tests wait for a disk, a clock or a program
+TESTS = ("pytest", "-n", str(WORKERS), "--dist", "worksteal", "--hypothesis-profile", "ci")
 FAILED = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
 COMPILED = ROOT / "build" / "compiled"
 FEW = 3  # tests that may fail by chance in one run; when more fail, something is broken
