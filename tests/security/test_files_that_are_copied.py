@@ -23,6 +23,7 @@ from callsheet.store.labels import LabelStore
 OURS = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/pub"))
 FACTS = {
     "FS__MOVE": ToolFacts(Effect.IDEMPOTENT, ("source", "destination")),
+    "FS__MOVE_ALL": ToolFacts(Effect.IDEMPOTENT, ("sources", "destination")),
     "FS__WRITE": ToolFacts(Effect.IDEMPOTENT, ("path", "content")),
     "FS__READ": ToolFacts(Effect.READ, ("path",)),
     "HOST_EXEC": ToolFacts(Effect.IDEMPOTENT, ("command",)),
@@ -44,6 +45,11 @@ def filed(world: World) -> World:
         shutil.move(folder / args["source"], folder / args["destination"])
         return "moved"
 
+    async def move_all(args: dict[str, Any], context: Any) -> str:
+        for source in args["sources"]:
+            shutil.move(folder / source, folder / args["destination"])
+        return "moved"
+
     async def write(args: dict[str, Any], context: Any) -> str:
         (folder / args["path"]).write_text(args["content"])
         return "written"
@@ -57,9 +63,9 @@ def filed(world: World) -> World:
     async def python(args: dict[str, Any], context: Any) -> str:
         return await asyncio.to_thread(output_of, [sys.executable, "-c", args["code"]], folder)
 
-    world.tools |= {"FS__MOVE": move, "FS__WRITE": write, "FS__READ": read}
+    world.tools |= {"FS__MOVE": move, "FS__MOVE_ALL": move_all, "FS__WRITE": write, "FS__READ": read}
     world.tools |= {"HOST_EXEC": shell, "EXEC_CODE": python}
-    own = dict.fromkeys(("FS__MOVE", "FS__WRITE", "FS__READ"), OURS)
+    own = dict.fromkeys(("FS__MOVE", "FS__MOVE_ALL", "FS__WRITE", "FS__READ"), OURS)
     world.policy = replace(world.policy, tools={**POLICY.tools, **own}, approved=frozenset({"S1"}))
     world.write("notes.txt", "private")
     world.write("docs/a.md", "public")
@@ -111,11 +117,19 @@ async def test_what_a_run_has_left_is_copied_with_its_label(filed: World) -> Non
 
 
 async def test_a_folder_that_is_moved_keeps_the_labels_of_its_files(filed: World) -> None:
-    filed.write("box/k.txt", "KEY=1")
     await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/in/b.md", "$n") > $r')
     await left_by(filed, 'S1: @FS__MOVE ("docs/in", "docs/out") > $r', "second")
     assert (filed.folder / "docs/out/b.md").read_text() == "private"
     refusal(await search(filed, "docs/out/b.md"))
+
+
+async def test_however_many_are_moved_at_once(filed: World) -> None:
+    many = [f"many/{number}.txt" for number in range(70)]
+    for name in many:
+        filed.write(name, "private")
+    named = ", ".join(f'"{name}"' for name in many)
+    await left_by(filed, f'S1: @FS__MOVE_ALL (sources=[{named}], destination="docs/") > $r')
+    refusal(await search(filed, "docs/69.txt"))
 
 
 async def test_a_tool_of_the_operator_that_reads_gives_what_a_run_has_left(filed: World) -> None:

@@ -76,7 +76,7 @@ def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
         and (traits is None or traits.address is None)
         and all(isinstance(rule, OfLabels) and rule.private for rule in by_labels),
         prose=_prose(by_labels),
-        is_plain=tuple([rule.is_plain for rule in held if isinstance(rule, OfLabels) and rule.is_plain]),
+        is_plain=_plain(by_labels),
         clears=tuple([rule.clears for rule in held if isinstance(rule, OfTexts)]),
         adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
     )
@@ -133,3 +133,10 @@ def _holds_again(rule: Check | OfLabels) -> bool:
 def _prose(rules: list[Check | OfLabels]) -> frozenset[str] | None:
     said = [rule.prose for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
     return said[0].intersection(*said[1:]) if said else None
+
+
+def _plain(rules: list[Check | OfLabels]) -> tuple[Callable[[str, str], bool], ...]:
+    """What the rules to which more than prose counts say of plain arguments; nothing unless all do."""
+    counting = [rule for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
+    said = [rule.is_plain for rule in counting if rule.is_plain is not None]
+    return tuple(said) if len(said) == len(counting) else ()

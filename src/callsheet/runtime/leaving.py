@@ -1,22 +1,23 @@
 """The labels of what calls of a run leave behind and come upon: files, facts, notes.
 
 In: a call before it is made, and its outcome. Out: what is noted in the store of labels, before the call
-leaves; the outcome with the label that is known of what it has read. Every method raises one of `UNAVAILABLE`
-where the store cannot be used.
+leaves; the outcome with the label that is known of what it has read. `begin` and `labelled` raise one of
+`UNAVAILABLE` where the store cannot be used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+from os.path import isdir
+from os.path import join as join_path
 from typing import TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine import CallTool, Failed, Succeeded, to_text
 from callsheet.policy.composing import edited
 from callsheet.policy.judge import Judge
-from callsheet.policy.paths import with_folders, workspace_path
+from callsheet.policy.paths import workspace_path
 from callsheet.policy.rules.opening import opened_by
 from callsheet.runtime.gateway import Outcome
 from callsheet.runtime.places import ANYWHERE, Here, Kept, is_pattern, kept_by, program_of, read_by
@@ -43,7 +44,8 @@ class Leaving:
         """Note what a call is about to leave behind; gives what is to be told once it has ended."""
         traits = self._judge.traits(command.tool)
         kept = kept_by(command.tool, command.args, traits, self._here)
-        begun = ((one, self._begin(one, self._left_by(command, one))) for one in kept)
+        copied = self._copied_by(command, kept) if kept else LITERAL
+        begun = ((one, self._begin(one, self._left_by(command, one, copied))) for one in kept)
         return [(one, writing) for one, writing in begun if writing is not None]
 
     def end(self, writings: Writings, outcome: Outcome) -> None:
@@ -65,9 +67,9 @@ class Leaving:
             return outcome._replace(label=self._remembered("", read.facts))
         if read.note is not None:
             return outcome._replace(label=self._remembered(self._notes, (read.note,)))
-        found = [self._known(path, is_folder=read.is_folder) for path in read.paths]
+        found = self._known(read.paths, are_folders=read.is_folder)
         by_name = [self._sources.file(path, on_host=False) for path in read.files]
-        known = [label for label in (*found, *by_name) if label is not None]
+        known = by_name if found is None else [found, *by_name]
         return outcome._replace(label=join(known)) if known else outcome
 
     def _begin(self, kept: Kept, taken: Label) -> Writing | None:
@@ -82,32 +84,34 @@ class Leaving:
             return store.begin(self._notes, kept.note, taken, run)
         return store.begin(self._root, kept.path, taken, run)
 
-    def _left_by(self, command: CallTool, kept: Kept) -> Label:
+    def _left_by(self, command: CallTool, kept: Kept, copied: Label) -> Label:
         """The label of what a call is about to leave behind; that of an edit counts what it is put into."""
         taken = command.label or LITERAL
         if command.tool == "EDIT_FILE":
-            known = self._known(kept.path) or LITERAL
+            known = self._known((kept.path,)) or LITERAL
             around = known.join(self._sources.file(workspace_path(command.args["path"]), on_host=False))
             return edited(taken, around, [to_text(value) for value in command.args.values()])
-        if kept.path == ANYWHERE:
-            return taken
+        return taken if kept.path == ANYWHERE else taken.join(copied)
+
+    def _copied_by(self, command: CallTool, kept: Sequence[Kept]) -> Label:
+        """The label of the files that a call copies, any of which may be in all that it leaves."""
+        paths = next((one.copied for one in kept if one.copied), ())
         program = program_of(command.tool, command.args, command.step)
         if program is None:
-            by_policy = join(self._sources.file(path, on_host=False) for path in kept.copied)
+            by_policy = join(self._sources.file(path, on_host=False) for path in paths)
         else:
             by_policy = opened_by(self._judge.setting, program.tool, program)
-        return taken.join(by_policy).join(self._copied(kept.copied))
+        if not paths:
+            return by_policy
+        places = ["" if is_pattern(path) else path for path in paths]  # a pattern stands for any file
+        return by_policy.join(self._known(places, are_folders=True) or LITERAL)
 
-    def _copied(self, paths: Iterable[str]) -> Label:
-        """What runs have left in these files, or in folders of these names; of a pattern, anywhere."""
-        known = ["" if is_pattern(path) else path for path in paths]
-        return join(self._known(path, is_folder=True) or LITERAL for path in known)
-
-    def _known(self, path: str, *, is_folder: bool = False) -> Label | None:
-        """What runs have left in a file, or in all of a folder; None where nothing is known."""
-        own = self._labels.of(self._root, (*with_folders(path), EVERYWHERE))
-        below = self._labels.below(self._root, path) if is_folder else None
-        return below if own is None else own if below is None else own.join(below)
+    def _known(self, paths: Sequence[str], *, are_folders: bool = False) -> Label | None:
+        """What runs have left in files, or in all of folders of these names; None where nothing is known."""
+        below = [self._labels.below(self._root, path) for path in paths] if are_folders else []
+        found = (self._labels.of_files(self._root, paths), *below)
+        known = [label for label in found if label is not None]
+        return join(known) if known else None
 
     def _remembered(self, root: str, names: tuple[str, ...]) -> Label:
         """The label of facts and notes: what the policy says of memory where nothing is known of one."""
@@ -118,4 +122,4 @@ class Leaving:
         return join(labels)
 
     def _is_folder(self, path: str) -> bool:
-        return bool(self._root) and Path(self._root, path).is_dir()
+        return bool(self._root) and isdir(join_path(self._root, path))

@@ -79,9 +79,15 @@ class Read(NamedTuple):
 
 
 def view_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView:
-    """A call with its real arguments as rules see it, without labels."""
-    arguments = [argument_of(name, value, LITERAL) for name, value in args.items()]
-    return CallView(step, fold(tool), tuple(arguments))
+    """A call with its real arguments as rules see it, without labels; lists are taken apart however long."""
+    return CallView(step, fold(tool), tuple([_argument(name, value) for name, value in args.items()]))
+
+
+def _argument(name: str, value: JSON) -> Argument:
+    if not isinstance(value, list) or not value:
+        return argument_of(name, value, LITERAL)
+    items = [argument_of(name, item, LITERAL) for item in value]
+    return Argument(name, (), LITERAL, tuple(items))
 
 
 def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView | None:

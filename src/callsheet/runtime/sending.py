@@ -12,11 +12,11 @@ from typing import Any
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import CallView
 from callsheet.policy.judge import Judge
-from callsheet.policy.paths import file_key, with_folders
+from callsheet.policy.paths import file_key
 from callsheet.policy.rules.attachments import Attached, attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.receivers import receivers
 from callsheet.runtime.places import view_of
-from callsheet.store.labels import EVERYWHERE, LabelStore
+from callsheet.store.labels import LabelStore
 
 
 def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mapping[str, Any]) -> str | None:
@@ -25,9 +25,7 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
     if traits is None or not sends_files(name, traits):
         return None
     call = view_of(tool, args)
-    known = [
-        (file, labels.of(root, (*with_folders(file_key(path)), EVERYWHERE))) for file, path in _files(call)
-    ]
+    known = [(file, labels.of_files(root, (file_key(path),))) for file, path in _files(call)]
     along = [(file, label) for file, label in known if label is not None]
     found = not_theirs(along, receivers(judge.setting, traits, call)) if along else None
     if found is None:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from callsheet.ir.labels import LITERAL, Label, join, read_label
+from callsheet.policy.paths import with_folders
 from callsheet.store.database import Database, SqliteDatabase
 from callsheet.store.place import beside_journal
 
@@ -179,6 +180,12 @@ class LabelStore:
             )
             found += [read_label(label) for (label,) in rows]
         return join(found) if found else None
+
+    def of_files(self, root: str, paths: Iterable[str]) -> Label | None:
+        """The join of what is known of files by themselves, by the folders that they are in, and of the whole
+        workspace; None where nothing is.
+        """
+        return self.of(root, [*(name for path in paths for name in with_folders(path)), EVERYWHERE])
 
     def below(self, root: str, folder: str) -> Label | None:
         """The join of what is known of a folder's files, at every depth; None where nothing is."""

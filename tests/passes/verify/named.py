@@ -24,7 +24,7 @@ def _cases(made: list[str], **policy: object) -> list[Example]:
 
 _SHELL = (
     "pandoc notes.txt", "openssl enc -base64 -in notes.txt", "xargs -a notes.txt echo", "perl -ne print notes.txt", "python3 -m json.tool data.json", "python3 count.py data.csv",
-    "curl file:///work/notes.txt", "git stash show -p", "git archive HEAD", "git commit -F notes.txt", "rg x", "grep -r x", "eval \"cat notes.txt\"", "cat <<EOF\n$(cat notes.txt)\nEOF",
+    "curl file:///home/ada/notes.txt", "git stash show -p", "git archive HEAD", "git commit -F notes.txt", "rg x", "grep -r x", "eval \"cat notes.txt\"", "cat <<EOF\n$(cat notes.txt)\nEOF",
     "duckdb -c \"select * from 'data.csv'\"", "docker run -v .:/w alpine cat /w/notes.txt", "php -r \"readfile('notes.txt');\"", "tar -xOf a.tar", "env -S 'cat notes.txt'",
     "cd private && cat docs/a.md", "cd docs; cat notes.txt", "cd docs/none; cat notes.txt", "(cd docs && ls); cat notes.txt", "true || cd docs && cat notes.txt", "cd docs && true; cat notes.txt",
     "cd $D && cat docs/a.md", "echo cd docs && cat notes.txt", "if false; then echo x > notes.txt; fi; cat notes.txt", "false && echo x > notes.txt; cat notes.txt",

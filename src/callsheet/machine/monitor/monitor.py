@@ -38,6 +38,9 @@ from callsheet.policy.model import Implicit, Policy
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 _AGENT = Kind.AGENT
 """Looked at for every call: a module's name is found faster than an enum's member."""
+_WAY_OUT = (
+    "send it to somebody whom the policy trusts; `callsheet labels` shows and corrects what runs have left"
+)
 RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
 
 
@@ -277,7 +280,7 @@ class Monitor:
         code = attempt.code
         call = CallView(code.id, code.tool, (Argument("", (), sent),), self.deciding.about(code.number))
         origins = tuple(step for step in origins if step != code.id)
-        return objected(call, Objection(Rule.FLOW, why), origins)
+        return objected(call, Objection(Rule.FLOW, why, help=_WAY_OUT), origins)
 
     def answer(self, code: StepCode, slots: list[Any], text: str) -> str:
         """Judge an answer, or the message of a TERMINATE, that reads so; raises RefusedByPolicy.
