@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.security.world import POLICY, World, refusal
+from tests.security.world import POLICY, SECRET, World, refusal
 
 from callsheet.ir import Effect
 from callsheet.ir.labels import read_label
@@ -26,9 +26,12 @@ FACTS = {
     "FS__MOVE_ALL": ToolFacts(Effect.IDEMPOTENT, ("sources", "destination")),
     "FS__WRITE": ToolFacts(Effect.IDEMPOTENT, ("path", "content")),
     "FS__READ": ToolFacts(Effect.READ, ("path",)),
+    "VAULT": ToolFacts(Effect.READ, ("name",)),
     "HOST_EXEC": ToolFacts(Effect.IDEMPOTENT, ("command",)),
+    "HOST_FILE_READ": ToolFacts(Effect.READ, ("path",)),
     "EXEC_CODE": ToolFacts(Effect.IDEMPOTENT, ("code", "language")),
 }
+KEPT = 'S3: @VAULT ("plan") > $n\nS4: @WRITE_FILE ("docs/b.md", "$n")\nS5: @RESPOND ("done")'
 SEARCHED = 'S1: @READ_FILE ("{}") > $n\nS2: @WEB_SEARCH ("$n") > $r\nS3: @RESPOND ("done")'
 
 
@@ -64,8 +67,16 @@ def filed(world: World) -> World:
         return await asyncio.to_thread(output_of, [sys.executable, "-c", args["code"]], folder)
 
     world.tools |= {"FS__MOVE": move, "FS__MOVE_ALL": move_all, "FS__WRITE": write, "FS__READ": read}
-    world.tools |= {"HOST_EXEC": shell, "EXEC_CODE": python}
+
+    async def vault(args: dict[str, Any], context: Any) -> str:
+        return f"the secret {args['name']}"
+
+    async def host_file(args: dict[str, Any], context: Any) -> str:
+        return await asyncio.to_thread(Path(args["path"]).read_text)
+
+    world.tools |= {"HOST_EXEC": shell, "EXEC_CODE": python, "HOST_FILE_READ": host_file, "VAULT": vault}
     own = dict.fromkeys(("FS__MOVE", "FS__MOVE_ALL", "FS__WRITE", "FS__READ"), OURS)
+    own["VAULT"] = replace(OURS, returns=SECRET)
     world.policy = replace(world.policy, tools={**POLICY.tools, **own}, approved=frozenset({"S1"}))
     world.write("notes.txt", "private")
     world.write("docs/a.md", "public")
@@ -138,6 +149,33 @@ async def test_a_tool_of_the_operator_that_reads_gives_what_a_run_has_left(filed
     refusal(await filed.run(plan.format("b"), "second", facts=FACTS))
     await left_by(filed, plan.format("a"), "third")
     assert [call["query"] for call in filed.sent] == ["public"]
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        '@HOST_EXEC ("cat {}/docs/b.md")',
+        '@HOST_EXEC ("cat docs/b.md | head -3")',
+        '@HOST_EXEC ("cat docs/*.md")',
+        '@HOST_EXEC ("grep -r plan docs")',
+        '@HOST_FILE_READ ("{}/docs/b.md")',
+        '@HOST_FILE_READ ("{}/docs/../docs/b.md")',
+    ],
+)
+async def test_a_look_from_the_host_gives_what_a_run_has_left(filed: World, look: str) -> None:
+    await left_by(filed, KEPT)
+    looked = f'S1: {look.format(filed.folder)} > $n\nS2: @RESPOND ("$n")'
+    found = refusal(await filed.run(looked, "second", facts=FACTS))
+    assert (found.step, found.rule) == ("S2", "flow")
+
+
+@pytest.mark.parametrize(
+    "look",
+    ['@HOST_EXEC ("cat {}/docs/a.md")', '@HOST_EXEC ("ls docs")', '@HOST_FILE_READ ("{}/docs/a.md")'],
+)
+async def test_a_look_at_another_file_gives_nothing_of_it(filed: World, look: str) -> None:
+    await left_by(filed, KEPT)
+    await left_by(filed, f'S1: {look.format(filed.folder)} > $n\nS2: @RESPOND ("$n")', "second")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 _DRIVE_OR_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ODD = re.compile(r"[%:\\]|[ .](?:/|\Z)")
+_PATTERN = frozenset("*?[$")
 _MOST_DECODINGS = 6
 _MAX_PATH = 4_096
 
@@ -93,6 +94,22 @@ def with_folders(path: str) -> tuple[str, ...]:
     """
     parts = path.split("/")
     return tuple("/".join(parts[:end]) for end in range(len(parts), 0, -1))
+
+
+def names_within(path: str) -> tuple[str, ...]:
+    """The names that a file may have in a workspace of which only the path on the host is not known.
+
+    >>> names_within("/home/ada/notes/a.txt"), names_within("./a.txt")
+    (('home/ada/notes/a.txt', 'ada/notes/a.txt', 'notes/a.txt', 'a.txt'), ('a.txt',))
+    """
+    parts = walked(path).lstrip("/~").split("/")
+    ends = range(len(parts)) if _is_absolute(path) else range(1)
+    return tuple("/".join(parts[begin:]) for begin in ends if parts[begin])
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path that a program names stands for others (`*.md`), or for one that is not known."""
+    return not _PATTERN.isdisjoint(path)
 
 
 def _is_absolute(path: str) -> bool:

@@ -17,10 +17,10 @@ from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine import CallTool, Failed, Succeeded, to_text
 from callsheet.policy.composing import edited
 from callsheet.policy.judge import Judge
-from callsheet.policy.paths import workspace_path
+from callsheet.policy.paths import is_pattern, workspace_path
 from callsheet.policy.rules.opening import opened_by
 from callsheet.runtime.gateway import Outcome
-from callsheet.runtime.places import ANYWHERE, Here, Kept, is_pattern, kept_by, program_of, read_by
+from callsheet.runtime.places import ANYWHERE, Here, Kept, kept_by, program_of, read_by
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
@@ -60,7 +60,8 @@ class Leaving:
 
     def labelled(self, command: CallTool, outcome: Succeeded) -> Succeeded:
         """An outcome with the label that is known of the places which it was read from."""
-        read = read_by(command.tool, command.args, outcome.value, self._judge.traits(command.tool))
+        traits = self._judge.traits(command.tool)
+        read = read_by(command.tool, command.args, outcome.value, traits, self._here)
         if read is None:
             return outcome
         if read.facts is not None:

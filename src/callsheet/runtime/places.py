@@ -16,17 +16,18 @@ from callsheet.machine import to_text
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.paths import PathRefused, file_key, workspace_path
+from callsheet.policy.paths import PathRefused, file_key, is_pattern, workspace_path
 from callsheet.policy.rules.attachments import path_of
 from callsheet.policy.rules.filing import FILE_NAMES, Filing, filing_of, keeps_files
 from callsheet.policy.rules.opening import opened, written
-from callsheet.policy.running import only_looks
+from callsheet.policy.running import files_opened, only_looks
 from callsheet.store.labels import fact_name
 
 ANYWHERE = "*"
 """The path of what may be any file of the workspace."""
-_PATTERN = frozenset("*?[$")
 _SANDBOXED = frozenset({"EXEC_CODE", "SHELL_EXEC"})
+_OF_HOST = {"HOST_EXEC": "command", "HOST_FILE_READ": "path"}
+"""Tools that show what stands in files of the host, with the argument that says which."""
 
 
 class Kept(NamedTuple):
@@ -137,8 +138,14 @@ def kept_by(
     return tuple(Kept(path, copied=copied) for path in _targets(copied, targets, here.is_folder))
 
 
-def read_by(tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | None = None) -> Read | None:
-    """What a call that gave this value has read; None where that is nothing that could be known."""
+def read_by(
+    tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | None = None, here: Here = NOWHERE
+) -> Read | None:
+    """What a call that gave this value has read; None where that is nothing that could be known.
+
+    >>> read_by("HOST_EXEC", {"command": "cat a.txt /etc/hosts"}, "", None, Here("/w"))
+    Read(paths=('a.txt',), facts=None, note=None, is_folder=True, files=())
+    """
     if tool == "QUERY_MEMORY":
         return Read(facts=_names(value))
     if tool == "GET_WM":
@@ -149,9 +156,20 @@ def read_by(tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | No
         return Read((_path(args.get("path")),))
     if program_of(tool, args) is not None:
         return Read(("",), is_folder=True)
+    if tool in _OF_HOST:
+        seen = _seen(to_text(args.get(_OF_HOST[tool])), tool, here)
+        return Read(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)
     read = () if filing is None else _keys(filing.reads)
     return Read(read) if read else None
+
+
+def _seen(told: str, tool: str, here: Here) -> tuple[str, ...]:
+    """The files and folders of the workspace that a look at the host is told to show."""
+    paths = files_opened(told, "shell") if tool == "HOST_EXEC" else (told,)
+    if any(is_pattern(path) for path in paths):
+        return ("",)
+    return here.keys(paths)
 
 
 def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing | None:
@@ -171,11 +189,6 @@ def _targets(
             yield from dict.fromkeys(target if is_pattern(name) else f"{target}/{name}" for name in names)
         else:
             yield target
-
-
-def is_pattern(path: str) -> bool:
-    """Whether a path that a program names stands for others (`*.md`), or for one that is not known."""
-    return not _PATTERN.isdisjoint(path)
 
 
 def _keys(paths: Iterable[Argument]) -> tuple[str, ...]:

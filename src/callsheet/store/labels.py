@@ -191,7 +191,8 @@ class LabelStore:
         """The join of what is known of a folder's files, at every depth; None where nothing is."""
         prefix = f"{folder}/" if folder else ""
         rows = self._database.execute(
-            "SELECT label FROM label WHERE root = ? AND substr(name, 1, ?) = ?", (root, len(prefix), prefix)
+            "SELECT DISTINCT label FROM label WHERE root = ? AND substr(name, 1, ?) = ?",
+            (root, len(prefix), prefix),
         )
         found = [read_label(label) for (label,) in rows]
         return join(found) if found else None

@@ -148,6 +148,13 @@ HOSTILE = [
     case("flow: a secret to a trusted host", '@READ_FILE (path="app/.env") > $a', '@FETCH_PAGE (url="https://api.internal/?d=$a") > $r', OK, approved=["S1"]),
     case("flow: a secret in a link", '@READ_FILE (path="app/.env") > $a', '@RESPOND ("https://api.internal/?q=$a")', approved=["S1"]),
     case("flow: a secret of another step", '@READ_FILE (path="app/.env") > $a', "@RESPOND ($a)", approved=["S2"]),
+    *(
+        case(f"flow: a secret that a look at the host shows: {look}", '@READ_FILE (path="app/.env") > $a', '@WRITE_FILE (path="out/a.txt", content=$a) > $w', f"{look} > $c", "@LLM_SUMMARIZE ($c) > $b", OK, approved=["S1", "S3"])
+        for look in (
+            '@HOST_EXEC (command="cat out/a.txt")', '@HOST_EXEC (command="cat /srv/app/out/a.txt | head -3")', '@HOST_EXEC (command="cat out/*")',
+            '@HOST_FILE_READ (path="/srv/app/out/a.txt")', '@HOST_FILE_READ (path="/srv/app/out/../out/A.txt")',
+        )
+    ),
     case("flow: a secret into memory", '@READ_FILE (path="app/.env") > $a', "@STORE_FACT (content=$a)", OK, approved=["S1"]),
     case("flow: code with a network", NOTES, '@EXEC_CODE (code="print(1)", stdin=$a) > $b', OK, exec={"network": True}),
     case("flow: shell with a network", NOTES, '@SHELL_EXEC (code="cat", stdin=$a) > $b', OK, exec={"network": True}),
@@ -587,6 +594,12 @@ HARMLESS = [
     case("names with dots", '@READ_FILE (path="docs/v1..2.md") > $a', '@READ_FILE (path="a/.../b.txt") > $b', '@READ_FILE (path="100%.txt") > $c', "@RESPOND ($a, $b, $c)"),
     case("names that are no secrets", '@READ_FILE (path="docs/environment.md") > $a', '@READ_FILE (path="src/pem.py") > $b', "@RESPOND ($a, $b)"),
     case("logs of the host", '@HOST_FILE_READ (path="/var/log/nginx/error.log") > $a', '@HOST_FILE_LIST (path="/var/log/") > $b', "@RESPOND ($a, $b)"),
+    *(
+        case(f"a look at another file than a secret: {look}", '@READ_FILE (path="app/.env") > $a', '@WRITE_FILE (path="out/a.txt", content=$a) > $w', f"{look} > $c", "@LLM_SUMMARIZE ($c) > $b", OK, approved=["S1", "S3"])
+        for look in (
+            '@HOST_EXEC (command="docker ps")', '@HOST_EXEC (command="cat out/b.txt")', '@HOST_FILE_READ (path="/srv/app/out/b.txt")', '@HOST_FILE_LIST (path="/srv/app/out/")',
+        )
+    ),
     case("an approved command", '@HOST_EXEC (command="docker ps") > $a', "@RESPOND ($a)", approved=["S1"]),
     case("an approved secret that stays", '@READ_FILE (path="app/.env") > $a', '@EXEC_CODE (code="import sys; print(1)", stdin=$a) > $n', OK, approved=["S1"]),
     case("an approved secret for who approved it", '@READ_FILE (path="app/.env") > $a', "@RESPOND ($a)", approved=["S1"]),

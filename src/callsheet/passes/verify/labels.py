@@ -24,6 +24,7 @@ from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, is_plain, stands_apart
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
+from callsheet.policy.calls import CallView
 from callsheet.policy.composing import edited, retells
 from callsheet.policy.judge import unasked
 from callsheet.policy.prepared import Prepared
@@ -248,19 +249,12 @@ class _Propagation:
         if known is not None:
             return known
         subject = self.labels.subject
-        step = subject.plan.steps[number]
         prepared = subject.prepared[number]
         is_note, label, left = prepared.tool == "GET_WM", LITERAL, LITERAL
-        if prepared.source is not None and subject.left is NOTHING_LEFT:
-            label = LITERAL if is_note else prepared.source
-        else:
-            around = subject.surroundings(lambda _name: PUBLIC_WORLD)
-            calls = call_views(step, around, LITERAL)
-            if not is_note:
-                label = join(subject.judge.source(call) for call in calls)
-            left = subject.left.read_by(prepared.tool, calls)
-            if keeps_files(prepared.tool, prepared.traits):
-                left = left.join(subject.left.of_places(subject.accesses[number].reads))
+        if subject.left is not NOTHING_LEFT:
+            left = self._left(number)
+        if not is_note:
+            label = prepared.source or join(map(subject.judge.source, self._sourced(number)))
         if left is not LITERAL and not left.flows_to(label) and not reads_its_own(subject, number):
             self.labels.from_before.add(number)
             label = label.join(left)
@@ -268,6 +262,23 @@ class _Propagation:
             self._unknown_hosts.append(number)
         self._sources[number] = label
         return label
+
+    def _left(self, number: int) -> Label:
+        """What runs have left where a step reads."""
+        subject = self.labels.subject
+        prepared, left = subject.prepared[number], subject.left
+        found = left.read_by(prepared.tool, self._sourced(number))
+        if keeps_files(prepared.tool, prepared.traits):
+            found = found.join(left.of_places(subject.accesses[number].reads))
+        return found
+
+    def _sourced(self, number: int) -> list[CallView]:
+        """The calls of a step as the world is asked, whatever the labels of its data are or will be."""
+        subject = self.labels.subject
+        if not subject.readings[number].arguments:
+            return self.labels.calls(number)
+        around = subject.surroundings(lambda _name: PUBLIC_WORLD)
+        return call_views(subject.plan.steps[number], around, LITERAL)
 
     def _stored(self, number: int, way: Label) -> Label:
         """The label of what the step puts into a place."""

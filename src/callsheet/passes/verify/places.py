@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.paths import PathRefused, file_key, workspace_path
+from callsheet.policy.paths import PathRefused, file_key, is_pattern, names_within, workspace_path
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
 from callsheet.policy.rules.filing import filing_of, keeps_files
-from callsheet.policy.running import only_looks
+from callsheet.policy.running import files_opened, only_looks
 
 MEMORY = "memory:"
 ALL_FILES = "file:*"
@@ -47,6 +47,7 @@ _FROM_MEMORY = Access(reads=(MEMORY,))
 _TO_MEMORY = Access(writes=(MEMORY,))
 _OF_CODE = Access((ALL_FILES,), (SOME_FILE, ALL_FILES))
 """Code may read and write any file, also those that its arguments do not name."""
+_OF_LOOKS = Access((ALL_FILES,))
 
 
 def access_of(
@@ -89,13 +90,15 @@ def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if tool == "HOST_EXEC":
         command = of_name(call, "command")
         line = None if command is None else command.text
-        return NOTHING if line is not None and only_looks(line) else _OF_CODE
+        return _seen(files_opened(line, "shell")) if line is not None and only_looks(line) else _OF_CODE
     if sends_files(tool, traits):
         return _of_attachments(call)
     if keeps_files(tool, traits):
         return _of_filing(call)
-    if traits.path is None or traits.path_use is PathUse.HOST:
+    if traits.path is None:
         return NOTHING
+    if traits.path_use is PathUse.HOST:
+        return NOTHING if tool == "HOST_FILE_LIST" else _of_host(call, traits.path)
     path = _path(call, traits.path)
     if traits.path_use is PathUse.WRITE:
         place = SOME_FILE if path is None else f"file:{path}"
@@ -104,6 +107,23 @@ def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if tool == "SEARCH_FILES" or path is None:
         return Access(reads=(ALL_FILES,))
     return Access(reads=(f"file:{path}", SOME_FILE))
+
+
+def _of_host(call: CallView, name: str) -> Access:
+    argument = call.argument(name)
+    if argument is None or argument.text is None:
+        return _OF_LOOKS
+    return _seen((argument.text,))
+
+
+def _seen(paths: Sequence[str]) -> Access:
+    """The files of the workspace that these paths on the host may be, wherever the workspace lies."""
+    if not paths:
+        return NOTHING
+    if any(is_pattern(path) for path in paths):
+        return _OF_LOOKS
+    names = dict.fromkeys(file_key(name) for path in paths for name in names_within(path))
+    return Access((*(f"file:{name}" for name in names), SOME_FILE))
 
 
 def _of_notes(tool: str, call: CallView) -> Access:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -186,14 +186,23 @@ def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[
     copying = [number for number in _filing(labels) if labels.subject.accesses[number].reads]
     if not steps and not copying:
         return
+    written = list(_written(labels))
+    if not written and not any(map(_may_be_handed(labels), (*steps, *copying))):
+        return
     asked = frozenset(numbers)
     programs = (
         *(program for step in steps for program in _programs(labels, step)),
         *(program for step in copying for program in _copying(labels, step)),
     )
-    for step, objection in _Reading(labels, programs).objections(_written(labels)):
+    for step, objection in _Reading(labels, programs).objections(written):
         if step in asked:
             yield step, objection
+
+
+def _may_be_handed(labels: Labels) -> Callable[[int], bool]:
+    """What says whether a step may give its program data that strangers had a part in."""
+    readings, planner = labels.subject.readings, labels.subject.judge.policy.planner
+    return lambda step: planner.untrusted or bool(readings[step].arguments)
 
 
 def _programs(labels: Labels, step: int) -> Iterator[_Program]:

@@ -32,7 +32,7 @@ def opened_by(setting: Setting, tool: str, call: CallView) -> Label:
     >>> str(opened_by(Setting(Policy()), "SHELL_EXEC", call))
     'U/priv'
     """
-    label = join(_label(setting, path) for path in opened(tool, call))
+    label = join(_label(setting, path) for path in opened(tool, call) if not _is_scratch(path))
     if label.is_secret and setting.is_approved(call):
         return Label(label.untrusted, frozenset({USER, LINKS}))
     return label
@@ -67,6 +67,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             )
 
     return OfLabels(check, sees=PROGRAM)
+
+
+def _is_scratch(path: str) -> bool:
+    """Whether a file lies where programs put what they made themselves."""
+    return path.startswith("/tmp/") and ".." not in path
 
 
 def _label(setting: Setting, path: str) -> Label:

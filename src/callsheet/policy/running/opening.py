@@ -17,7 +17,7 @@ from callsheet.policy.running.named import MOST_DEPTH
 from callsheet.policy.running.opening_python import opened_by_python
 from callsheet.policy.running.opening_shell import opened_by_shell
 
-_NO_FILES = ("/dev/", "/tmp/", "-")
+_NO_FILES = ("/dev/", "-")
 _TEXT = re.compile(r"(?P<open>['\"`])(?P<text>[^'\"`\n]*)(?P=open)")
 _BEFORE = 60
 _CALLED = re.compile(r"([\w.]*)[\s(\[]*\Z")
