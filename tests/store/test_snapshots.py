@@ -18,7 +18,7 @@ from tests.runtime.test_drivers_agree import ports_of, simulation
 
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import JSON, Effect, Plan
-from callsheet.machine import CallTool, Decision, Limits, Status, ToolFacts
+from callsheet.machine import CallTool, Decision, Limits, Status, ToolFacts, on_demand
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime import recording
 from callsheet.runtime.answers import Answer
@@ -73,10 +73,16 @@ def facts_of(folded: Folded) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(params=[0, 1_000], ids=["made when come to", "made at once"])
+def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs whose steps are made ready when they are come to, as those of long plans, or before."""
+    monkeypatch.setattr(on_demand, "_WORTH", request.param)
+
+
 @given(plan_texts(), SEEDS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_from_any_snapshot_the_rest_leads_where_all_events_lead(
-    always: None, journal: Journal, text: str, world: int
+    always: None, journal: Journal, programs: None, text: str, world: int
 ) -> None:
     """For every snapshot and every later event: the same state, open calls, times and doubts."""
     plan = plan_of(text)

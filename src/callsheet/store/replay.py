@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Plan, plan_hash
+from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import (
     Answered,
     Decided,
@@ -28,7 +28,9 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.course import Course
+from callsheet.machine.limits import AUTO
 from callsheet.machine.machine import Observer
+from callsheet.machine.on_demand import program_on_demand
 from callsheet.machine.result import Result
 from callsheet.machine.snapshots import state_from_json
 from callsheet.sealing.sealer import SEALED
@@ -162,13 +164,25 @@ def restored(
             goes_on, _, facts = book.plans[-1]
             program = compile_plan(goes_on, facts_from_json(facts))
         elif program is None:
-            program = compile_plan(plan, start.facts, start.ranks)
+            program = _program_of(plan, start, body["state"])
         state = state_from_json(program, body["state"], given.give, start.enforcement())
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise Unfit(f"it cannot be read: {error!r}") from error
     machine = Machine.at(state, observer, start.approve, start.approval_timeout)
     machine.asking.pepper = start.pepper
     return Folded(start, machine, book, machine.open_commands(), clock=Clock(float(body["seconds"])))
+
+
+def _program_of(plan: Plan, start: Start, state: Mapping[str, Any]) -> Program:
+    """The program of a run that stands so: of what it has left behind, nothing is made ready once more.
+
+    That is, unless most is yet to come, or each step is looked at: for calls that leave before their turn, or
+    for those that want a yes.
+    """
+    looks_at_all = state["limits"].get("schedule") == AUTO or bool(start.approve)
+    if plan.order is Order.DAG or looks_at_all or 2 * state["pc"] < len(plan.steps):
+        return compile_plan(plan, start.facts, start.ranks)
+    return program_on_demand(plan, start.facts)
 
 
 class Place(NamedTuple):
