@@ -34,6 +34,7 @@ from callsheet.machine.variables import Variables
 Observer = Callable[[Note], None]
 
 _NO_NAMES: frozenset[str] = frozenset()
+_APART = "POL181: links that strangers may have asked for are taken apart"
 
 ALL = sys.maxsize
 """As many steps and items as there are."""
@@ -260,8 +261,13 @@ class Run:
     def shown(self, step: str, text: str, as_shown: str) -> str:
         """What a person is shown in the place of a text; the observer hears where links lead nowhere now."""
         if as_shown != text:
-            self.tell(NoteKind.FACT, step, "POL181: links that strangers may have asked for are taken apart")
+            self.tell(NoteKind.FACT, step, _APART)
         return as_shown
+
+    def note_apart(self, attempt: Attempt, written: Mapping[str, Any]) -> None:
+        """Tell the observer where links lead nowhere now in what was `written` as the arguments of a call."""
+        if attempt.args is not written and attempt.args != written:
+            self.tell(NoteKind.FACT, attempt.code.id, _APART)
 
     def _tells_secrets(self, step: str) -> bool:
         return self.monitor is not None and self.monitor.holds_secrets_of(step)

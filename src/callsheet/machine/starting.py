@@ -244,7 +244,9 @@ def _perform_watched(run: Run, monitor: Monitor, attempt: Attempt, out: list[Com
     """Make a call of a tool that the policy of the run lets pass, or ask for the yes that it wants."""
     frame = attempt.frame
     code, budget = frame.code, run.budget
+    written = attempt.args
     admitted = monitor.admit(attempt, run.slots, is_asked=False)
+    run.note_apart(attempt, written)
     if budget.ahead > 0 and not code.recurs:  # as where no policy holds
         budget.ahead -= 1
         budget.calls[code.tool] += 1
@@ -268,6 +270,7 @@ def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> Non
     attempt = opened(frame, index, f"{frame.prefix}{index}.1", args, inputs)
     if run.monitor is not None:
         run.monitor.admit(attempt, slots, is_asked=code.number in run.gated)
+        run.note_apart(attempt, args)
     reserve = budget.reserve_model if asks_model else budget.reserve
     if run.has_room(frame, reserve(code.tool, made_of)):
         frame.open += 1

@@ -22,6 +22,7 @@ from callsheet.policy.rules import RULES, Notes, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
+from callsheet.policy.rules.messages import is_message, read_in
 from callsheet.policy.rules.opening import opened_by
 from callsheet.policy.urls import authority_of, head_of
 
@@ -151,6 +152,15 @@ class Judge:
         """
         is_plain = self.prepared(tool).is_plain
         return None if is_plain and all(plain(name, text) for plain in is_plain) else text
+
+    def is_message(self, tool: str) -> bool:
+        """Whether a call of a tool is a message to people, who are shown what it says."""
+        return is_message(fold(tool), self.traits(tool))
+
+    def read_in(self, call: CallView) -> frozenset[str]:
+        """The arguments of a call that somebody is shown whom the call names."""
+        traits = self.traits(call.tool)
+        return frozenset() if traits is None or not self.is_message(call.tool) else read_in(traits, call)
 
     def what_counts(self, tool: str, name: str, text: str) -> Hashable:
         """All that rules look at in the text of an argument: equal where they say the same of both.

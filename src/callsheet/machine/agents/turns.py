@@ -104,7 +104,9 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
         return False
     call = talk.call_at(place)
     if run.monitor is not None:
+        written = call.args
         run.monitor.admit_inner(call, is_asked=code.number in run.gated)
+        run.note_apart(call, written)
     refusal = run.budget.reserve(action.tool)
     if refusal is not None:
         run.has_room(talk.frame, refusal)

@@ -27,7 +27,7 @@ from callsheet.machine.monitor.reading import Reading
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.refusal import RefusedByPolicy, objected
 from callsheet.machine.monitor.standing import PLAIN, Standing
-from callsheet.machine.monitor.telling import asked, failure, shown
+from callsheet.machine.monitor.telling import asked, failure, sent, shown
 from callsheet.machine.monitor.underway import Underway
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.policy.audiences import Audiences
@@ -242,8 +242,7 @@ class Monitor:
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
         self.underway.calls[attempt.key] = admitted
-        if code.kind is Kind.ASK:
-            attempt.args = asked(attempt.args, arguments, self._audiences())
+        attempt.args = self._as_told(attempt.args, code.kind, call)
         if not is_asked:
             self.passing.note(code, admitted, attempt.args, attempt.inputs)
         if code.loop is not None and isinstance(attempt, Talk):
@@ -267,8 +266,14 @@ class Monitor:
         code, way = call.code, self.deciding.about(call.talk.code.number)
         view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
         self.underway.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
-        if code.kind is Kind.ASK:
-            call.args = asked(call.args, arguments, self._audiences())
+        words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
+        call.args = self._as_told(call.args, code.kind, view._replace(arguments=words))
+
+    def _as_told(self, args: dict[str, Any], kind: Kind, call: CallView) -> dict[str, Any]:
+        """The arguments of a call as those may see them who are asked, or written to."""
+        if kind is Kind.ASK:
+            return asked(args, call.arguments, self._audiences())
+        return sent(args, call, self.enforcement.rules, self._audiences())
 
     def forbidden(self, attempt: Attempt, why: str) -> RefusedByPolicy:
         """That a call which was let pass may not leave after all, by what is known of the world.

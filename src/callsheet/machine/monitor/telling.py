@@ -1,4 +1,4 @@
-"""What a person is told: answers without links that strangers may have asked for, errors that may be shown.
+"""What people are told: answers and messages without links that strangers may have asked for, and errors.
 
 In: a text with the arguments that it was made of, as they were judged, or the error of a step. Out: the text
 as it may be shown. Pure.
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.policy.audiences import Audiences
 from callsheet.policy.calls import Argument, CallView, Hole, Judgement
 from callsheet.policy.disarming import Allowed, addresses_in, disarmed
+from callsheet.policy.judge import Judge
 from callsheet.policy.rules.base import leaves
 
 _FAILED = "failed: "
@@ -32,6 +34,37 @@ def asked(args: dict[str, Any], arguments: Iterable[Argument], audiences: Audien
     """The arguments of a question with its words as they may be shown."""
     prompt = args.get("prompt")
     return args | {"prompt": shown(prompt, arguments, audiences)} if isinstance(prompt, str) else args
+
+
+def sent(args: dict[str, Any], call: CallView, rules: Judge | None, audiences: Audiences) -> dict[str, Any]:
+    """The arguments of a message with its words as those may be shown them who get it, as answers are."""
+    if rules is None or not any(map(_is_mixed, call.arguments)) or not rules.is_message(call.tool):
+        return args
+    read = rules.read_in(call)
+    told = {
+        argument.name: _each(args[argument.name], argument, audiences)
+        for argument in call.arguments
+        if argument.name in read and argument.name in args and _is_mixed(argument)
+    }
+    return args | told if told else args
+
+
+def _is_mixed(argument: Argument) -> bool:
+    """Whether private data and strangers' words may have been put together in an argument."""
+    return argument.label.untrusted and not argument.label.is_public
+
+
+def _each(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
+    """What stands in an argument, each of its texts as it is shown, at every depth."""
+    if isinstance(value, str):
+        return shown(value, (argument,), audiences)
+    if isinstance(value, list):
+        items = argument.items if len(argument.items) == len(value) else (argument,) * len(value)
+        return [_each(part, item, audiences) for part, item in zip(value, items, strict=True)]
+    if isinstance(value, dict):
+        members = {item.name: item for item in argument.items}
+        return {key: _each(part, members.get(key, argument), audiences) for key, part in value.items()}
+    return value
 
 
 def failure(

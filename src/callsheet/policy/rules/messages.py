@@ -1,4 +1,8 @@
-"""A message carries no private data on: in no link, no image, no address that its reader's program opens."""
+"""A message carries no private data on: in no link, no image, no address that its reader's program opens.
+
+In: a call of a tool that sends messages. Out: what speaks against it, and which of its arguments are read by
+whoever gets it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,31 @@ from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.rules.answers import links_data, tells_by_image
 from callsheet.policy.rules.base import Notes, OfLabels, Setting
-from callsheet.policy.rules.receivers import in_bodies
+from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_name
+
+
+def is_message(tool: str, traits: Traits | None) -> bool:
+    """Whether a tool sends messages to those whom an argument names."""
+    return traits is not None and tool not in BUILTINS and traits.reach is Reach.RECIPIENT
+
+
+def read_in(traits: Traits, call: CallView) -> frozenset[str]:
+    """The arguments of a message that whoever gets it reads; none of a request, which a program gets.
+
+    >>> from callsheet.policy.calls import Argument
+    >>> mail = Traits(reach=Reach.RECIPIENT, audience="to")
+    >>> call = CallView("S1", "MAIL", (Argument("to", ("ada@c.example",)), Argument("body", ("Hello",))))
+    >>> read_in(mail, call)
+    frozenset({'body'})
+    """
+    if in_bodies(traits, call):
+        return frozenset()
+    own = plain_name(traits.audience or "")
+    return frozenset(
+        argument.name
+        for argument in call.arguments
+        if plain_name(argument.name) != own and not names_recipients(argument, traits.audience)
+    )
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -14,7 +42,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
     What stands apart, as `stand_apart` has it, is no such address, whatever it says.
     """
-    if traits is None or tool in BUILTINS or traits.reach is not Reach.RECIPIENT:
+    if traits is None or not is_message(tool, traits):
         return None
     held = traits
 

