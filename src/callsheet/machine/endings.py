@@ -145,7 +145,7 @@ def fail(run: Run, attempt: Attempt, error: str, out: list[Command], came: Came 
     if code.fail_target is not None or code.fail_message is not None:
         frame.stopped = True
     elif code.kind is Kind.REPLAN:
-        told = error if run.monitor is None else run.monitor.failure(frame, error)
+        told = error if run.monitor is None else run.monitor.saying.failure(frame, error)
         frame.control = failure(code, f"no new plan: {told}")
     run.tell(NoteKind.FAILED, code.id, error)
     settle(run, attempt, error, out)

@@ -100,8 +100,8 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
         slots[code.out_slot] = error
     message, told = joined(code.fail_message, slots), str(error)
     if run.monitor is not None:
-        message = run.shown(code.id, message, run.monitor.message(frame, slots, message))
-        told = run.monitor.failure(frame, told)
+        message = run.shown(code.id, message, run.monitor.saying.message(frame, slots, message))
+        told = run.monitor.saying.failure(frame, told)
     slots[:] = kept
     return End(Status.FAILED, message, True, error=told, ended_at=code.id)
 

@@ -105,7 +105,7 @@ def _again(
     if _ask(run, planning.end, error, out):
         return
     end = planning.end
-    told = error if run.monitor is None else run.monitor.failure(None, error)
+    told = error if run.monitor is None else run.monitor.saying.failure(None, error)
     said = f"{end.error}; no new plan: {told}"
     run.finish(end._replace(response=said, error=said), out)
 

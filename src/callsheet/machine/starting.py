@@ -234,7 +234,7 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         frame.stopped = True
         message = joined(code.inputs, slots)
         if run.monitor is not None:
-            message = run.shown(code.id, message, run.monitor.answer(code, slots, message))
+            message = run.shown(code.id, message, run.monitor.saying.answer(code, slots, message))
         frame.control = End(Status.DONE, message, terminated=True, ended_at=code.id)
     else:
         _ask_replan(run, frame, index, out)
@@ -283,7 +283,7 @@ def _respond(run: Run, frame: Frame, index: int) -> None:
     values = [make(run.slots) for make in code.inputs]
     text = _join(values)
     if run.monitor is not None:
-        text = run.shown(code.id, text, run.monitor.answer(code, run.slots, text))
+        text = run.shown(code.id, text, run.monitor.saying.answer(code, run.slots, text))
     if frame.items is None:
         frame.control = End(Status.DONE, text, ended_at=code.id)
     elif not all(is_empty(value) for value in values):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from callsheet.ir import Terminate
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.course import Course
@@ -26,11 +25,10 @@ from callsheet.machine.monitor.passing import Passing
 from callsheet.machine.monitor.reading import Reading
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.refusal import RefusedByPolicy, objected
+from callsheet.machine.monitor.saying import REPLAN, Saying
 from callsheet.machine.monitor.standing import PLAIN, Standing
-from callsheet.machine.monitor.telling import asked, failure, sent, shown
 from callsheet.machine.monitor.underway import Underway
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
-from callsheet.policy.audiences import Audiences
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
@@ -41,7 +39,6 @@ _AGENT = Kind.AGENT
 _WAY_OUT = (
     "send it to somebody whom the policy trusts; `callsheet labels` shows and corrects what runs have left"
 )
-RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
 
 
 class Monitor:
@@ -52,7 +49,6 @@ class Monitor:
         "_course",
         "_exact",
         "_judging",
-        "_plan",
         "_reading",
         "deciding",
         "enforcement",
@@ -60,6 +56,7 @@ class Monitor:
         "literal",
         "passing",
         "program",
+        "saying",
         "standing",
         "underway",
     )
@@ -95,7 +92,6 @@ class Monitor:
 
     def _take_program(self, program: Program) -> None:
         self.program = program
-        self._plan = program.plan
         self._exact = program.graph is not None
         self._reading = Reading.of(program, self.literal)
         rules = self.enforcement.of_new_plans() if self.is_anew else self.enforcement
@@ -103,6 +99,15 @@ class Monitor:
         self._judging = Judging(rules.judge if course is None else course.judging(rules.judge), self.standing)
         self.deciding = Deciding(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
+        )
+        self.saying = Saying(
+            program.plan,
+            self.enforcement,
+            self._judging,
+            self._reading,
+            self.deciding,
+            self.standing,
+            self.underway,
         )
         self._pass_by(None if course is not None else rules.rules)
 
@@ -242,7 +247,7 @@ class Monitor:
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
         self.underway.calls[attempt.key] = admitted
-        attempt.args = self._as_told(attempt.args, code.kind, call)
+        attempt.args = self.saying.as_told(attempt.args, code.kind, call)
         if not is_asked:
             self.passing.note(code, admitted, attempt.args, attempt.inputs)
         if code.loop is not None and isinstance(attempt, Talk):
@@ -267,13 +272,7 @@ class Monitor:
         view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
         self.underway.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
-        call.args = self._as_told(call.args, code.kind, view._replace(arguments=words))
-
-    def _as_told(self, args: dict[str, Any], kind: Kind, call: CallView) -> dict[str, Any]:
-        """The arguments of a call as those may see them who are asked, or written to."""
-        if kind is Kind.ASK:
-            return asked(args, call.arguments, self._audiences())
-        return sent(args, call, self.enforcement.rules, self._audiences())
+        call.args = self.saying.as_told(call.args, code.kind, view._replace(arguments=words))
 
     def forbidden(self, attempt: Attempt, why: str) -> RefusedByPolicy:
         """That a call which was let pass may not leave after all, by what is known of the world.
@@ -286,76 +285,6 @@ class Monitor:
         call = CallView(code.id, code.tool, (Argument("", (), sent),), self.deciding.about(code.number))
         origins = tuple(step for step in origins if step != code.id)
         return objected(call, Objection(Rule.FLOW, why, help=_WAY_OUT), origins)
-
-    def answer(self, code: StepCode, slots: list[Any], text: str) -> str:
-        """Judge an answer, or the message of a TERMINATE, that reads so; raises RefusedByPolicy.
-
-        Gives it as it may be shown.
-        """
-        reads = self._reading.reads(code)
-        is_end = isinstance(self._plan.steps[code.number].action, Terminate)
-        arguments = tuple([make(slots, self.standing.labels) for make in reads.arguments])
-        self._say(code, TERMINATE if is_end else RESPOND, arguments, self.standing.read(reads.slots)[1])
-        return shown(text, arguments, self._audiences())
-
-    def message(self, frame: Frame, slots: list[Any], text: str) -> str:
-        """Judge the message with which ON_FAIL ends the plan; `slots` have the error and the item in it.
-
-        Gives it as it may be shown; raises RefusedByPolicy.
-        """
-        code = frame.code
-        labels = list(self.standing.labels)
-        if frame.items is not None:
-            labels[code.loop_slot] = self.underway.loops[frame.prefix][0]
-        label, origins = self.underway.results.get(frame.prefix, PLAIN)
-        if code.out_slot != NOWHERE:
-            labels[code.out_slot] = label
-        arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
-        told = self.deciding.noted.get(code.number, LITERAL)
-        self._say(code, TERMINATE, arguments, origins, told)
-        return shown(text, arguments, self._audiences())
-
-    def failure(self, frame: Frame | None, error: str) -> str:
-        """What the answer of a run may say of a step that has failed: its error, or that it is withheld.
-
-        A planner that gives no plan, which has no frame in a graph, may tell of all that there is.
-        """
-        deciding, known = self.deciding, self.standing
-        if frame is None or frame.code.kind is Kind.REPLAN:
-            label, way = join(told for told, _ in self.variables().values()), deciding.base
-            return failure(error, label, way, REPLAN, self._judging.judge, self._audiences())
-        number, underway = frame.code.number, self.underway
-        known_of = underway.results.get(frame.prefix) or known.read(self._reading.reads(frame.code).slots)
-        label = known_of[0].join(underway.loops.get(frame.prefix, PLAIN)[0])
-        way = deciding.about(number).join(deciding.noted.get(number, LITERAL))
-        return failure(error, label, way, frame.code.id, self._judging.judge, self._audiences())
-
-    def _audiences(self) -> Audiences:
-        rules = self.enforcement.rules
-        return Audiences(self.enforcement.policy.audiences) if rules is None else rules.setting.audiences
-
-    def implied(self, text: str, slot: int | None = None) -> str:
-        """Judge the value that is the answer of a plan which has come to its end without one.
-
-        It is that of a variable, or the last that was set. Gives it as it may be shown.
-        """
-        known = self.standing
-        label, origins = known.last if slot is None else (known.labels[slot], known.origins[slot])
-        arguments = (argument_of("0", text, label),)
-        call = CallView(origins[-1] if origins else "", RESPOND, arguments, self.deciding.base)
-        self._judging.say(call, origins)
-        return shown(text, arguments, self._audiences())
-
-    def _say(
-        self,
-        code: StepCode,
-        what: str,
-        arguments: tuple[Argument, ...],
-        origins: Origins,
-        way: Label = LITERAL,
-    ) -> None:
-        call = CallView(code.id, what, arguments, self.deciding.about(code.number).join(way))
-        self._judging.say(call, origins)
 
     # ------------------------------------------------------------ outcomes
 
