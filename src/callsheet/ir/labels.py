@@ -29,6 +29,7 @@ RETOLD = "retold"
 """What stands in the text of a label in whose readers `LINKS` is missing beside the user."""
 
 _PRIVATE = frozenset({USER, LINKS, TRUSTED, MODEL})
+_BESIDE_THE_USER = frozenset({TRUSTED, MODEL})
 _NOBODY: Readers = frozenset()
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _WORDS: dict[str, Readers] = {
@@ -77,6 +78,20 @@ class Label(NamedTuple):
         return (
             self.untrusted and self.readers is not None and USER in self.readers and LINKS not in self.readers
         )
+
+    @property
+    def may_link(self) -> bool:
+        """Whether an address in it may carry private data to its host.
+
+        That is so where it was retold, or is kept from the user since the plan has put data into an address.
+
+        >>> [read_label(text).may_link for text in ("U/retold", "T/model+trusted", "U/priv", "T/team")]
+        [True, True, False, False]
+        """
+        readers = self.readers
+        if readers is None or LINKS in readers:
+            return False
+        return self.untrusted if USER in readers else not readers.isdisjoint(_BESIDE_THE_USER)
 
     def retold(self) -> Label:
         """The label of what somebody makes of a value in words of their own."""

@@ -57,11 +57,14 @@ Way: TypeAlias = "tuple[Decision, ...]"
 
 
 class Judged(NamedTuple):
-    """What a policy says of a call: the rule against it, whether a person is asked, the result's label."""
+    """What a policy says of a call: the rule against it, whether a person is asked, the result's label, and
+    whether what it leaves behind may hold an address with data in it.
+    """
 
     rule: Rule | None
     asks: bool
     result: Label
+    links: bool
 
 
 class Course:
@@ -125,7 +128,7 @@ class Course:
         def judged(call: CallView) -> Judgement:
             made = judge(call)
             rule = made.objections[0].rule if made.objections else None
-            own = Judged(rule, bool(made.approvals), made.result)
+            own = Judged(rule, bool(made.approvals), made.result, made.links)
             said = self.told(What.JUDGED, call.step, own)
             return made if said == own else _as_said(said, made)
 
@@ -165,4 +168,4 @@ def _as_said(said: Judged, made: Judgement) -> Judgement:
         same = tuple(objection for objection in made.objections if objection.rule is said.rule)
         objections = same or (Objection(said.rule, "a value that is sealed here speaks against it"),)
     approvals = (made.approvals or ("a value that is sealed here asks for it",)) if said.asks else ()
-    return Judgement(objections, approvals, made.obligations, said.result)
+    return Judgement(objections, approvals, made.obligations, said.result, said.links)

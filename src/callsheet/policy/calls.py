@@ -160,10 +160,11 @@ class Judgement(NamedTuple):
     """What the rules say of a call.
 
     `objections` refuse it. `approvals` say why a person has to say yes first. `result` is the label
-    of what it gives.
+    of what it gives. `links` says that what it leaves behind may hold an address with data in it.
     """
 
     objections: tuple[Objection, ...] = ()
     approvals: tuple[str, ...] = ()
     obligations: tuple[Obligation, ...] = ()
     result: Label = LITERAL
+    links: bool = False

@@ -39,7 +39,7 @@ class Judge:
         self._prepared: dict[str, Prepared] = {}
 
     def judge(self, call: CallView) -> Judgement:
-        """What the policy says of a call, the label of its result included.
+        """What the policy says of a call, the label of its result included, but not of what it leaves behind.
 
         >>> from callsheet.policy.calls import Argument, bare
         >>> call = CallView("S1", "FETCH_PAGE", (Argument("url", ("http://localhost/",)),))
@@ -49,25 +49,26 @@ class Judge:
         prepared = self.prepared(call.tool)
         result = self._result(prepared, call)
         if not prepared.checks:
-            return bare(Judgement, ((), (), (), result))
+            return bare(Judgement, ((), (), (), result, False))
         notes = Notes()
         for check in prepared.checks:
             check(call, notes)
         if notes.is_empty:
-            return bare(Judgement, ((), (), (), result))
+            return bare(Judgement, ((), (), (), result, False))
         return Judgement(tuple(notes.objections), tuple(notes.approvals), tuple(notes.obligations), result)
 
     def decide(self, call: CallView) -> Judgement:
         """As `judge`, without obligations: of a call in a run, before which they have been seen to."""
         prepared = self.prepared(call.tool)
         result = self._result(prepared, call)
+        links = prepared.keeps and self.links_data(call)
         if prepared.deciding:
             said = Verdicts()
             for check in prepared.deciding:
                 check(call, said)
             if not said.is_empty:
-                return Judgement(tuple(said.objections), tuple(said.approvals), (), result)
-        return bare(Judgement, ((), (), (), result))
+                return Judgement(tuple(said.objections), tuple(said.approvals), (), result, links)
+        return bare(Judgement, ((), (), (), result, links))
 
     def notes(self, call: CallView, *, is_clear: bool = False) -> Notes | None:
         """What the rules say of a call, without the label of its result; None where they say nothing.

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import Label
-from callsheet.policy.builtins import ANSWERS, Traits, fold
+from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold
 from callsheet.policy.rules import Check, OfLabels, OfTexts, Prepare, Setting
+from callsheet.policy.rules.filing import keeps_files
 from callsheet.policy.rules.opening import PROGRAM
 
 Seen: TypeAlias = "frozenset[str]"
@@ -46,6 +47,8 @@ class Prepared(NamedTuple):
     """What tells which arguments beside `prose` say nothing that counts, by name and text."""
     clears: tuple[Clears, ...]
     """What the texts of all arguments in one have to pass beside that."""
+    keeps: bool
+    """Whether something of what a call is given may be left behind: in a file, a note, a fact."""
     adds: bool
     """Whether private data in a result, where all arguments are public, is what the world adds to it."""
 
@@ -78,8 +81,15 @@ def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
         prose=_prose(by_labels),
         is_plain=_plain(by_labels),
         clears=tuple([rule.clears for rule in held if isinstance(rule, OfTexts)]),
+        keeps=traits is not None and _keeps(name, traits),
         adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
     )
+
+
+def _keeps(tool: str, traits: Traits) -> bool:
+    writes = traits.path is not None and traits.path_use is PathUse.WRITE
+    noted = traits.reach is Reach.MEMORY or tool == "SET_WM"
+    return writes or noted or traits.runs_code or keeps_files(tool, traits)
 
 
 def _fixed_source(setting: Setting, tool: str, traits: Traits | None) -> Label | None:

@@ -10,7 +10,7 @@ from tests.compiled import looks_inside
 
 from callsheet.ir.labels import LITERAL
 from callsheet.machine.monitor import telling
-from callsheet.machine.monitor.monitor import Monitor
+from callsheet.machine.monitor.saying import Saying
 from callsheet.passes.verify.outcome import Labels
 
 
@@ -57,6 +57,6 @@ def test_the_experiment_finds_a_run_that_shows_what_a_model_was_asked_to_link(
 
 @looks_inside
 def test_the_experiment_finds_a_graph_that_shows_a_secret_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Monitor, "failure", _told)
+    monkeypatch.setattr(Saying, "failure", _told)
     found = (check_graph(seed, is_enforced=True).breaches for seed in range(400))
     assert any("under the policy: an answer shows a secret" in breaches for breaches in found)

@@ -15,6 +15,7 @@ from callsheet.machine.monitor.origins import NONE, Extended, merged
 from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.monitor.standing import Standing
 from callsheet.policy.calls import Argument, CallView, Judgement, bare
+from callsheet.policy.judge import Judge
 
 
 class Judging:
@@ -41,6 +42,8 @@ class Judging:
         for argument in arguments:
             if argument.label is not sent:
                 sent = sent.join(argument.label)
+        if judgement.links:
+            sent = Judge.unshown(sent)
         result = judgement.result
         if way is not LITERAL:
             result = result.join(way)

@@ -161,7 +161,7 @@ class Passing:
         if sight is None or self._rules is None:
             return
         labels = [self._standing.labels[slot] for slot in sight.slots]
-        if any(label.is_retold for label in labels) and self._rules.is_message(code.tool):
+        if any(label.may_link for label in labels) and self._rules.is_message(code.tool):
             return  # whoever gets it is shown it with its links taken apart
         apart = not sent.is_public or not (result.is_public or self._rules.adds(code.tool))
         if apart and (

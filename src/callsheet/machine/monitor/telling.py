@@ -21,9 +21,9 @@ _FAILED = "failed: "
 
 
 def shown(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str:
-    """An answer as it may be shown: where private data was retold, addresses of others lead nowhere."""
+    """A text as it may be shown: where private data may stand in addresses, those of others lead nowhere."""
     parts = [part for argument in arguments for leaf in leaves(argument) for part in leaf.parts]
-    label = join(part.label for part in parts if not isinstance(part, str) and part.label.is_retold)
+    label = join(part.label for part in parts if not isinstance(part, str) and part.label.may_link)
     if label is LITERAL:
         return text
     own = frozenset(address for part in parts if isinstance(part, str) for address in addresses_in(part))
@@ -38,20 +38,19 @@ def asked(args: dict[str, Any], arguments: Iterable[Argument], audiences: Audien
 
 def sent(args: dict[str, Any], call: CallView, rules: Judge | None, audiences: Audiences) -> dict[str, Any]:
     """The arguments of a message with its words as those may be shown them who get it, as answers are."""
-    if rules is None or not any(map(_is_mixed, call.arguments)) or not rules.is_message(call.tool):
+    if (
+        rules is None
+        or all(argument.label.is_public for argument in call.arguments)
+        or not rules.is_message(call.tool)
+    ):
         return args
     read = rules.read_in(call)
     told = {
         argument.name: _each(args[argument.name], argument, audiences)
         for argument in call.arguments
-        if argument.name in read and argument.name in args and _is_mixed(argument)
+        if argument.name in read and argument.name in args and not argument.label.is_public
     }
     return args | told if told else args
-
-
-def _is_mixed(argument: Argument) -> bool:
-    """Whether private data and strangers' words may have been put together in an argument."""
-    return argument.label.untrusted and not argument.label.is_public
 
 
 def _each(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
