@@ -6,13 +6,14 @@ is judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import (
     JSON,
     And,
     Call,
+    Compare,
     Condition,
     DictExpr,
     Goto,
@@ -93,16 +94,23 @@ def reads_of(
 
 def guards_of(step: Step, slot_of: SlotOf) -> Guards:
     """What decides whether a step is done."""
+    condition = step.condition
+    if step.foreach is None and type(condition) is Compare:  # as nearly all are
+        left, right = condition.left, condition.right
+        if type(left) is Ref and type(right) is Literal:
+            return Guards((slot_of(left.name),), (), ())
     tests: list[Condition] = []
     empties: list[Value] = []
-    if step.condition is not None:
-        _sort(step.condition, tests, empties)
+    if condition is not None:
+        _sort(condition, tests, empties)
     source = () if step.foreach is None else slots_in((step.foreach.source,), slot_of)
     return Guards(slots_in(tests, slot_of), slots_in(empties, slot_of), source)
 
 
-def slots_in(nodes: Iterable[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
+def slots_in(nodes: Sequence[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
     """The variables that values and conditions read, each once."""
+    if not nodes:
+        return ()
     return tuple(dict.fromkeys([slot_of(name) for name in names_in(nodes)]))
 
 
