@@ -7,7 +7,7 @@ whoever gets it.
 from __future__ import annotations
 
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
-from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.calls import CallView, Duty, Rule
 from callsheet.policy.rules.answers import links_data, tells_by_image
 from callsheet.policy.rules.base import Notes, OfLabels, Setting
 from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_name
@@ -49,6 +49,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     def check(call: CallView, notes: Notes) -> None:
         if in_bodies(held, call):
             return  # a request: nobody looks at it who would follow links; else each argument is by itself
+        if any(argument.label.may_link for argument in call.arguments):
+            notes.oblige(Duty.VERIFY_AGAIN, call, "links that strangers may have asked for are taken apart")
         if any(links_data(setting, call._replace(arguments=(one,))) for one in call.arguments):
             notes.object(
                 Rule.FLOW,
