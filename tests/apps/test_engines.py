@@ -65,4 +65,5 @@ def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str)
     shown = machine("show", "there")
     assert shown.exit_code == 0
     assert "this is what the journal has" in shown.stderr
+    assert shown.stderr.count("TMP002") == 1
     assert '"status": "running"' in json.dumps(json.loads(machine("runs", "--json").stdout))
