@@ -31,6 +31,13 @@ def test_a_worker_needs_a_server(machine: Machine) -> None:
     assert (said.exit_code, "TMP002" in said.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("secret", ["NOT_THERE", "token=env:HOME", ""])
+def test_a_worker_that_has_not_the_secret_it_is_to_give_does_not_start(machine: Machine, secret: str) -> None:
+    said = machine("worker", "--address", "127.0.0.1:1", "--secret", "HOME", "--secret", secret)
+    assert (said.exit_code, "SEC005" in said.stderr) == (2, True)
+    assert "--secret DEPLOY_TOKEN" in said.stderr
+
+
 @pytest.mark.parametrize("secret", ["x=file:x.txt", "x=-", "x"])
 def test_a_run_on_temporal_takes_secrets_by_the_name_of_a_variable_alone(
     machine: Machine, plan: str, secret: str
