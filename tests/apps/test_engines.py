@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.apps.conftest import Machine
 
+from callsheet.apps.cli.journals import interrupted
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Journal
 from callsheet.store.elsewhere import ENGINE
@@ -74,3 +75,11 @@ def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str)
     assert "this is what the journal has" in shown.stderr
     assert shown.stderr.count("TMP002") == 1
     assert '"status": "running"' in json.dumps(json.loads(machine("runs", "--json").stdout))
+
+
+def test_who_stops_waiting_for_a_run_elsewhere_hears_that_it_goes_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert interrupted(KeyboardInterrupt(), "r", " --journal j.db", is_there=True) == 130
+    told = capsys.readouterr().err
+    assert told == "it goes on without you; it is waited for again by: callsheet resume r --journal j.db\n"
