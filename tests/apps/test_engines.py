@@ -72,6 +72,8 @@ def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str)
         assert (said.exit_code, "TMP002" in said.stderr) == (2, True), line
     shown = machine("show", "there")
     assert shown.exit_code == 0
+    assert ", 1 event, chain verified" in shown.stdout
+    assert "there                  1 event saved" in machine("runs", "salvage", "-o", "saved.jsonl").stderr
     assert "this is what the journal has" in shown.stderr
     assert shown.stderr.count("TMP002") == 1
     assert '"status": "running"' in json.dumps(json.loads(machine("runs", "--json").stdout))
