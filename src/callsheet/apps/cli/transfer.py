@@ -79,7 +79,7 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
     rows = [{"run_id": run.run_id, "status": str(run.status), "events": run.events} for run in taken]
     _report(
         rows,
-        "\n".join(f"{r['run_id']:<22} {r['status']:<10} {in_events(r['events'])}" for r in rows),
+        "\n".join(f"{run.run_id:<22} {run.status:<10} {in_events(run.events)}" for run in taken),
         as_json=as_json,
     )
     return Exit.OK
