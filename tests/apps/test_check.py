@@ -158,6 +158,7 @@ def test_bytes_that_are_not_utf8_are_refused(machine, data):
     result = machine("check", "p.ltp")
     assert result.exit_code == 2
     assert "not UTF-8" in result.stdout
+    assert "help: save it in the encoding UTF-8" in result.stdout
 
 
 def test_a_folder_is_no_plan(machine):

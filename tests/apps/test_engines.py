@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.apps.conftest import Machine
 
+from callsheet.apps.cli.journals import interrupted
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Journal
 from callsheet.store.elsewhere import ENGINE
@@ -29,6 +30,13 @@ def test_a_server_that_does_not_answer_is_named_and_nothing_is_recorded(machine:
 def test_a_worker_needs_a_server(machine: Machine) -> None:
     said = machine("worker", "--address", "127.0.0.1:1")
     assert (said.exit_code, "TMP002" in said.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("secret", ["NOT_THERE", "token=env:HOME", ""])
+def test_a_worker_that_has_not_the_secret_it_is_to_give_does_not_start(machine: Machine, secret: str) -> None:
+    said = machine("worker", "--address", "127.0.0.1:1", "--secret", "HOME", "--secret", secret)
+    assert (said.exit_code, "SEC005" in said.stderr) == (2, True)
+    assert "--secret DEPLOY_TOKEN" in said.stderr
 
 
 @pytest.mark.parametrize("secret", ["x=file:x.txt", "x=-", "x"])
@@ -64,5 +72,16 @@ def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str)
         assert (said.exit_code, "TMP002" in said.stderr) == (2, True), line
     shown = machine("show", "there")
     assert shown.exit_code == 0
+    assert ", 1 event, chain verified" in shown.stdout
+    assert "there                  1 event saved" in machine("runs", "salvage", "-o", "saved.jsonl").stderr
     assert "this is what the journal has" in shown.stderr
+    assert shown.stderr.count("TMP002") == 1
     assert '"status": "running"' in json.dumps(json.loads(machine("runs", "--json").stdout))
+
+
+def test_who_stops_waiting_for_a_run_elsewhere_hears_that_it_goes_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert interrupted(KeyboardInterrupt(), "r", " --journal j.db", is_there=True) == 130
+    told = capsys.readouterr().err
+    assert told == "it goes on without you; it is waited for again by: callsheet resume r --journal j.db\n"

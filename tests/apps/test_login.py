@@ -69,3 +69,13 @@ def test_there_is_nothing_to_log_in_to(machine: Machine, wiki: Protected, author
         assert "TOL039" in result.stderr
         assert said in result.stderr
     assert authority.asked == []
+
+
+def test_a_server_of_a_file_that_was_not_named_is_looked_for_in_vain(machine: Machine):
+    said = machine("login", "wiki").stderr
+    assert "configured: none; --mcp-config names another file" in said
+    named = machine.write(
+        "named.json", json.dumps({"mcpServers": {"other": {"url": "https://other.example"}}})
+    )
+    said = machine("login", "wiki", "--mcp-config", named).stderr
+    assert "configured: other\n" in said

@@ -22,7 +22,8 @@ def test_a_policy_is_not_written_to_a_name_that_no_file_can_have(machine):
     result = machine("policy", "init", "-o", LONG)
 
     assert result.exit_code == Exit.WRONG
-    assert "cannot be written" in result.stderr
+    assert "error CFG014: aaa" in result.stderr
+    assert "name a file that can be written" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,18 @@ def test_every_command_prints_what_the_page_shows(page: str, tmp_path: Path) -> 
         else:
             seen = printed_by(part.text, folder, env)
             assert as_shown(part.printed, seen), "\n".join([part.text, *seen])
+
+
+def test_the_dry_run_of_the_page_on_commands_is_what_it_prints(tmp_path: Path) -> None:
+    """Without its servers: the page says that none is asked."""
+    shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"git": {"command": "none"}}}', "utf-8")
+    env = environment(tmp_path / "home")
+    parts = parts_of((DOCS / "cli.md").read_text("utf-8"))
+    commands = [part for part in parts if isinstance(part, Command)]
+    (command,) = (each for each in commands if each.text.startswith("callsheet dry-run examples/release.ltp"))
+    seen = printed_by(command.text, tmp_path, env)
+    assert as_shown(command.printed, seen), "\n".join(seen)
 
 
 def test_a_page_is_read_as_files_and_commands() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from scripts.reference.pages import pages
 
+from callsheet.apps.cli.main import COMMANDS
 from callsheet.diagnostics import CODES
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +20,12 @@ ROOT = Path(__file__).parents[2]
 def test_the_page_of_words_says_what_the_tables_say() -> None:
     kept = (ROOT / "docs" / "reference" / "words.md").read_text("utf-8")
     assert kept == pages()["words.md"], "run `python -m scripts.reference`"
+
+
+def test_every_command_is_on_the_page_of_the_command_line() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    table = re.findall(r"`([a-z-]+)[^`]*`", "".join(re.findall(r"^\| (`.*?) \|", page, re.M)))
+    assert set(COMMANDS) <= set(table)
 
 
 def test_every_code_has_a_place_on_a_page() -> None:

@@ -25,7 +25,24 @@ def test_its_languages_are_those_of_the_server() -> None:
         )
     client = (FOLDER / "client" / "extension.js").read_text(encoding="utf-8")
     assert {*re.findall(r'"(ltp|callsheet-\w+)"', client)} == set(LANGUAGES)
-    assert PACKAGE["activationEvents"] == [f"onLanguage:{name}" for name in LANGUAGES]
+    patterns = re.findall(r'pattern: "([^"]+)"', client)
+    assert PACKAGE["activationEvents"] == [
+        *(f"onLanguage:{name}" for name in LANGUAGES),
+        *(f"workspaceContains:{pattern}" for pattern in patterns),
+    ]
+
+
+def test_each_suffix_of_the_page_on_editors_is_one_that_it_answers_for() -> None:
+    page = FOLDER.parents[1].joinpath("docs", "editor.md").read_text(encoding="utf-8")
+    client = (FOLDER / "client" / "extension.js").read_text(encoding="utf-8")
+    told = {
+        suffix
+        for _, suffixes in re.findall(r"^\| `(ltp|callsheet-\w+)` \| (.*?) \|", page, re.M)
+        for suffix in re.findall(r"`([^`]+)`", suffixes)
+    }
+    known = {suffix for language in PACKAGE["contributes"]["languages"] for suffix in language["extensions"]}
+    assert told - known == {"policy.toml", ".dag.yaml"}
+    assert re.findall(r'pattern: "([^"]+)"', client) == ["**/policy.toml", "**/*.dag.{yaml,yml}"]
 
 
 def test_the_files_that_it_names_are_there_and_are_json() -> None:

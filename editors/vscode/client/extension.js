@@ -8,7 +8,9 @@ const LANGUAGES = ["ltp", "callsheet-micro", "callsheet-dag", "callsheet-policy"
 const SELECTOR = [
   ...LANGUAGES.map((language) => ({ scheme: "file", language })),
   ...LANGUAGES.map((language) => ({ scheme: "untitled", language })),
+  // of these the colours stay those of TOML and YAML
   { scheme: "file", pattern: "**/policy.toml" },
+  { scheme: "file", pattern: "**/*.dag.{yaml,yml}" },
 ];
 
 /** @type {LanguageClient | undefined} */

@@ -27,7 +27,8 @@ def read_text(file: BinaryIO, name: str, way_out: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise unreadable(name, f"it is not UTF-8 text (byte {error.start})", way_out) from error
+        said = f"it is not UTF-8 text (byte {error.start})"
+        raise unreadable(name, said, "save it in the encoding UTF-8") from error
 
 
 def unreadable(name: str, reason: str, way_out: str) -> CallsheetError:

@@ -101,7 +101,8 @@ def _server(setup: Setup, name: str) -> HttpServer:
     config = configs.get(name)
     if config is None:
         near = did_you_mean(name, tuple(configs))
-        known = f"configured: {', '.join(configs) or 'none'}"
+        named = "" if setup.mcp_configs else "; --mcp-config names another file"
+        known = f"configured: {', '.join(configs) or 'none'}{named}"
         raise no_login(name, "is not configured", f"did you mean {' or '.join(near)}?" if near else known)
     return _with_login(config)
 

@@ -206,6 +206,20 @@ def test_ctrl_c_stops_what_is_under_way_and_not_the_program(machine, talk, wait_
     assert [run["status"] for run in runs] == ["done", *["cancelled"] * times]
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_that_ends_the_program_leaves_the_run_to_be_resumed(machine, talk, wait_for, number, status):
+    line = ("chat", "--model", "model.py:model", "--tools", "tools.py", "--yes")
+    with machine.spawn(*line, stdin=subprocess.PIPE) as process:
+        process.stdin.write("sleep\n")
+        process.stdin.flush()
+        wait_for(machine.folder / "asleep.txt")
+        process.send_signal(number)
+        _, rest = process.communicate(timeout=60)
+    assert "Traceback" not in rest
+    assert process.returncode == status, rest
+    assert [run["status"] for run in machine.json("runs")] == ["interrupted"]
+
+
 def test_what_was_stopped_is_counted(machine, talk, wait_for):
     line = ("chat", "--model", "model.py:model", "--tools", "tools.py", "--yes")
     with machine.spawn(*line, stdin=subprocess.PIPE) as process:

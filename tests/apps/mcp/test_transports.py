@@ -279,7 +279,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
         (["--http", "evil.test:80"], "MCP002", "evil.test"),
         (["--http", "99999"], "CFG010", "no address to listen on"),
         (["--http", "0", "--token-file", "tools.py"], "API019", "tools.py"),
-        (["--http", "0", "--token-file", "no-such-file"], "API019", "cannot be read"),
+        (["--http", "0", "--token-file", "no-such-file"], "API019", "openssl rand -hex 32 > no-such-file)"),
     ],
 )
 def test_a_command_line_that_cannot_be_served_is_refused(

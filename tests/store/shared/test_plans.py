@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from os import environ
 from pathlib import Path
+from subprocess import run
+from sys import executable
 
 import pytest
 
@@ -135,3 +138,25 @@ def test_without_a_store_a_shared_policy_says_how_to_name_one(monkeypatch: pytes
     assert shared_names() == ()
     with pytest.raises(CallsheetError, match="there is no shared store"):
         load_policy("store:ours")
+
+
+_WITHOUT_DRIVER = """
+import sys
+sys.modules["psycopg"] = None
+from callsheet.api.policies import load_policy
+from callsheet.diagnostics import CallsheetError
+from callsheet.store.library import open_library
+
+for use in (lambda: open_library(), lambda: load_policy("store:ours")):
+    try:
+        use()
+    except CallsheetError as error:
+        print(error.diagnostics[0].code, error.diagnostics[0].help)
+"""
+
+
+def test_without_a_driver_plans_and_policies_of_a_store_say_what_brings_it() -> None:
+    there = {**environ, "CALLSHEET_STORE": "postgresql://me@localhost/plans"}
+    there.pop("CALLSHEET_PLANS", None)
+    said = run([executable, "-c", _WITHOUT_DRIVER], env=there, capture_output=True, text=True, check=False)
+    assert said.stdout == "CFG231 pip install 'callsheet[postgres]'\n" * 2, said.stderr

@@ -74,6 +74,7 @@ class Desk:
         self._last_run = ""
         self._message_run = ""
         """The run in which a message is answered."""
+        self._is_left = False
 
     async def take(self, command: Command) -> None:
         """Carry out a command; raises CallsheetError for what cannot be."""
@@ -92,6 +93,10 @@ class Desk:
                 self._screen.say("what was said is told no more")
             case _:
                 self._screen.say(HELP)
+
+    def leave(self) -> None:
+        """The program ends: what stops now is not ended for good, but left to be resumed."""
+        self._is_left = True
 
     # ------------------------------------------------------------ messages
 
@@ -246,12 +251,13 @@ class Desk:
     # ------------------------------------------------------------ runs
 
     async def _followed(self, run_id: str) -> RunOutcome:
-        """Where the run stands when it goes on no more; who stops waiting for it ends it."""
+        """Where the run stands when it goes on no more; who stops waiting ends it, unless they leave."""
         self._last_run = run_id
         try:
             outcome = await self._host.outcome(run_id)
         except asyncio.CancelledError:
-            await asyncio.shield(self._stop(run_id))
+            if not self._is_left:
+                await asyncio.shield(self._stop(run_id))
             raise
         self.purse.count(run_id, outcome.usage)
         return outcome

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -24,7 +24,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
 if TYPE_CHECKING:
-    from callsheet.apps.chat.desk import Manner
+    from callsheet.apps.chat.desk import Desk, Manner
     from callsheet.apps.session import Setup
     from callsheet.ir import Plan
     from callsheet.machine.limits import Limits
@@ -104,10 +104,10 @@ async def _held(
         desks.append(Desk(host, open_library(plans_folder), _Terminal(reader), manner, policy))
         if sys.stdin.isatty():
             say(f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves")
-        await _converse(desks[0].take, reader)
+        await _converse(desks[0], reader)
 
 
-async def _converse(take: Callable[[Any], Coroutine[Any, Any, None]], reader: Reader) -> None:
+async def _converse(desk: Desk, reader: Reader) -> None:
     """Read and carry out commands until there are no more."""
     from callsheet.apps.chat.commands import Plain, read_command  # noqa: PLC0415 - as above
 
@@ -117,9 +117,15 @@ async def _converse(take: Callable[[Any], Coroutine[Any, Any, None]], reader: Re
             if command == Plain("quit"):
                 return
             if command is not None:
-                work = asyncio.create_task(take(command))
-                with _stopping(work):
+                work = asyncio.create_task(desk.take(command))
+                try:
+                    with _stopping(work):
+                        await asyncio.wait({work})
+                except asyncio.CancelledError:  # the program ends; the host, after this, interrupts its runs
+                    desk.leave()
+                    work.cancel()
                     await asyncio.wait({work})
+                    raise
                 if work.cancelled():
                     say("stopped")
                 else:

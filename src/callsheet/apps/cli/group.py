@@ -122,7 +122,8 @@ class LazyGroup(LazyCommands):
                 line, prog_name or "callsheet", complete_var, standalone_mode=False, **extra
             )
         except (click.Abort, KeyboardInterrupt) as error:
-            status = getattr(error, "status", Exit.INTERRUPTED)
+            # click makes an Abort of whatever signal has ended a command, which is its cause
+            status = getattr(error.__cause__ or error, "status", Exit.INTERRUPTED)
         except Exception as error:
             from callsheet.apps.cli.mistakes import tell  # noqa: PLC0415 - not where all goes well
 

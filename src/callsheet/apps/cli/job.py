@@ -82,7 +82,7 @@ def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
         with job.veil.over_prints(), job.progress:
             outcome, diagnostics = run_to_end(_run(job))
     except KeyboardInterrupt as stop:
-        return journals.interrupted(stop, _recorded(job), hint)
+        return journals.interrupted(stop, _recorded(job), hint, is_there=job.engine is not None)
     except JournalWriteFailed as error:
         raise with_way_on(error, _recorded(job), hint) from error
     except CallsheetError as error:

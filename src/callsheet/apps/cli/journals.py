@@ -104,8 +104,15 @@ def journal_hint(path: Path | None) -> str:
     return "" if path is None else f" --journal {shlex.quote(str(path))}"
 
 
-def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str) -> Exit:
-    """Say how a run goes on that Ctrl-C or another signal has stopped, and give the exit status."""
-    way_on = f"; it goes on with: callsheet resume {run_id}{hint}" if run_id else "; nothing was recorded"
-    say(f"interrupted{way_on}")
+def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str, *, is_there: bool = False) -> Exit:
+    """Say how a run goes on that Ctrl-C or another signal has stopped, and give the exit status.
+
+    A run that `is_there`, on an engine's server, goes on by itself: only the waiting for it has ended.
+    """
+    if not run_id:
+        say("interrupted; nothing was recorded")
+    elif is_there:
+        say(f"it goes on without you; it is waited for again by: callsheet resume {run_id}{hint}")
+    else:
+        say(f"interrupted; it goes on with: callsheet resume {run_id}{hint}")
     return getattr(stop, "status", Exit.INTERRUPTED)

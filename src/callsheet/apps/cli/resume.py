@@ -196,7 +196,7 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
         with job.veil.over_prints(), job.progress:
             outcome = run_to_end(_resume(job))
     except KeyboardInterrupt as stop:
-        return journals.interrupted(stop, job.run_id, hint)
+        return journals.interrupted(stop, job.run_id, hint, is_there=job.engine is not None)
     except JournalWriteFailed as error:
         raise with_way_on(error, job.run_id, hint) from error
     except CallsheetError as error:

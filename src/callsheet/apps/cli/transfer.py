@@ -15,6 +15,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, say
 from callsheet.apps.cli.upkeep import chosen
+from callsheet.apps.wording.events import in_events
 from callsheet.apps.wording.values import amount
 from callsheet.diagnostics import CallsheetError
 
@@ -78,7 +79,7 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
     rows = [{"run_id": run.run_id, "status": str(run.status), "events": run.events} for run in taken]
     _report(
         rows,
-        "\n".join(f"{r['run_id']:<22} {r['status']:<10} {r['events']} events" for r in rows),
+        "\n".join(f"{run.run_id:<22} {run.status:<10} {in_events(run.events)}" for run in taken),
         as_json=as_json,
     )
     return Exit.OK
@@ -117,8 +118,8 @@ _MORE = "there may have been more runs: the list of them is damaged, or was cut 
 
 
 def _told(run: Salvaged) -> str:
-    whole = f"{run.run_id:<22} {run.events} events saved" if run.lines else f"{run.run_id:<22} nothing saved"
-    return whole + ("" if run.lost is None else f"; lost from {run.lost}")
+    saved = f"{in_events(run.events)} saved" if run.lines else "nothing saved"
+    return f"{run.run_id:<22} {saved}" + ("" if run.lost is None else f"; lost from {run.lost}")
 
 
 def _report(as_data: Any, text: str, *, as_json: bool) -> None:

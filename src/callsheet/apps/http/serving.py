@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -110,7 +111,12 @@ def _read_token(path: Path) -> str:
             text = file.read(4_096).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        raise CallsheetError.single("API019", f"the token in {path} cannot be read: {why}") from error
+        way_out = "name a file with a token in it, or leave --token-file out: a new one is made then"
+        if isinstance(error, FileNotFoundError):
+            way_out = f"make one: (umask 077; openssl rand -hex 32 > {shlex.quote(str(path))})"
+        raise CallsheetError.single(
+            "API019", f"the token in {path} cannot be read: {why}", help=way_out
+        ) from error
     if mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):
         raise CallsheetError.single(
             "API019", f"others can read or write the token in {path}", help=f"chmod 600 {path}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from callsheet.apps.operations.runs import INTERRUPTED
 from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.wording.events import in_events
 from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import preview, seconds
 from callsheet.views.columns import cut, pad
@@ -31,7 +32,7 @@ def story_lines(story: Story, hint: str = "") -> Iterator[str]:
     yield f"status   {story.status}"
     yield f"plan     {preview(story.plan, 100)}  ({info.plan_hash[:12]})"
     yield f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
-    yield f"journal  {story.journal}, {info.events} events, {chain_in_words(story.bad)}"
+    yield f"journal  {story.journal}, {in_events(info.events)}, {chain_in_words(story.bad)}"
     if story.origin is not None:
         yield f"from     {story.origin.describe()}"
     for child in story.children:

@@ -18,6 +18,15 @@ def event_line(event: Event) -> str:
     return f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip()
 
 
+def in_events(count: int) -> str:
+    """How many events there are.
+
+    >>> in_events(1), in_events(2)
+    ('1 event', '2 events')
+    """
+    return f"{count} event{'' if count == 1 else 's'}"
+
+
 def event_json(event: Event) -> dict[str, Any]:
     """An event as an object, with its whole body."""
     return {

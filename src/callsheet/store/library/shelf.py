@@ -353,20 +353,21 @@ class PlanLibrary:
             with self._files.locked():
                 yield
         except OSError as error:
-            said = error.strerror or str(error)
-            raise broken(
-                f"the plans in {self.address} cannot be changed: {said}", "name another folder: --plans DIR"
-            ) from error
+            raise self._unusable("changed", error) from error
 
     @contextmanager
     def _readable(self) -> Generator[None]:
         try:
             yield
         except OSError as error:
-            said = error.strerror or str(error)
-            raise broken(
-                f"the plans in {self.address} cannot be read: {said}", "name another folder: --plans DIR"
-            ) from error
+            raise self._unusable("read", error) from error
+
+    def _unusable(self, use: str, error: OSError) -> CallsheetError:
+        said = error.strerror or str(error)
+        way_out = "name another folder: --plans DIR"
+        if self.folder is None:
+            way_out = "see that it runs and lets you in, or name a folder: --plans DIR"
+        return broken(f"the plans in {self.address} cannot be {use}: {said}", way_out)
 
 
 def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> tuple[Syntax, str]:

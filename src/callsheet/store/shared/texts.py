@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from callsheet.store.shared.address import shown
-from callsheet.store.shared.postgres import PostgresDatabase
+
+if TYPE_CHECKING:  # its driver is an extra, and whoever opens the database says that it is missing
+    from callsheet.store.shared.postgres import PostgresDatabase
 
 
 class SharedFiles:

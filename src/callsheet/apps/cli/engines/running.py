@@ -191,7 +191,7 @@ def refresh(journal: Path | None, run: str | None = None) -> None:
         try:
             with_server(journal, run_id, _bring_up_to_date)
         except CallsheetError as error:
-            say(f"warning {error.diagnostics[0].code}: {error}; this is what the journal has")
+            say(f"warning {error}; this is what the journal has")
             return
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from callsheet.apps.cli.engines.choice import TEMPORAL, Whereabouts, require_ext
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, say
+from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
@@ -123,6 +125,7 @@ def worker(  # noqa: PLR0913 - an argument for each option
     """
     del engine
     require_extra()
+    _check_secrets(secrets)
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
     from callsheet.runtime.engines.temporal.serving import Duties  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.versions import default_build  # noqa: PLC0415
@@ -147,6 +150,17 @@ def worker(  # noqa: PLR0913 - an argument for each option
         say("stopped; other workers carry on what it had under way")
         return getattr(stop, "status", Exit.INTERRUPTED)
     return Exit.OK
+
+
+def _check_secrets(variables: tuple[str, ...]) -> None:
+    """Refuse variables that the worker has not, before a run asks it for one (SEC005)."""
+    for variable in variables:
+        if not os.environ.get(variable):
+            raise CallsheetError.single(
+                "SEC005",
+                f"--secret: there is no variable {variable[:60]} in the environment of this worker",
+                help="set it there; a worker takes the variable's name alone: --secret DEPLOY_TOKEN",
+            )
 
 
 def _labels() -> LabelStore:

@@ -48,7 +48,7 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     to_screen = str(output) == "-"
     if not to_screen and os.path.exists(output) and not force:
         raise CallsheetError.single(
-            "CFG012", f"{output} is there already", help="name another file with -o, or add --force"
+            "CFG014", f"{output} is there already", help="name another file with -o, or add --force"
         )
     toolbox = run_to_end(_look(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
@@ -80,7 +80,9 @@ def _write(path: Path, text: str, *, force: bool) -> None:
             file.write(text)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CallsheetError.single("CFG012", f"{path} cannot be written: {reason}") from None
+        raise CallsheetError.single(
+            "CFG014", f"{path} cannot be written: {reason}", help="name a file that can be written: -o FILE"
+        ) from None
 
 
 async def _look(setup: Setup) -> Toolbox:
