@@ -54,12 +54,14 @@ async def _builds(world: World, run_id: str) -> set[str]:
     return {each.deployment_version.build_id for each in told if each.deployment_version.build_id}
 
 
+@pytest.mark.parametrize("is_set", [True, False], ids=["workers encrypt", "workers are not told to"])
 async def test_with_encryption_nothing_of_a_run_is_read_by_the_server_or_in_the_blobs(
-    world: World, tmp_path: Path
+    world: World, tmp_path: Path, is_set: bool
 ) -> None:
     closed = World(await reach(replace(world.reached.settings, encrypt=True)), world.journal)
     text = "S1: @ODD () > $x\nS2: @BULK ($size) > $y\nS3: @RESPOND ('the word is swordfish')"
-    async with closed.worker(Tools().ports()):
+    workers = World(await reach(replace(world.reached.settings, encrypt=is_set)), world.journal)
+    async with workers.worker(Tools().ports()):
         ended = await closed.run(text, {"size": 40_000}, FACTS)
     assert ended.result is not None
     assert ended.result.response == "the word is swordfish"

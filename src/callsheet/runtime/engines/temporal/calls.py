@@ -106,14 +106,18 @@ class Calls:
     async def keep_past(self, rows: Sequence[Any]) -> str:
         """Lay down what has happened in a run; gives the digest under which it lies."""
         payload = OrderedJson().to_payload(rows)
-        return await self._claims.lay_down(payload.data)
+        return await self._of_run().lay_down(payload.data)
+
+    def _of_run(self) -> ClaimCheck:
+        """The claim check for what is of the run whose call is made."""
+        return self._claims.of(activity.info().workflow_id or "")
 
     async def _checked_in(self, outcome: Mapping[str, Any]) -> Payload:
         """The outcome as a payload; a store that cannot be written is tried again, never the call."""
-        payload = self._without_configured(outcome)
+        payload, claims = self._without_configured(outcome), self._of_run()
         while True:
             try:
-                (kept,) = await self._claims.encode([payload])
+                (kept,) = await claims.encode([payload])
             except OSError as error:
                 _log.warning("a result cannot be stored: %s; it is tried again", error)
                 await asyncio.sleep(_PAUSE)
