@@ -1,20 +1,20 @@
-"""A message carries no private data on: in no link, no image, no address that its reader's program opens."""
+"""A message carries no private data on: in no link and no address that its reader's program opens."""
 
 from __future__ import annotations
 
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import CallView, Rule
-from callsheet.policy.rules.answers import links_data, tells_by_image
+from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import Notes, OfLabels, Setting
 from callsheet.policy.rules.receivers import in_bodies
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """FLOW for private data in an address, and for an image that tells what private data decided.
+    """FLOW for private data in an address.
 
     What stands apart, as `stand_apart` has it, is no such address, whatever it says.
     """
-    if traits is None or tool in BUILTINS or traits.reach is not Reach.RECIPIENT:
+    if traits is None or not is_message(tool, traits):
         return None
     held = traits
 
@@ -28,12 +28,10 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 help="show the data beside the link",
                 reaches="the host of the address",
             )
-        elif not call.pc.is_public and tells_by_image(setting, call):
-            notes.object(
-                Rule.FLOW,
-                f"@{tool} would show an image from outside only if private data says so",
-                help="show it whatever the data says, or say it in words",
-                reaches="the host of the image",
-            )
 
     return OfLabels(check)
+
+
+def is_message(tool: str, traits: Traits) -> bool:
+    """Whether what a tool of the operator is given comes before somebody's eyes."""
+    return tool not in BUILTINS and traits.reach is Reach.RECIPIENT
