@@ -526,6 +526,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "camel case is no name": [(receivers, "_HUMP", never_matches())],
     "recipients have the policy's name alone": [(receivers, "_RECIPIENTS", never_matches())],
     "messages name nothing that is opened": [(messages, "links_data", no)],
+    "one address ends where the next one begins": [(links, "_ENDING", never_matches())],
     "images in messages tell nothing": [(images, "tells_by_image", no)],
     "headers hold one line": [(receivers, "_INJECTED", never_matches())],
     "what is said in prose is a header": [(receivers, "PROSE", frozenset())],
