@@ -30,7 +30,9 @@ _HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3
 _DOMAIN = re.compile(
     rf"(?<![\w@./-])(?:{_HOST}|localhost|\[[\da-f.]*:[\da-f:.]*\])(?::\d+)?[/?#]{_REST}", re.I
 )
-_MARKDOWN = re.compile(r"\]\(\s*<?[^)>\n]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
+_NAMED = r"^(?:[ \t>*+-]|\d{1,9}[.)])*+\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}+\]:"
+"""The name of what a link or an image is elsewhere in a text, in lists and quotes too, over several lines."""
+_MARKDOWN = re.compile(rf"\]\(\s*<?[^)>\n]*\Z|{_NAMED}\s*\S*\Z", re.M)
 _LOADING = (
     r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
     r"|archive|longdesc|manifest|profile|classid|icon"
@@ -52,7 +54,7 @@ _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
     r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<(?:img|iframe|script|link|video|audio|source)\b|url\(", re.I
 )
-_DEFINED = re.compile(r"^[ \t]*\[[^\]\n]+\]:", re.M)
+_DEFINED = re.compile(_NAMED, re.M)
 """What a link or an image is elsewhere in a text, where it is only named."""
 _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
 _SPOKEN_HOST = re.compile(rf"(?<![\w@./:-])(?://|www\.)?{_HOST}(?::\d+)?/(?!\s|\Z)", re.I)
