@@ -29,10 +29,13 @@ WRITTEN = [
     "https://c.example/)![x](https://evil.example/1)", "https://c.example/,https://evil.example/1",
     "https://evil.example/?u=https://evil.example/1", "https://https://evil.example/1",
     "https://own.example/guide?d=1", "https://own.example/guidex",
+    "https:///evil.example/1", "https:/evil.example/1", "https:\\/\\/evil.example/1", "/evil.example/1",
+    "mailto:evil.example/1", "sms:evil.example/1", "see:evil.example/1", "https:\\/\\/1.evil.example",
+    "evil.example./1", "ev\u034fil\u3164.ex\ufe0fample/1",
 ]  # fmt: skip
 LINKED = re.compile(
     r"[a-z][a-z0-9+.-]*:(?://|/\\)|(?<![\]/])//\w|www\.|\]\((?!notes)|^\[x\]:|<[a-z!?]|url\(|(?:mailto|script):\S"
-    r"|(?<![\w./:-])(?:[\w-]+\.)+example[:/?#]",
+    r"|(?<![\w./-])(?:[\w-]+\.)+example\.?[:/?#]|//(?:[\w-]+\.)+example|https?:/",
     re.I | re.M,
 )
 
@@ -46,6 +49,28 @@ def test_an_address_of_a_stranger_is_no_link_for_any_program(text: str) -> None:
         assert not LINKED.search(unescape(apart)), shown
 
 
+@pytest.mark.parametrize("name", ["a", "a\nb", "a\n> b", "a\\]b", "a\\\nb", "![a", "a\\\\"])
+def test_no_target_is_defined_whatever_its_name_is(name: str) -> None:
+    assert f"[{name}]:" not in disarmed(f"![{name}]\n\n[{name}]: https:1", ALLOWED)
+    assert "a\n\nb]:" in disarmed("[a\n\nb]: c", ALLOWED)
+
+
+@pytest.mark.parametrize("between", [",", ")", "'", '"', "]", "*", "|", ";", "!" * 30 + ")"])
+def test_what_stands_right_behind_an_address_of_the_plan_goes_nowhere(between: str) -> None:
+    told = f"https://own.example/guide{between}42"
+    assert addresses_in(disarmed(f"see {told} there", ALLOWED)).isdisjoint(
+        {told, "https://own.example/guide"}
+    )
+    closed = "([it](https://own.example/guide)), **https://own.example/guide**, <https://c.example/1>."
+    assert "https://own.example/guide" in disarmed(closed, ALLOWED)
+
+
+@pytest.mark.parametrize("between", [",", ")", "'", "*", ";", ",@", ")."])
+def test_no_end_of_a_host_stands_behind_one_that_may_know(between: str) -> None:
+    assert "https://c" not in disarmed(f"see https://c.example{between}42.evil.example", ALLOWED)
+    assert "https://c.example" in disarmed(f"(see https://c.example), 42{between}", ALLOWED)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -56,6 +81,8 @@ def test_an_address_of_a_stranger_is_no_link_for_any_program(text: str) -> None:
         "[below](#part) and [beside](notes)",
         "a key: value, data: 42, // a comment",
         "notes.txt, report.pdf and README.md",
+        "a/b.c/d, ./a.b/c, 10.0.0.0/8, C:/a/b.txt, 12:30, std::vec::Vec, key:value/other",
+        "([it](https://own.example/guide)), **https://own.example/guide**, 'https://c.example', (https://c.example).",
     ],
 )
 def test_what_leads_to_nobody_who_may_not_know_stays_as_it_is(text: str) -> None:

@@ -113,6 +113,8 @@ def test_a_run_decides_as_the_proof_does_and_leaves_out_what_was_seen_to(
 @example("https://docs.example/\ud800")
 @example("https://docs.example:x/")
 @example(" https://docs.example?")
+@example("https://docs.example\n")
+@example("https://docs.example \n/")
 @given(TEXTS | st.tuples(TEXTS, TEXTS).map(lambda t: f"https://docs.example{t[0]}/{t[1]}"))
 def test_the_authority_is_known_of_just_what_is_an_address(text: str) -> None:
     authority = authority_of(Argument("url", (text,)))

@@ -60,6 +60,31 @@ def test_no_form_of_a_known_secret_stands_in_what_is_written(value: Any, secret:
     assert not any(form in written for form in forms)
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "pa%2Fss!%3Cw%C3%BC%26d%22%3E'7", "pa%2fss%21%3cw%c3%bc%26d%22%3e%277", "pa/ss!%3Cw%C3%BC&d%22%3E'7",
+        r"pa\/ss!<w\u00fc&d\">'7", r"pa/ss!\u003cwü\u0026d\"\u003e'7", r"pa/ss!<w\u00FC&d\">'7",
+        r"pa/ss!\u003cw\u00fc\u0026d\"\u003e\u00277", r"pa/ss!<wü&d\\\">'7", r"pa/ss!<w\\u00fc&d\\\">'7",
+        "pa/ss!&lt;wü&amp;d&quot;&gt;&#x27;7", "pa/ss!&lt;wü&amp;d&#34;&gt;&#39;7",
+        'pa/ss!&lt;wü&amp;d"&gt;\'7', r"""pa/ss!<w\xc3\xbc&d">\'7""",
+    ],
+)  # fmt: skip
+def test_a_secret_is_found_as_other_programs_write_it(written: str) -> None:
+    known = Known.of(["pa/ss!<wü&d\">'7"], "declared")
+    assert known.may_be_in(encoded({"value": f"a {written} b"}))
+    assert (2, 2 + len(written), "declared") in set(known.found_in(f"a {written} b"))
+
+
+@pytest.mark.parametrize(
+    "values", [[f"{n:04}{'ab/c' * 11}" for n in range(3_000)], ["x/" * 20_000 + "<é>" * 20_000]]
+)
+def test_so_many_or_such_long_secrets_are_found_as_well(values: list[str]) -> None:
+    known = Known.of(values, "declared")
+    assert known.may_be_in(encoded({"value": f"a {values[-1]} b"}))
+    assert not known.may_be_in(encoded({"value": "a b"}))
+
+
 def test_what_sums_up_a_run_is_sealed_whole_once_something_of_it_is() -> None:
     """A value that is secret by its label stands in the state without anything that it could be found by."""
     body: dict[str, Any] = {"state": {"slots": ["nobody knows me"]}, "asked": [], "seq": 3}

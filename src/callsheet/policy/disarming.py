@@ -15,22 +15,33 @@ from callsheet.policy.links import host_of
 from callsheet.policy.rendered import as_read
 
 _REST = r"[^\s<>\"'`()\[\]{}|\\^,;*]{0,2000}"
+_HOST = r"(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[\w-]+)\.?(?::\d+)?"
+_NUMBERS = r"(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?"
 _ADDRESS = re.compile(
-    rf"(?P<head>[a-z][a-z0-9+.-]{{0,30}}:[/\\]{{2}}|(?<![\w/\\\]])[/\\]{{2}}(?=\w)|www\.){_REST}"
-    rf"|(?<![\w./:-])(?P<host>(?:[\w-]+\.)+(?:[^\W\d_]{{2,}}|xn--[\w-]+)(?::\d+)?)[/?#]{_REST}"
+    r"(?P<head>[a-z][a-z0-9+.-]{0,30}:[/\\]{2}|(?:https?|ftp):[/\\]"
+    rf"|(?<![\w/\\\]])[/\\]{{2}}(?=\w|\[[\da-f:])|www\.){_REST}"
+    rf"|(?:(?:(?<![\w./-])|(?<=[^\w.\]-][/\\.]))(?={_HOST}[/?#])|(?<=[/\\]{{2}}))(?P<host>{_HOST}|{_NUMBERS})"
+    rf"[/?#]?{_REST}"
     r"|(?P<word>mailto|tel|callto|sms|magnet|xmpp|skype|whatsapp|javascript|vbscript|blob|data(?=:[\w-]+/|:[;,])):(?=\S)",
     re.I,
 )
 """What programs make a link of wherever it stands: with a scheme, with `//` or `www.`, a host with a path."""
 _ENDS = frozenset("<>\"'`)]}|,;*")
-"""What an address ends at for every program, beside white space."""
+"""What an address ends at for many programs, beside white space."""
+_BEHIND = re.compile(r"[^\s<]{0,2000}")
+"""What other programs read on to: all before white space, or a tag."""
 _TAG = re.compile(r"<(?=[a-z!/?](?:[^>]{0,200}[=:]|[^>]{200}))|url\((?=\s*\S)", re.I)
 _TARGET = re.compile(r"\]\(\s*(<[^>\n]{0,2000}>?|[^)\s]{0,2000})")
-_NAMED_TARGET = re.compile(r"^((?:[ \t>*+-]|\d{1,9}[.)])*\[[^\]\n]{1,999}\]):", re.M)
+_NAMED_TARGET = re.compile(
+    r"^((?:[ \t>*+-]|\d{1,9}[.)])*\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}\]):", re.M
+)
+"""What a link is elsewhere in a text; its name may hold a bracket behind a backslash, and a line's end."""
 _NEAR = re.compile(r"(?!//)[\w./#\[\]-]*")
 """The target of a link that stays where the text is."""
 _ENTITY = re.compile(r"&(?=#?\w)")
 _CLOSING = ".:!?_~"
+_MOST_CLOSING = 12
+"""Brackets, quotes and the like that stand behind an address; more of them may say something."""
 
 
 class Allowed(NamedTuple):
@@ -90,6 +101,8 @@ def _broken(found: re.Match[str]) -> tuple[str, int]:
         return host.replace(".", "[.]"), len(host)
     end = next((at for at in range(len(head), len(whole)) if whole[at] in "/?#:"), len(whole))
     shown = head.replace(".", "[.]").replace(":", "[:]")
+    if shown != head and found.string.startswith("[", found.end()):  # `//[::1]` is a link by itself for some
+        shown = f"{shown[:-2]}[{shown[-2:]}]"
     if shown == head:
         shown = f"[{head}]"
     shown += whole[len(head) : end].replace(".", "[.]")
@@ -97,10 +110,25 @@ def _broken(found: re.Match[str]) -> tuple[str, int]:
 
 
 def _may_stay(found: re.Match[str], allowed: Allowed) -> bool:
-    after = found.string[found.end() : found.end() + 1]
-    if after and not after.isspace() and after not in _ENDS:
+    behind = _BEHIND.match(found.string, found.end())
+    rest = behind[0] if behind else ""
+    if rest and rest[0] not in _ENDS:
         return False  # programs differ about where such an address ends
-    return found.group().rstrip(_CLOSING) in allowed.own or _is_known(found.group(), allowed)
+    address = found.group()
+    if _says_something(rest) and not _has_path(address):
+        return False  # what stands there may be the end of its host
+    if _is_known(address, allowed):
+        return True
+    return address.rstrip(_CLOSING) in allowed.own and not _says_something(rest)
+
+
+def _says_something(rest: str) -> bool:
+    """Whether more than the end of a link or a sentence stands right behind an address."""
+    return len(rest) > _MOST_CLOSING or re.search(r"\w", rest) is not None
+
+
+def _has_path(address: str) -> bool:
+    return re.search(r"[/?#]", address.partition("://")[2]) is not None
 
 
 def _stays_near(target: str, allowed: Allowed) -> bool:

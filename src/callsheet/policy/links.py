@@ -30,7 +30,9 @@ _HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3
 _DOMAIN = re.compile(
     rf"(?<![\w@./-])(?:{_HOST}|localhost|\[[\da-f.]*:[\da-f:.]*\])(?::\d+)?[/?#]{_REST}", re.I
 )
-_MARKDOWN = re.compile(r"\]\(\s*<?[^)>\n]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
+_NAMED = r"^(?:[ \t>*+-]|\d{1,9}[.)])*+\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}+\]:"
+"""The name of what a link or an image is elsewhere in a text, in lists and quotes too, over several lines."""
+_MARKDOWN = re.compile(rf"\]\(\s*<?[^)>\n]*\Z|{_NAMED}\s*\S*\Z", re.M)
 _LOADING = (
     r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
     r"|archive|longdesc|manifest|profile|classid|icon"
@@ -52,11 +54,17 @@ _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
     r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<(?:img|iframe|script|link|video|audio|source)\b|url\(", re.I
 )
-_DEFINED = re.compile(r"^[ \t]*\[[^\]\n]+\]:", re.M)
+_DEFINED = re.compile(_NAMED, re.M)
 """What a link or an image is elsewhere in a text, where it is only named."""
 _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
 _SPOKEN_HOST = re.compile(rf"(?<![\w@./:-])(?://|www\.)?{_HOST}(?::\d+)?/(?!\s|\Z)", re.I)
 """An address as it is told somebody who knows what is meant: without its scheme."""
+_ENDING = re.compile(r"[()\[\]{}|\\^,;*]")
+"""Where an address may be at its end, or may go on: programs differ about that."""
+_ANOTHER = re.compile(
+    rf"[/\\]{{2}}|&#|&\w+;|www\.|(?<![\w-])(?:{_WORDS}):|(?<![\w/.-]){_HOST}(?::\d+)?[/?#]", re.I
+)
+"""What may begin an address behind the end of another one."""
 _SLASHED_HOST = re.compile(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
 
 
@@ -88,7 +96,7 @@ def carries_data(
             return True
         text += _DATA if part.text is None else part.text
     return not literal_is_public and any(
-        not may_have(host_of(found.group()), None) for found in _WHOLE.finditer(text)
+        not may_have(_only_host_of(found.group()), None) for found in _WHOLE.finditer(text)
     )
 
 
@@ -137,6 +145,18 @@ def _host_before(text: str) -> str | None:
     url = text[start - len(scheme[0]) if scheme else start :]
     if re.search(r"[\s<>\"'`]", url) or not re.search(r"://[^/?#]+[/?#]", url):
         return None
+    return _only_host_of(url)
+
+
+def _only_host_of(url: str) -> str | None:
+    """The host of a web address; None also where another address may begin behind its end.
+
+    >>> _only_host_of("https://c.example/a(b),c.d"), _only_host_of("https://c.example/](//evil.example/")
+    ('c.example', None)
+    """
+    end = _ENDING.search(url)
+    if end is not None and (end[0] == "\\" or _ANOTHER.search(url, end.end())):
+        return None
     return host_of(url)
 
 
@@ -164,7 +184,7 @@ def hosts_named(text: str) -> list[str | None]:
     """The hosts of the web addresses in a text, None for one that is none."""
     if "://" not in text:
         return []
-    return [host_of(found.group()) for found in _NAMED_HOST.finditer(text)]
+    return [_only_host_of(found.group()) for found in _NAMED_HOST.finditer(text)]
 
 
 def hosts_spoken(text: str) -> list[str | None]:

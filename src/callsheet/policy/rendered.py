@@ -9,7 +9,8 @@ import re
 from html import unescape
 
 _SOFT = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
     r"|\\(?=[!-/:-@\[-`{-~])"
 )
 """What programs leave out: control and zero-width characters, a backslash before punctuation."""

@@ -63,7 +63,7 @@ def authority_of(argument: Argument) -> Authority:
     try:
         if end is None or not is_plain(text):  # what follows a head makes a plain text no worse
             parse_url(text.replace(MARK, "x"))
-        host = parse_url(head + "/").host
+        host = parse_url((head.rstrip() if end is None else head) + "/").host
     except AddressRefused as error:
         return Authority(None, str(error), chosen_by, is_written, head)
     return Authority(host, None, chosen_by, is_written, head)

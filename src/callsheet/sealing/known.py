@@ -6,9 +6,11 @@ In: values. Out: the forms in which they may turn up, and where in a text they d
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from html import escape
 from importlib import import_module
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
@@ -20,6 +22,9 @@ _SHORTEST_CORE = 8
 _FEW = 6
 """So many forms are looked for one by one; of more all are looked for in one pass."""
 
+_MANY = 1_000
+"""Of more forms nobody looks which of them stand in others."""
+
 
 class Form(NamedTuple):
     """A text in which a secret turns up, and why it is one: `declared` or `configured`."""
@@ -28,24 +33,70 @@ class Form(NamedTuple):
     why: str
 
 
+_KEPT_IN_ADDRESSES = ("", "/", "!'()*", "!'()*;/?:@&=+$,#", "!$&'()*+,;=", "!$&'()*+,;=:@/")
+"""What programs write as it is: Python, a browser for a part of an address and for a whole one, RFC 3986."""
+_ESCAPED = re.compile(r"%[0-9A-F]{2}|\\u[0-9a-f]{4}")
+
+
 def forms_of(value: str) -> Iterator[str]:
-    """The secret, as it is and as programs encode it: URL, base64, hexadecimal, in a JSON text or a literal.
+    """The secret, as it is and as programs encode it: URL, base64, hexadecimal, in JSON, HTML or a literal.
 
     >>> sorted(forms_of("a b&c"))[:3]
     ['6120622663', '6120622663', 'EgYiZj']
     """
     yield value
     data = value.encode("utf-8", "surrogatepass")
-    yield from dict.fromkeys((quote(data, safe=""), quote_plus(data), quote(data)))
-    for ascii_only in (True, False):
-        yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+    in_addresses = dict.fromkeys((quote_plus(data), *(quote(data, safe=kept) for kept in _KEPT_IN_ADDRESSES)))
+    yield from in_addresses
+    yield from map(_of_other_case, in_addresses)
+    for text in dict.fromkeys(_in_json(value)):
+        yield text
+        for ascii_only in (True, False):  # a JSON text that stands in another one
+            yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+    yield from _in_html(value)
     yield repr(value)[1:-1]
+    yield repr(data)[2:-1]
     yield data.hex()
     yield data.hex().upper()
     for before in range(3):
         core = _core(data, before)
         yield core
         yield core.replace("+", "-").replace("/", "_")
+
+
+def _of_other_case(text: str) -> str:
+    r"""The same with the letters of its escapes in the other case.
+
+    >>> _of_other_case(r"%2Fab \u00fc")
+    '%2fab \\u00FC'
+    """
+    return _ESCAPED.sub(lambda found: found[0].swapcase().replace("U", "u"), text)
+
+
+def _in_json(text: str) -> Iterator[str]:
+    """A text as it stands in a JSON text, also of those who put JSON into pages."""
+    for ascii_only in (True, False):
+        plain = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        yield plain
+        yield _of_other_case(plain)
+        yield plain.replace("/", "\\/")
+        for signs in ("<>&", "<>&'"):
+            unseen = plain.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in signs})
+            yield unseen
+            yield _of_other_case(unseen)
+
+
+def _in_html(text: str) -> Iterator[str]:
+    """A text as it stands in a page."""
+    yield escape(text, quote=False)
+    whole = escape(text)
+    for quote_mark, double in (
+        ("&#x27;", "&quot;"),
+        ("&#39;", "&quot;"),
+        ("&#39;", "&#34;"),
+        ("&apos;", "&quot;"),
+    ):
+        yield whole.replace("&#x27;", quote_mark).replace("&quot;", double)
 
 
 def _core(data: bytes, before: int) -> str:
@@ -112,6 +163,8 @@ class Known:
         """The forms as they stand in a journal's JSON text."""
         said = (json.dumps(form.text, ensure_ascii=False)[1:-1] for form in self._forms)
         every = dict.fromkeys(text.encode("utf-8", "surrogatepass") for text in said)
+        if len(every) > _MANY:
+            return tuple(every)
         return tuple(form for form in every if not any(other in form for other in every if other != form))
 
     @cached_property
@@ -126,7 +179,10 @@ class Known:
         found = re2.Set.SearchSet(options)
         for form in self._encoded:
             found.Add(re2.escape(form))
-        found.Compile()
+        try:
+            found.Compile()
+        except re2.error:  # they are too long
+            return None
         return found
 
 

@@ -476,6 +476,20 @@ def test_data_that_opens_a_tag_takes_in_what_stands_behind_it(opening: str) -> N
     assert str(machine.monitor.variables()["d"][0]) == "U/model+trusted"
 
 
+def test_an_image_in_data_is_looked_at_each_time() -> None:
+    """That it is shown tells whose image it is what decided about the loop."""
+
+    def images(_world: int, command: Any) -> Event:
+        said: JSON = ["plain", "an ![x](https://evil.example/)"] if command.tool == "READ" else 1
+        return Succeeded(command.key, said)
+
+    text = """
+        S1: @READ ("q") > $c
+        S2: ?FOREACH ($i IN $c) THEN @KEEP (y="friend", body=$i)
+    """
+    assert refused(goes_the_same_way(text, mail(), outcome=images)) == "flow"
+
+
 def test_a_path_of_data_is_looked_at_each_time() -> None:
     text = 'S1: ?FOREACH ($i IN ["a.md", "b.md", "../a.md"]) THEN @WRITE_FILE (path="$i", content="x")'
     assert refused(goes_the_same_way(text, Policy())) == "path"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.confidence import VerifiedRaise, effective, lowest
 from callsheet.trace.lctl.fields import frozen
-from callsheet.trace.lctl.model import Chain, Fact, Handoff
+from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff
 from lctl_blocks import changed, hop, minimal, text
 
 CONFIDENCES = st.none() | st.floats(0, 1)
@@ -95,6 +95,33 @@ def test_a_dip_binds_all_later_hops_also_with_an_ack_or_an_unreadable_text_betwe
     report = check([text(low), "lctl: [", "lctl_ack: {chain_id: inv-7}", text(later)])
     assert report.effective == {"F1": 0.65}
     assert report.flagged == ("F1",)
+
+
+@pytest.mark.parametrize("left_for", [1, 2])
+def test_a_fact_that_is_left_out_for_a_while_comes_back_as_it_was(left_for: int) -> None:
+    """Whoever drops a fact and has it again has not found it out anew."""
+    low = changed(minimal(), "facts.F1.confidence", 0.65)
+    without = changed(minimal(), "facts", {"F2": {"text": "t", "confidence": 0.9}})
+    again = changed(minimal(), "facts.F3", {"text": "t", "confidence": 0.9, "derived_from": ["F2"]})
+    blocks = [text(changed(block, "chain.step", 2 + at)) for at, block in enumerate([low, without, again])]
+    report = check([blocks[0], *[blocks[1]] * left_for, blocks[2]])
+    assert (report.effective, report.flagged) == ({"F1": 0.65, "F3": 0.9}, ("F1",))
+
+
+def test_a_branch_that_still_has_a_fact_says_what_it_is_worth() -> None:
+    """What another branch left out, and knew before, lowers nothing that was raised with a reason."""
+    low, high = (Fact("F1", "t", value) for value in (0.65, 0.96))
+    start = Handoff(Chain("c", 1, "a", "b"), frozen({"F1": low}), instruction="go")
+    raised = Handoff(
+        Chain("c", 2, "b", "c"), frozen({"F1": high}), instruction="go",
+        trace=(Entry(1, "a", "x", 0.9, ("F1",)), Entry(2, "b", "y", 0.9, (), ("F1",))),
+    )  # fmt: skip
+    dropped = Handoff(Chain("c", 2, "b", "c"), frozen({}), instruction="go")
+    joined = Handoff(Chain("c", 3, "c", "d"), frozen({"F1": high}), instruction="go")
+    places = {1: [0], 2: [0], 3: [1, 2]}
+    for word, value in ((VerifiedRaise.CAP, 0.65), (VerifiedRaise.ACCEPT, 0.96)):
+        report = check([start, raised, dropped, joined], places, verified_raise=word)
+        assert report.effective == {"F1": value}
 
 
 @pytest.mark.parametrize(

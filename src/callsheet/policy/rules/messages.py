@@ -1,4 +1,4 @@
-"""A message carries no private data on: in no link, no image, no address that its reader's program opens.
+"""A message carries no private data on: in no link and no address that its reader's program opens.
 
 In: a call of a tool that sends messages. Out: what speaks against it, and which of its arguments are read by
 whoever gets it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import CallView, Duty, Rule
-from callsheet.policy.rules.answers import links_data, tells_by_image
+from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import Notes, OfLabels, Setting
 from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_name
 
@@ -38,7 +38,7 @@ def read_in(traits: Traits, call: CallView) -> frozenset[str]:
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """FLOW for private data in an address, and for an image that tells what private data decided.
+    """FLOW for private data in an address.
 
     What stands apart, as `stand_apart` has it, is no such address, whatever it says.
     """
@@ -57,13 +57,6 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 f"@{tool} would put private data into the address of a link or an image",
                 help="show the data beside the link",
                 reaches="the host of the address",
-            )
-        elif not call.pc.is_public and tells_by_image(setting, call):
-            notes.object(
-                Rule.FLOW,
-                f"@{tool} would show an image from outside only if private data says so",
-                help="show it whatever the data says, or say it in words",
-                reaches="the host of the image",
             )
 
     return OfLabels(check)

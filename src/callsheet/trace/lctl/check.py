@@ -19,7 +19,7 @@ from callsheet.trace.lctl.confidence import (
     needs_review,
 )
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
-from callsheet.trace.lctl.hops import Hop, parents_of
+from callsheet.trace.lctl.hops import Hop, known_before, left_behind, parents_of
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Handoff
 from callsheet.trace.lctl.reading import Reading, read
 from callsheet.trace.lctl.rules.acks import check_ack, check_status
@@ -165,9 +165,9 @@ def _hop(
 ) -> Hop:
     above = tuple(parent.body for parent in parents)
     raised = raised_facts(body, above) if verified_raise is VerifiedRaise.ACCEPT else ()
-    return Hop(
-        body, tuple(parents), effective(body, [parent.effective for parent in parents], raised), number
-    )
+    before = known_before(parents)
+    worth = effective(body, before, raised)
+    return Hop(body, tuple(parents), worth, number, left_behind(body, before))
 
 
 def _check_body(hop: Hop, notes: Notes) -> None:

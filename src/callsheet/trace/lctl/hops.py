@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from callsheet.trace.lctl.confidence import Effective
+from callsheet.trace.lctl.confidence import Effective, lowest
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry, Handoff
 
 
@@ -14,13 +14,15 @@ from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry
 class Hop:
     """A document with those it follows, and what its facts are worth.
 
-    `number` is its place among the documents that are no acks, from 1.
+    `number` is its place among the documents that are no acks, from 1. `left` are facts that were carried
+    before and are no more, with what they were worth: one that comes back is worth no more than that.
     """
 
     body: Handoff | DebugDocument
     above: tuple[Hop, ...]
     effective: Effective
     number: int
+    left: Effective
 
     @property
     def parents(self) -> tuple[Body, ...]:
@@ -31,6 +33,21 @@ class Hop:
     def is_merge(self) -> bool:
         """Whether branches come together here."""
         return len(self.above) > 1
+
+
+def known_before(parents: Sequence[Hop]) -> list[Effective]:
+    """What the facts of a document were worth before: in each of its parents, or else when they were left."""
+    carried = frozenset(fact for parent in parents for fact in parent.effective)
+    return [
+        *(parent.effective for parent in parents),
+        *({fact: at for fact, at in parent.left.items() if fact not in carried} for parent in parents),
+    ]
+
+
+def left_behind(body: Body, before: Sequence[Effective]) -> Effective:
+    """The facts that were known before and that a document does not carry, with the least they were worth."""
+    names = dict.fromkeys(fact for known in before for fact in known if fact not in body.facts)
+    return {fact: lowest([known[fact] for known in before if fact in known]) for fact in names}
 
 
 def parents_of(

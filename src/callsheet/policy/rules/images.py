@@ -1,0 +1,32 @@
+"""A message shows no image from outside because private data says so: who has the image would know."""
+
+from __future__ import annotations
+
+from callsheet.policy.builtins import Traits
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.links import images
+from callsheet.policy.rules.answers import tells_by_image
+from callsheet.policy.rules.base import Notes, OfTexts, Setting
+from callsheet.policy.rules.messages import is_message
+from callsheet.policy.rules.receivers import in_bodies
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | None:
+    """FLOW for an image that tells what private data decided; data may hold one, whatever its label is."""
+    if traits is None or not is_message(tool, traits):
+        return None
+    held = traits
+
+    def check(call: CallView, notes: Notes) -> None:
+        if not call.pc.is_public and not in_bodies(held, call) and tells_by_image(setting, call):
+            notes.object(
+                Rule.FLOW,
+                f"@{tool} would show an image from outside only if private data says so",
+                help="show it whatever the data says, or say it in words",
+                reaches="the host of the image",
+            )
+
+    def clears(text: str) -> bool:
+        return not images(text)
+
+    return OfTexts(check, clears)
