@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
+from callsheet.sealing.heads import Heads
+
 SHORTEST = 4
 """Characters of a declared secret that is looked for; a shorter one would be found everywhere."""
 _SHORTEST_LINE = 12
@@ -22,6 +24,8 @@ _SHORTEST_CORE = 8
 _FEW = 6
 """So many forms are looked for one by one; of more all are looked for in one pass."""
 
+_SOME = 100
+"""Of more forms those are looked for whose first letters stand in a text."""
 _MANY = 1_000
 """Of more forms nobody looks which of them stand in others."""
 
@@ -142,21 +146,42 @@ class Known:
         return bool(self._forms)
 
     def __add__(self, other: Known) -> Known:
-        return Known((*other._forms, *self._forms)) if other else self
+        if all(form.text in self._whys for form in other._forms):
+            return self  # what has been made ready to look for them is kept
+        return Known((*other._forms, *self._forms))
 
     def may_be_in(self, data: bytes) -> bool:
         """Whether one of them stands in the bytes of a JSON text."""
         if self._pass is not None:
             return bool(self._pass.Match(data))
+        if len(self._encoded) > _MANY:
+            return any(True for _ in self._heads_of_encoded.found_in(data))
         return any(form in data for form in self._encoded)
 
     def found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where they stand in a text: start, end, and why it is a secret."""
+        if len(self._forms) > _SOME:
+            whys = self._whys
+            for at, form in self._heads.found_in(text):
+                yield at, at + len(form), whys[form]
+            return
         for form, why in self._forms:
             at = text.find(form)
             while at >= 0:
                 yield at, at + len(form), why
                 at = text.find(form, at + 1)
+
+    @cached_property
+    def _heads(self) -> Heads[str]:
+        return Heads([form.text for form in self._forms])
+
+    @cached_property
+    def _heads_of_encoded(self) -> Heads[bytes]:
+        return Heads(self._encoded)
+
+    @cached_property
+    def _whys(self) -> dict[str, str]:
+        return {form.text: form.why for form in self._forms}
 
     @cached_property
     def _encoded(self) -> tuple[bytes, ...]:
