@@ -32,3 +32,18 @@ def test_a_text_takes_no_longer_where_many_are_looked_for() -> None:
         assert known.may_be_in(b'{"value":"token-000007-of-some-length"}')
     took = min(seconds(lambda: list(few.found_in(text))) for _ in range(5))
     assert min(seconds(lambda: list(all_of_them.found_in(text))) for _ in range(5)) < 5 * took + 0.001
+
+
+def one_by_one(count: int) -> Known:
+    """So many secrets, each known once something was looked through for those before it."""
+    known = Known()
+    for number in range(count):
+        assert not known.may_be_in(b'{"value":"nothing of them"}')
+        known += Known.of([f"token-{number:06}-of-some-length"], "declared")
+    return known
+
+
+def test_what_is_added_now_and_then_takes_time_for_itself() -> None:
+    assert one_by_one(50).may_be_in(b'{"value":"token-000001-of-some-length"}')
+    few = min(seconds(lambda: one_by_one(100)) for _ in range(3))
+    assert min(seconds(lambda: one_by_one(400)) for _ in range(3)) < 9 * few + 0.1

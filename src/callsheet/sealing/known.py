@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from html import escape
 from importlib import import_module
@@ -21,7 +21,7 @@ SHORTEST = 4
 """Characters of a declared secret that is looked for; a shorter one would be found everywhere."""
 _SHORTEST_LINE = 12
 _SHORTEST_CORE = 8
-_FEW = 6
+_FEW = 24
 """So many forms are looked for one by one; of more all are looked for in one pass."""
 
 _SOME = 100
@@ -129,26 +129,15 @@ def _texts_of(value: object) -> Iterator[str]:
             yield str(part)
 
 
-class Known:
-    """Secrets that are looked for; immutable. `shortest` is how many characters one has at least."""
+class _Portion:
+    """Forms that are looked for together, made ready for that when they are first."""
 
-    def __init__(self, forms: Iterable[Form] = ()) -> None:
-        by_text = {form.text: form for form in forms}
-        self._forms = tuple(sorted(by_text.values(), key=lambda form: -len(form.text)))
+    def __init__(self, whys: Mapping[str, str]) -> None:
+        self.whys = whys
+        """Why each form is a secret."""
 
-    @classmethod
-    def of(cls, values: Iterable[object], why: str, shortest: int = SHORTEST) -> Known:
-        """The secrets of these values; `why` is said of what is found."""
-        texts = [text for value in values for text in _texts_of(value) if len(text.strip()) >= shortest]
-        return cls(Form(form, why) for text in texts for form in _looked_for(text))
-
-    def __bool__(self) -> bool:
-        return bool(self._forms)
-
-    def __add__(self, other: Known) -> Known:
-        if all(form.text in self._whys for form in other._forms):
-            return self  # what has been made ready to look for them is kept
-        return Known((*other._forms, *self._forms))
+    def __len__(self) -> int:
+        return len(self.whys)
 
     def may_be_in(self, data: bytes) -> bool:
         """Whether one of them stands in the bytes of a JSON text."""
@@ -160,12 +149,11 @@ class Known:
 
     def found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where they stand in a text: start, end, and why it is a secret."""
-        if len(self._forms) > _SOME:
-            whys = self._whys
+        if len(self.whys) > _SOME:
             for at, form in self._heads.found_in(text):
-                yield at, at + len(form), whys[form]
+                yield at, at + len(form), self.whys[form]
             return
-        for form, why in self._forms:
+        for form, why in self.whys.items():
             at = text.find(form)
             while at >= 0:
                 yield at, at + len(form), why
@@ -173,20 +161,16 @@ class Known:
 
     @cached_property
     def _heads(self) -> Heads[str]:
-        return Heads([form.text for form in self._forms])
+        return Heads([*self.whys])
 
     @cached_property
     def _heads_of_encoded(self) -> Heads[bytes]:
         return Heads(self._encoded)
 
     @cached_property
-    def _whys(self) -> dict[str, str]:
-        return {form.text: form.why for form in self._forms}
-
-    @cached_property
     def _encoded(self) -> tuple[bytes, ...]:
         """The forms as they stand in a journal's JSON text."""
-        said = (json.dumps(form.text, ensure_ascii=False)[1:-1] for form in self._forms)
+        said = (json.dumps(text, ensure_ascii=False)[1:-1] for text in self.whys)
         every = dict.fromkeys(text.encode("utf-8", "surrogatepass") for text in said)
         if len(every) > _MANY:
             return tuple(every)
@@ -209,6 +193,56 @@ class Known:
         except re2.error:  # they are too long
             return None
         return found
+
+
+class Known:
+    """Secrets that are looked for; immutable.
+
+    They lie in portions, each about half as large as the one before, or smaller: what is added now and then
+    takes time for itself, and not for all that is there.
+    """
+
+    def __init__(self, forms: Iterable[Form] = ()) -> None:
+        whys = {form.text: form.why for form in forms}
+        self._portions: tuple[_Portion, ...] = (_Portion(whys),) if whys else ()
+
+    @classmethod
+    def of(cls, values: Iterable[object], why: str, shortest: int = SHORTEST) -> Known:
+        """The secrets of these values; `why` is said of what is found.
+
+        `shortest` is how many characters one has at least.
+        """
+        texts = [text for value in values for text in _texts_of(value) if len(text.strip()) >= shortest]
+        return cls(Form(form, why) for text in texts for form in _looked_for(text))
+
+    def __bool__(self) -> bool:
+        return bool(self._portions)
+
+    def __add__(self, other: Known) -> Known:
+        more = {
+            text: why
+            for portion in other._portions
+            for text, why in portion.whys.items()
+            if not any(text in own.whys for own in self._portions)
+        }
+        if not more:
+            return self
+        portions = [*self._portions, _Portion(more)]
+        while len(portions) > 1 and len(portions[-2]) < 2 * len(portions[-1]):
+            last, before = portions.pop(), portions.pop()
+            portions.append(_Portion({**before.whys, **last.whys}))
+        made = Known()
+        made._portions = tuple(portions)
+        return made
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether one of them stands in the bytes of a JSON text."""
+        return any(portion.may_be_in(data) for portion in self._portions)
+
+    def found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where they stand in a text: start, end, and why it is a secret."""
+        for portion in self._portions:
+            yield from portion.found_in(text)
 
 
 def _looked_for(text: str) -> Iterator[str]:
