@@ -7,24 +7,35 @@ import re
 
 from callsheet.views.columns import json_head
 
-_OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What JSON leaves as it is, and a terminal may not: C1 controls, and what turns the order of text."""
+_OBEYED = re.compile(
+    "[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
+    "\U000e0000-\U000e0fff]"
+)
+"""What JSON leaves as it is, and a terminal may not show: C1 controls, what turns the order of text, and
+what nobody sees.
+"""
 
 
 def unobeyed(text: str) -> str:
-    """JSON text with escapes in the place of what a terminal may obey.
+    """JSON text with escapes in the place of what a terminal may obey, or shows to nobody.
 
     >>> unobeyed('"\u202e"')
     '"\\\\u202e"'
     """
-    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _OBEYED.sub(lambda match: _escaped(match[0]), text)
+
+
+def _escaped(sign: str) -> str:
+    units = sign.encode("utf-16-be").hex()  # as JSON has it: two for what is beyond 16 bits
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def exact(value: object) -> str:
-    """A value as JSON on one line, whole; what a terminal would obey is escaped.
+    """A value as JSON on one line, whole; what a terminal would obey, or show to nobody, is escaped.
 
-    >>> exact({"to": "a\\x1b[2K", "x": "\\u202e"})
-    '{"to": "a\\\\u001b[2K", "x": "\\\\u202e"}'
+    >>> exact({"to": "a\\x1b[2K", "x": "\\u202e"}), exact("\\u200b\\U000e0041")
+    ('{"to": "a\\\\u001b[2K", "x": "\\\\u202e"}', '"\\\\u200b\\\\udb40\\\\udc41"')
     """
     return unobeyed(json.dumps(value, ensure_ascii=False, default=str))
 
