@@ -6,6 +6,7 @@ import datetime
 import json
 import sqlite3
 
+import pytest
 from tests.compiled import IS_COMPILED
 
 
@@ -144,6 +145,21 @@ def test_doctor_tells_what_is_broken(machine):
     assert "✗ mcp server" in result.stdout
     machine.write("mcp.json", json.dumps([]))
     assert "✗ mcp config" in machine("doctor", "--mcp-config", "mcp.json").stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("postgresql://nobody@/x?host=/nowhere", "cannot be used"),
+        ("mysql://x", "no address of a shared store"),
+    ],
+)
+def test_doctor_tells_of_a_shared_store_that_cannot_be_used(machine, monkeypatch, address, said):
+    monkeypatch.setenv("CALLSHEET_STORE", address)
+    result = machine("doctor")
+    (line,) = [line for line in result.stdout.splitlines() if line[2:].startswith("store ")]
+    assert (result.exit_code, line[0]) == (1, "✗")
+    assert said in line
 
 
 def cut_run(machine):

@@ -6,6 +6,7 @@ order, the way out. It changes nothing but a probe file in the journal's folder,
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
@@ -45,6 +46,7 @@ class Item(NamedTuple):
 async def examine(setup: Setup, journal: Path | None) -> list[Item]:
     """Every item. Servers are started only where the setup names configurations."""
     items = [_python(), *_packages(), _sqlite(), _journal(journal), _isolation(setup)]
+    items += await asyncio.to_thread(_store)
     items += [_program("git"), _program("node"), _settings(), _local_models()]
     items += await _model(setup)
     items += _configurations(setup)
@@ -115,6 +117,24 @@ def _journal(given: Path | None) -> Item:
             "set CALLSHEET_JOURNAL to a file in a folder that you can write",
         )
     return Item("journal", "ok", f"{path} ({'there' if os.path.exists(path) else 'made with the first run'})")
+
+
+def _store() -> list[Item]:
+    """The store that this machine shares, where it has one."""
+    from callsheet.store.shared.address import shared_address, shown  # noqa: PLC0415 - few have one
+    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - as above
+
+    try:
+        address = shared_address()
+        if address is None:
+            return []
+        there = open_database(address).stands()
+    except CallsheetError as error:
+        return [_of(found, "store") for found in error.diagnostics]
+    except OSError as error:
+        way_out = "start it, or take CALLSHEET_STORE (or `store` in config.toml) away"
+        return [Item("store", "bad", error.strerror or str(error), way_out)]
+    return [Item("store", "ok", f"{shown(address)} ({'there' if there else 'made with its first use'})")]
 
 
 def _isolation(setup: Setup) -> Item:

@@ -30,6 +30,20 @@ def own_server() -> Iterator[Server]:
         yield running
 
 
+def test_whether_its_tables_are_there_is_known_without_making_them(own_server: Server) -> None:
+    with closing(PostgresDatabase(own_server.address)) as database:
+        assert not database.stands()
+        assert not database.stands()
+        LabelStore(database).add("/w", ["a"], SECRET)
+        assert database.stands()
+    own_server.stop()
+    try:
+        with closing(PostgresDatabase(own_server.address)) as database, pytest.raises(StoreUnreachable):
+            database.stands()
+    finally:
+        own_server.start()
+
+
 def test_a_crash_of_the_server_loses_nothing_that_was_noted_and_it_is_reached_again(
     own_server: Server,
 ) -> None:

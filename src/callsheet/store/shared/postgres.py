@@ -67,6 +67,14 @@ class PostgresDatabase:
             raise
         self._end(b"COMMIT")
 
+    def stands(self) -> bool:
+        """Whether its tables are there; none is made. Raises StoreUnreachable where it cannot be used."""
+        try:
+            with _reached(self.address) as held:
+                return _has_tables(held)
+        except psycopg.Error as error:
+            raise self._wrong(error) from error
+
     def close(self) -> None:
         """Let go of the connection."""
         if self._connection is not None:
@@ -117,12 +125,9 @@ class PostgresDatabase:
 
 def _connect(address: str) -> psycopg.Connection:
     """A connection to the tables, which are made if need be; raises psycopg.Error."""
-    held = psycopg.connect(
-        address, autocommit=True, connect_timeout=_PATIENCE, application_name="callsheet", prepare_threshold=5
-    )
+    held = _reached(address)
     try:
-        row = held.execute("SELECT to_regclass(%s)", (f"{_SCHEMA}.about",)).fetchone()
-        if row is None or row[0] is None:
+        if not _has_tables(held):
             _make(held)
         held.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(_SCHEMA)))
         _check(held)
@@ -130,6 +135,17 @@ def _connect(address: str) -> psycopg.Connection:
         held.close()
         raise
     return held
+
+
+def _reached(address: str) -> psycopg.Connection:
+    return psycopg.connect(
+        address, autocommit=True, connect_timeout=_PATIENCE, application_name="callsheet", prepare_threshold=5
+    )
+
+
+def _has_tables(held: psycopg.Connection) -> bool:
+    row = held.execute("SELECT to_regclass(%s)", (f"{_SCHEMA}.about",)).fetchone()
+    return row is not None and row[0] is not None
 
 
 def _make(held: psycopg.Connection) -> None:
