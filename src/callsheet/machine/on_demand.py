@@ -1,4 +1,4 @@
-"""A program whose steps are made ready when they are come to, for who looks at a part of a long run.
+"""A program whose steps are made ready when they are come to: for who needs a part of a long run alone.
 
 In: a plan of text order, what is known of its tools. Out: the same program as `compile_plan` makes, at a
 third of the cost where few of its steps are come to.

@@ -167,7 +167,7 @@ def _hop(
     raised = raised_facts(body, above) if verified_raise is VerifiedRaise.ACCEPT else ()
     before = known_before(parents)
     worth = effective(body, before, raised)
-    return Hop(body, tuple(parents), worth, number, left_behind(body, before))
+    return Hop(body, tuple(parents), worth, number, left_behind(body, parents, before))
 
 
 def _check_body(hop: Hop, notes: Notes) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.trace.lctl.confidence import Effective, lowest
+from callsheet.trace.lctl.left import Left
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry, Handoff
 
 
@@ -22,7 +23,7 @@ class Hop:
     above: tuple[Hop, ...]
     effective: Effective
     number: int
-    left: Effective
+    left: Left
 
     @property
     def parents(self) -> tuple[Body, ...]:
@@ -38,16 +39,18 @@ class Hop:
 def known_before(parents: Sequence[Hop]) -> list[Effective]:
     """What the facts of a document were worth before: in each of its parents, or else when they were left."""
     carried = frozenset(fact for parent in parents for fact in parent.effective)
-    return [
-        *(parent.effective for parent in parents),
-        *({fact: at for fact, at in parent.left.items() if fact not in carried} for parent in parents),
-    ]
+    return [*(parent.effective for parent in parents), *(parent.left.but(carried) for parent in parents)]
 
 
-def left_behind(body: Body, before: Sequence[Effective]) -> Effective:
-    """The facts that were known before and that a document does not carry, with the least they were worth."""
-    names = dict.fromkeys(fact for known in before for fact in known if fact not in body.facts)
-    return {fact: lowest([known[fact] for known in before if fact in known]) for fact in names}
+def left_behind(body: Body, parents: Sequence[Hop], before: Sequence[Effective]) -> Left:
+    """The facts that were known before and that a document does not carry, with the least they were worth.
+
+    Of one parent's facts those are added that are left here; of several all are looked through.
+    """
+    looked = [parent.effective for parent in parents] if len(parents) == 1 else before
+    names = dict.fromkeys(fact for known in looked for fact in known if fact not in body.facts)
+    more = {fact: lowest([known[fact] for known in before if fact in known]) for fact in names}
+    return (parents[0].left if len(parents) == 1 else Left()).with_more(more)
 
 
 def parents_of(

@@ -1,0 +1,47 @@
+"""The facts that a chain of documents has carried and left, and what they were worth then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+
+from callsheet.trace.lctl.confidence import Confidence
+
+
+class Left(Mapping[str, Confidence]):
+    """Facts by name, in portions that the documents of a chain share; left twice, the last time counts.
+
+    Each portion is about half as large as the one before, or smaller, so that a long chain takes time in
+    proportion to what it leaves.
+    """
+
+    def __init__(
+        self, portions: tuple[Mapping[str, Confidence], ...] = (), carried: Set[str] = frozenset()
+    ) -> None:
+        self._portions = portions
+        self._carried = carried
+
+    def but(self, carried: Set[str]) -> Left:
+        """The same without the facts that are carried now."""
+        return Left(self._portions, carried)
+
+    def with_more(self, more: Mapping[str, Confidence]) -> Left:
+        """The same with these, which are left now."""
+        portions = [*self._portions, more] if more else [*self._portions]
+        while len(portions) > 1 and len(portions[-2]) < 2 * len(portions[-1]):
+            last, before = portions.pop(), portions.pop()
+            portions.append({**before, **last})
+        return Left(tuple(portions))
+
+    def __getitem__(self, fact: str) -> Confidence:
+        if fact not in self._carried:
+            for portion in reversed(self._portions):
+                if fact in portion:
+                    return portion[fact]
+        raise KeyError(fact)
+
+    def __iter__(self) -> Iterator[str]:
+        names = dict.fromkeys(fact for portion in self._portions for fact in portion)
+        return (fact for fact in names if fact not in self._carried)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
