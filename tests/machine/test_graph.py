@@ -18,6 +18,7 @@ from callsheet.machine import (
     Failed,
     Finish,
     Limits,
+    LimitsChanged,
     Machine,
     Reopened,
     Result,
@@ -132,6 +133,29 @@ def test_a_reference_to_nothing_fails_the_step_before_its_call(text: str, names:
     bench = Bench(step(1, args={"x": text}), d={"x": 1})
     assert bench.asked == []
     assert bench.result.error == f"step 1 failed: ${{{names}}} has no value"
+
+
+def test_what_a_skipped_step_would_have_set_has_no_value_behind_it() -> None:
+    """Only a step that nothing can skip has surely set its variable when those that wait for it start."""
+    bench = Bench(
+        step(1, var="flag"),
+        step(2, 1, var="x", when="$flag == 'yes'"),
+        step(3, 2, args={"of": "${x}", "with": "${flag}"}),
+    )
+    bench.ok("1.0.1", "no")
+    assert bench.result.error == "step 3 failed: ${x} has no value"
+
+
+def test_limits_that_are_lowered_hold_for_the_next_of_a_chain_too() -> None:
+    """A step whose turn comes alone starts only within what may be under way."""
+    bench = Bench(step(1), step(2), step(3, 1), step(4, 3))
+    bench.take(bench.machine.feed(LimitsChanged(Limits(max_concurrency=1))))
+    bench.ok("1.0.1")
+    assert list(bench.open) == ["2.0.1"]
+    bench.ok("2.0.1")
+    bench.ok("3.0.1")
+    bench.ok("4.0.1")
+    assert bench.result.status is Status.DONE
 
 
 def test_values_inside_a_text_are_json() -> None:

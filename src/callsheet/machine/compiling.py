@@ -74,7 +74,7 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int
     for number, step in enumerate(plan.steps):
         number_of.setdefault(step.id, number)
     graph = compile_graph(plan, ranks) if plan.order is Order.DAG else None
-    names = Names(slot_of, number_of, known, graph is not None, count(NOWHERE - 1, -1))
+    names = Names(slot_of, number_of, known, None if graph is None else plan.steps, count(NOWHERE - 1, -1))
     codes = tuple(compile_step(n, step, names) for n, step in enumerate(plan.steps))
     for code in reversed(codes):
         follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
@@ -90,9 +90,15 @@ class Names(NamedTuple):
     slot_of: SlotOf
     number_of: dict[str, int]
     facts: Mapping[str, ToolFacts]
-    exact: bool
+    graph: Sequence[Step] | None
+    """The steps of a plan of dependencies, by number; None for any other plan."""
     inner: Iterator[int]
     """Numbers for what operations may call, which no step has."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether values are made by the rule of plans of dependencies."""
+        return self.graph is not None
 
     def all_of(self, values: tuple[Value, ...]) -> tuple[Eval, ...]:
         """Functions that give these values."""
@@ -139,14 +145,30 @@ def compile_step(number: int, step: Step, names: Names) -> StepCode:
         code.out_slot = slot_of(step.output.var)
         code.cast = step.output.cast
         code.wants_data = code.cast is Cast.LIST or code.cast is Cast.JSON
-    if names.exact:
-        read = dict.fromkeys(ref.name for value in step.values() for ref in refs_of(value))
-        code.reads = tuple((slot_of(name), name) for name in read)
+    if names.graph is not None:
+        code.reads = tuple((slot_of(name), name) for name in _unsure(step, names.graph, names.number_of))
     _compile_action(code, step, names)
     _compile_failure(code, step, names)
     code.is_plain = code.kind is Kind.TOOL
     code.leaves = code.is_plain and code.source is None
     return code
+
+
+def _unsure(step: Step, graph: Sequence[Step], number_of: Mapping[str, int]) -> Iterator[str]:
+    """The variables that a step of a graph reads and that may not be set when its turn comes.
+
+    What it waits for has ended well by then, and has set its own variable if nothing could skip it.
+    """
+    read = dict.fromkeys(ref.name for value in step.values() for ref in refs_of(value))
+    if not read:
+        return
+    sure: set[str] = set()
+    for before in step.depends_on or ():
+        setter = graph[number_of[before]]
+        may_skip = setter.condition is not None or setter.foreach is not None
+        if setter.output is not None and isinstance(setter.action, Call) and not may_skip:
+            sure.add(setter.output.var)
+    yield from (name for name in read if name not in sure)
 
 
 def _compile_action(code: StepCode, step: Step, names: Names) -> None:

@@ -50,7 +50,11 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         if not group.open:
             complete_group(run, group, out)
         return
-    keep(run, code, value)
+    if code.cast is not None or run.observer is not None:
+        keep(run, code, value)
+    elif (slot := code.out_slot) >= 0:  # as `keep` does it, without a call
+        run.slots[slot] = run.last = value
+        run.scope.was_set[slot] = 1
     if run.schedule is not None:
         go_on_behind(run, run.schedule, code.number, out)
     else:

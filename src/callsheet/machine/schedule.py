@@ -26,10 +26,11 @@ class Schedule:
     __slots__ = (
         "_answer",
         "_busy",
+        "_dependents",
         "_done",
-        "_graph",
         "_held",
         "_left",
+        "_place",
         "_stop",
         "_tools",
         "dropped",
@@ -41,7 +42,8 @@ class Schedule:
 
     def __init__(self, graph: Graph, tools: Sequence[str] = ()) -> None:
         """`tools` are those that the steps call, for `next(at_once)`."""
-        self._graph = graph
+        self._dependents = graph.dependents
+        self._place = graph.place
         self.order = graph.order
         """The steps by place."""
         self._tools = tools
@@ -62,7 +64,7 @@ class Schedule:
         """The steps that wait for one that failed."""
 
     def _find_ready(self) -> None:
-        place, done = self._graph.place, self._done
+        place, done = self._place, self._done
         self.ready = [place[n] for n, count in enumerate(self._left) if not count and not done[n]]
         self.ready.sort()  # a heap as well
 
@@ -135,11 +137,30 @@ class Schedule:
         else:
             self.open -= 1
         self._done[number] = 1
-        left, graph = self._left, self._graph
-        for follower in graph.dependents[number]:
+        left = self._left
+        for follower in self._dependents[number]:
             left[follower] = count = left[follower] - 1
             if not count and self._stop is None:
-                heappush(self.ready, graph.place[follower])
+                heappush(self.ready, self._place[follower])
+
+    def heir(self, number: int) -> int:
+        """As `done`; gives the step that may start now if it is the only one, else NOWHERE.
+
+        It is not among the `ready` ones unless it is `put_back`. In chains there always is one.
+        """
+        followers = self._dependents[number]
+        if len(followers) != 1 or self.ready or self._busy or self._stop is not None:
+            self.done(number)
+            return NOWHERE
+        self.open -= 1
+        self._done[number] = 1
+        follower = followers[0]
+        self._left[follower] = count = self._left[follower] - 1
+        return NOWHERE if count else follower
+
+    def put_back(self, number: int) -> None:
+        """A step that was given as an heir is one of those that may start."""
+        heappush(self.ready, self._place[number])
 
     def failed(self, number: int, error: str) -> list[int]:
         """A step has failed; gives the steps that can never start now, in the order of the plan."""
@@ -153,7 +174,7 @@ class Schedule:
         """All that hangs on a step and was not dropped before."""
         stack, seen = [number], set[int]()
         while stack:
-            for follower in self._graph.dependents[stack.pop()]:
+            for follower in self._dependents[stack.pop()]:
                 if follower not in seen and follower not in self.dropped:
                     seen.add(follower)
                     stack.append(follower)
@@ -177,7 +198,7 @@ class Schedule:
         for number in under_way:
             self._busy[self._tools[number]] += 1
         for number in compress(range(len(done)), done):
-            for follower in self._graph.dependents[number]:
+            for follower in self._dependents[number]:
                 self._left[follower] -= 1
         for number in failures:
             self.dropped.update(self._reached(number))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Self
+from typing import Protocol, Self, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
-from callsheet.machine import Remark, Spent
+from callsheet.machine import CallTool, Remark, Spent
 from callsheet.machine.trace_ids import traceparent
+
+Objection: TypeAlias = "Callable[[str, str], str | None]"
+"""Says what speaks against going on from one address to another, if anything does."""
 
 
 class ToolFailed(Exception):
@@ -30,13 +33,27 @@ class ToolFailed(Exception):
 class _Beside:
     """What is told of few calls: most have none, so it is made when something is."""
 
-    __slots__ = ("handed", "returned", "review", "shown")
+    __slots__ = ("delivery", "handed", "idempotency_key", "returned", "review", "shown")
 
     def __init__(self) -> None:
+        self.delivery = ""
+        self.idempotency_key: str | None = None
         self.handed = ""
         self.returned = ""
         self.review = ""
         self.shown: Label | None = None
+
+
+class Caller(Protocol):
+    """Who makes calls, as their contexts know it."""
+
+    def came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
+        """Hear of an answer that comes after the call was given up."""
+        ...
+
+    def objection(self, command: CallTool) -> Objection | None:
+        """What says where a call may not be redirected; None where whatever is public may be reached."""
+        ...
 
 
 class CallContext:
@@ -47,54 +64,31 @@ class CallContext:
     for a planned retry after a failure; it is made from the run and the key of the first attempt of
     this `delivery` (by default this one) unless it is given. `remarks` are what has been told with
     `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
-    shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
-    the call was given up. `handed` is the LCTL block for an agent, empty where it gets none, and `returned`
-    the one that it gives back beside its answer. `review` says why a person has to look at the answer.
-    `leads` says what speaks against going on from one address to another within the call, as a redirect
-    wants it; None where whatever is public may be reached.
+    shown for this call, None where nobody has said it. `handed` is the LCTL block for an agent, empty
+    where it gets none, and `returned` the one that it gives back beside its answer. `review` says why a
+    person has to look at the answer. `leads` says what speaks against going on from one address to
+    another within the call, as a redirect wants it; None where whatever is public may be reached.
     """
 
-    __slots__ = (
-        "_beside",
-        "_delivery",
-        "_idempotency_key",
-        "key",
-        "leads",
-        "on_late",
-        "remarks",
-        "run_id",
-        "spent",
-    )
+    __slots__ = ("_beside", "_caller", "_command", "key", "remarks", "run_id", "spent")
 
     def __init__(
-        self,
-        run_id: str,
-        key: str,
-        idempotency_key: str | None = None,
-        *,
-        delivery: str = "",
-        on_late: Callable[[CallContext, JSON | ToolFailed], None] | None = None,
+        self, run_id: str, key: str, idempotency_key: str | None = None, *, delivery: str = ""
     ) -> None:
-        self.begin(run_id, key, delivery or key, on_late)
-        self._idempotency_key = idempotency_key
+        self.begin(run_id, key, None, None)
+        if delivery or idempotency_key is not None:
+            beside = self._told()
+            beside.delivery, beside.idempotency_key = delivery, idempotency_key
 
-    def begin(
-        self,
-        run_id: str,
-        key: str,
-        delivery: str,
-        on_late: Callable[[CallContext, JSON | ToolFailed], None] | None,
-    ) -> Self:
+    def begin(self, run_id: str, key: str, caller: Caller | None, command: object) -> Self:
         """Be told of a call; for the gateway, whose every call needs one: a constructor takes longer."""
         self.run_id = run_id
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
         self.spent: Spent | None = None
-        self.leads: Callable[[str, str], str | None] | None = None
         self._beside: _Beside | None = None
-        self._delivery = delivery
-        self._idempotency_key: str | None = None
-        self.on_late = on_late
+        self._caller = caller
+        self._command = command
         return self
 
     def _told(self) -> _Beside:
@@ -139,13 +133,20 @@ class CallContext:
     def shown(self, label: Label | None) -> None:
         self._told().shown = label
 
+    @property
+    def leads(self) -> Objection | None:
+        """What speaks against redirects of this call."""
+        if self._caller is None or not isinstance(self._command, CallTool):
+            return None
+        return self._caller.objection(self._command)
+
     def came_late(self, outcome: JSON | ToolFailed) -> None:
         """Tell what came after the call was given up, in the thread of its event loop.
 
         It is noted where the run is recorded and has not ended; it changes nothing else.
         """
-        if self.on_late is not None:
-            self.on_late(self, outcome)
+        if self._caller is not None:
+            self._caller.came_late(self, outcome)
 
     def remark(self, *remarks: Remark) -> None:
         """Tell what is to be known of the outcome beside its value; it is kept in the journal."""
@@ -182,9 +183,13 @@ class CallContext:
     @property
     def idempotency_key(self) -> str:
         """The name under which a tool may know a delivery again."""
-        if self._idempotency_key is None:
-            self._idempotency_key = sha256(f"{self.run_id}/{self._delivery}".encode()).hexdigest()
-        return self._idempotency_key
+        beside = self._told()
+        if beside.idempotency_key is None:
+            delivery = beside.delivery or self.key
+            if isinstance(self._command, CallTool):
+                delivery = self._command.delivery or delivery
+            beside.idempotency_key = sha256(f"{self.run_id}/{delivery}".encode()).hexdigest()
+        return beside.idempotency_key
 
     @property
     def traceparent(self) -> str:

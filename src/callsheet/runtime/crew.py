@@ -27,8 +27,7 @@ Begin: TypeAlias = "Callable[[Carried], Coroutine[Any, Any, Event]]"
 
 _PATIENCE = 5.0
 """Seconds that calls have to end when they are dismissed."""
-_CALLS_BETWEEN_YIELDS = 256
-_SECONDS_BETWEEN_YIELDS = 0.02
+_SECONDS_BETWEEN_YIELDS = 0.002
 _HIRED_AT_ONCE = 2
 """How many workers one that has to wait hires; two, so that n waiting calls start in log n turns."""
 
@@ -129,7 +128,7 @@ class Crew:
         """
         waiting, begin, arrived = self._waiting, self._begin, self.arrived
         now = time.monotonic
-        left, until = _CALLS_BETWEEN_YIELDS, now() + _SECONDS_BETWEEN_YIELDS
+        until = now() + _SECONDS_BETWEEN_YIELDS
         while self._is_starting and waiting:
             event = await begin(waiting.popleft())
             if not self._is_starting:
@@ -137,8 +136,7 @@ class Crew:
                 self.under_way -= 1
                 break
             arrived.append(event)
-            left -= 1
-            if not left or now() > until:
+            if now() > until:
                 return
         if not self._is_starting:
             await self._work()
@@ -146,7 +144,7 @@ class Crew:
     async def _work(self) -> None:
         waiting, begin, arrived, ended = self._waiting, self._begin, self.arrived, 0
         now = time.monotonic
-        yielded = now()
+        until = now() + _SECONDS_BETWEEN_YIELDS
         while waiting:
             call = begin(waiting.popleft())
             try:
@@ -162,13 +160,13 @@ class Crew:
                 arrived = self.arrived
             arrived.append(event)
             ended += 1
-            if ended >= _CALLS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
+            if now() > until:
                 self.under_way -= ended
                 ended = 0
                 self.wake()
                 await asyncio.sleep(0)
                 arrived = self.arrived
-                yielded = now()
+                until = now() + _SECONDS_BETWEEN_YIELDS
         self.under_way -= ended
         self.wake()
 

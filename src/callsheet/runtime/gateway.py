@@ -33,7 +33,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.progress import with_own_ids
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
-from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, Objection, ToolFailed
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
@@ -128,8 +128,6 @@ class Gateway:
         self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
         self.on_late: Callable[[Late], None] | None = None
-        self._leads: Callable[[CallTool, str, str], str | None] | None = None
-        """What speaks against a redirect of a call; None where whatever is public may be reached."""
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
     async def carry_out(self, command: Carried) -> Outcome:
@@ -137,17 +135,14 @@ class Gateway:
 
         Raises only asyncio.CancelledError, when the caller itself is cancelled.
         """
-        key = command[0]
-        context = _new(CallContext).begin(self._run_id, key, key, self._came_late)
+        if type(command) is not CallTool:
+            return await self._carry_out_other(command)
+        key, _, tool, args, wants_data, _, _ = command  # in less time than one field after the other
+        context = _new(CallContext).begin(self._run_id, key, self, command)
         try:
-            if type(command) is not CallTool:
-                return await self._carry_out_other(cast("Any", command), context)
-            _, _, tool, args, wants_data, delivery, _ = command  # in less time than one field after the other
             route = self._routes.get(tool) or self._find(tool)
             if wants_data and tool in LISTED_TOOLS:
                 route = self._find(tool, as_data=True)
-            if delivery or self._leads is not None:
-                context = self._context(command)
             own = args.copy()
             for given in args.values():
                 if type(given) is list or type(given) is dict:
@@ -188,15 +183,11 @@ class Gateway:
             reason = str(error) if isinstance(error, CallsheetError) else describe(error)
         return Failed(command.key, reason, context.remarks, context.spent)
 
-    def _context(self, command: CallTool) -> CallContext:
-        """What is told of a call that is delivered again, or that may not be redirected everywhere."""
-        delivery = command.delivery or command.key
-        context = _new(CallContext).begin(self._run_id, command.key, delivery, self._came_late)
-        if self._leads is not None:
-            context.leads = partial(self._leads, command)
-        return context
+    def objection(self, command: CallTool) -> Objection | None:
+        """What says where a call may not be redirected: nothing does, without a policy."""
+        return None
 
-    def _came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
+    def came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
         """Tell of an outcome that nothing waits for any more."""
         if self.on_late is None:
             return
@@ -261,7 +252,17 @@ class Gateway:
             self._routes[tool] = route
         return route
 
-    async def _carry_out_other(
+    async def _carry_out_other(self, command: Carried) -> Outcome:
+        """As `carry_out`, for what is no call of a tool."""
+        context = _new(CallContext).begin(self._run_id, command.key, self, command)
+        try:
+            return await self._answered(cast("Any", command), context)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            return self._failed(command, error, context)
+
+    async def _answered(
         self, command: CallModel | RunAgent | AgentTurn | Compile | Probe | Sleep, context: CallContext
     ) -> Outcome:
         ports, key = self._ports, command.key

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
@@ -30,6 +31,7 @@ from callsheet.policy.codes import CODES
 from callsheet.policy.hops import Hops, beyond
 from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
+from callsheet.ports.calls import Objection
 from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
 from callsheet.runtime.leaving import Leaving
@@ -115,7 +117,6 @@ class GuardedGateway(Gateway):
         self._judge = judge_of(guard.policy)
         self._leaving = Leaving(self._judge, guard.labels, ports.workspace, run_id)
         self._hops = Hops(guard.policy)
-        self._leads = self._lead
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
     async def carry_out(self, command: Carried) -> Outcome:
@@ -163,6 +164,10 @@ class GuardedGateway(Gateway):
             talk, Task(command.step, command.allowed, command.label or LITERAL)
         )
         used.turn(self._tokens.read(token), command.key, self._guard.clock())
+
+    def objection(self, command: CallTool) -> Objection:
+        """What says where a call may not be redirected: the policy does."""
+        return partial(self._lead, command)
 
     def _lead(self, command: CallTool, before: str, after: str) -> str | None:
         """What speaks against a redirect of a call."""

@@ -31,8 +31,7 @@ from callsheet.runtime.asking import Desk, People
 from callsheet.runtime.crew import Crew
 from callsheet.runtime.gateway import Carried, Gateway
 
-_STEPS_BETWEEN_YIELDS = 256
-_SECONDS_BETWEEN_YIELDS = 0.02
+_SECONDS_BETWEEN_YIELDS = 0.002
 _PATIENCE = 5.0
 """Seconds that commits have to end when the driver does."""
 SLICE = 500
@@ -215,9 +214,8 @@ class LocalDriver:
                 await give_up({*self._beside}, _PATIENCE)
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
-        machine, crew, direct = self._machine, self._crew, 0
-        now = time.monotonic
-        yielded = now()
+        machine, crew, now = self._machine, self._crew, time.monotonic
+        until = now() + _SECONDS_BETWEEN_YIELDS
         is_watched, recorder = self._is_watched, self._recorder
         carry_out = cast("Callable[[Command], Awaitable[Event]]", self._gateway.carry_out)
         if machine.is_paused:
@@ -240,22 +238,18 @@ class LocalDriver:
                         await unsettled
                     if self._after_batch is not None:
                         await self._after_batch()
-                direct += 1
-                if direct >= _STEPS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
-                    direct = 0
+                if now() > until:
                     await asyncio.sleep(0)
-                    yielded = now()
+                    until = now() + _SECONDS_BETWEEN_YIELDS
             if machine.result is not None:
                 break
-            direct += len(commands)
             following = await self._side_by_side(commands)
             if following is None:
                 return None  # what is still open is in doubt, or waits for people
             commands = following
-            if crew.is_behind or direct >= _STEPS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
-                direct = 0
+            if crew.is_behind or now() > until:
                 await asyncio.sleep(0)
-                yielded = now()
+                until = now() + _SECONDS_BETWEEN_YIELDS
         return machine.result
 
     async def _side_by_side(self, commands: Sequence[Command]) -> list[Command] | None:
