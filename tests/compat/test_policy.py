@@ -65,6 +65,22 @@ def test_control_words_are_always_allowed() -> None:
     assert rules(plan, allowed_tools=set()) == []
 
 
+def test_control_words_may_be_denied() -> None:
+    plan = 'S1: ?IF ($x == 1) THEN GOTO S3\nS2: @RESPOND ("a")\nS3: TERMINATE ("b")'
+    assert rules(plan, denied_tools={"GOTO", "@TERMINATE"}) == [
+        ("S1", "denied_tools"),
+        ("S3", "denied_tools"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["RE-PLAN", "@RE-PLAN", "replan"])
+def test_a_new_plan_is_allowed_and_denied_by_its_name(name: str) -> None:
+    plan = 'S1: RE-PLAN ("another way")'
+    assert rules(plan, allowed_tools={"@WEB_SEARCH"}, no_escape_hatches=False) == [("S1", "allowed_tools")]
+    assert rules(plan, allowed_tools={name}, no_escape_hatches=False) == []
+    assert rules(plan, denied_tools={name}, no_escape_hatches=False) == [("S1", "denied_tools")]
+
+
 @pytest.mark.parametrize(
     "text",
     [

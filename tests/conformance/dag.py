@@ -105,7 +105,7 @@ def _unsupported(case: DagCase) -> list[str]:
 def _render(case: DagCase, plan: Plan) -> list[str]:
     unknown = sorted(case.expect.keys() - RENDERINGS - {"batches"})
     return [f"the expectation {key!r} is unknown for mode render" for key in unknown] + picture_differences(
-        plan, case.expect
+        case.plan, case.expect
     )
 
 

@@ -10,7 +10,7 @@ from tests.conformance.findings import difference
 
 from callsheet.ir import Plan
 from callsheet.ir.precedence import Precedence
-from callsheet.views.terminal import terminal_graph
+from callsheet.planning import render_plan_dag
 
 RENDERINGS = frozenset({"render", "render_line_count", "render_order"})
 _INDEX = re.compile(r"^\S+ (\S+?)\. ")
@@ -24,9 +24,12 @@ def batch_differences(plan: Plan, expect: Mapping[str, Any]) -> list[str]:
     return [] if found == expect["batches"] else [difference("batches", expect["batches"], found)]
 
 
-def picture_differences(plan: Plan, expect: Mapping[str, Any]) -> list[str]:
-    """What speaks against the picture: patterns that its lines meet in their order, and their count."""
-    lines = terminal_graph(plan).split("\n")
+def picture_differences(data: Mapping[str, Any], expect: Mapping[str, Any]) -> list[str]:
+    """What speaks against the documented picture of a plan's data.
+
+    Looked at are the patterns that its lines meet in their order, and their count.
+    """
+    lines = render_plan_dag(data).split("\n")
     out: list[str] = []
     wanted = expect.get("render_line_count", len(lines))
     if len(lines) != wanted:

@@ -1,7 +1,9 @@
 """Runs of the area `dag` in virtual time: what a case expects of them, held against what happened.
 
 A stage that takes a run up folds the events of the stages before into a new machine, as a journal
-would be; what was under way when a stage ended is asked again.
+would be; what was under way when a stage ended is asked again. It goes on with the plan of the start,
+whatever has become of the plan's file (`edit_plan`). With `state_text` it takes over what such a file says
+instead. What a tool makes of its arguments (`mutate_args`) reaches nobody: each call has its own.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ from callsheet.machine.keys import step_of
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.progress import with_own_ids
 from callsheet.passes import ToolSignature, check
+from callsheet.planning.checkpoints import read_checkpoint
 from callsheet.ports.calls import CallContext
+from callsheet.runtime.adopting import check_done, ended_before, ranks_before, with_room
 from callsheet.runtime.gateway import Ports, Route, describe
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import run_unrecorded
@@ -69,6 +73,8 @@ class Stage:
     peak: int = 0
     crashed: bool = False
     cancelled: bool = False
+    refused: str = ""
+    """Why nothing was run."""
 
 
 class Session:
@@ -78,6 +84,8 @@ class Session:
         self.case, self.plan = case, plan
         self.events: list[Event] = []
         self.first: Mapping[str, Any] = {}
+        self.done: Mapping[str, Any] = {}
+        """What steps gave that another program has done."""
         self.machine = self._machine({})
         self.counts: dict[str, int] = {}
         self.stage = Stage()
@@ -105,7 +113,10 @@ class Session:
         return Limits(**limits)
 
     def _machine(self, stage: Mapping[str, Any]) -> Machine:
-        return Machine(compile_plan(self.plan), self.limits(stage), self._heard)
+        if not self.done:
+            return Machine(compile_plan(self.plan), self.limits(stage), self._heard)
+        program = compile_plan(self.plan, None, ranks_before(self.plan, {}, self.done))
+        return Machine(program, with_room(self.limits(stage), self.plan, self.done), self._heard)
 
     def _heard(self, note: Note) -> None:
         self.stage.notes.append(note)
@@ -113,10 +124,12 @@ class Session:
     def run(self, stage: Mapping[str, Any]) -> Stage:
         """Carry one stage out."""
         self.stage, self._due = Stage(), []
-        if stage.get("mode") == "resume" and self.events:
+        if "state_text" in stage:
+            commands = self._taken_over(stage)
+        elif stage.get("mode") == "resume" and self.events:
             commands = self._taken_up(stage)
         else:
-            self.first = stage
+            self.first, self.done, self.events = stage, {}, []
             self.machine = self._machine(stage)
             commands = self._feed(Started(dict(stage.get("variables") or {})))
         self.stage.calls.clear()
@@ -144,6 +157,26 @@ class Session:
         if self.limits(stage) != self.machine.limits:
             self._feed(LimitsChanged(self.limits(stage)))
         return self._feed(Reopened()) if self.machine.may_reopen else again
+
+    def _taken_over(self, stage: Mapping[str, Any]) -> list[Command]:
+        """The run as a state file tells it, and what it waits for; nothing where that is refused."""
+        self.first, self.done, self.events = stage, {}, []
+        self._open.clear()
+        self.machine = self._machine(stage)
+        try:
+            there = read_checkpoint(stage["state_text"], self.plan)
+            check_done(self.plan, there.done)
+        except CallsheetError as error:
+            self.stage.refused = str(error)
+            return []
+        self.done = there.done
+        self.machine = self._machine(stage)
+        commands = self._feed(Started(there.inputs | dict(stage.get("variables") or {})))
+        for call, outcome in ended_before(self.machine, commands, there.done):
+            self.events.append(outcome)
+            self._open.pop(call.key, None)
+        self.stage = Stage()
+        return list(self.machine.open_commands().values()) if self.machine.result is None else []
 
     def _feed(self, event: Event) -> list[Command]:
         self.events.append(event)
@@ -345,6 +378,7 @@ def _callbacks(session: Session, stage: Stage) -> list[str]:
 
 def _error(session: Session, stage: Stage, wanted: Any) -> Any:
     found = "" if session.machine.result is None else session.machine.result.error or ""
+    found = stage.refused or found
     return None if wanted in found else repr(found)
 
 

@@ -348,6 +348,27 @@ def test_a_run_is_held_against_what_is_expected(expect: dict[str, Any], holds: b
     assert (not dag.differences(case)) == holds
 
 
+_STATE = {"plan_id": "p-1", "status": "running", "completed_steps": ["1"], "variables": {"v": "A"}}
+
+
+@pytest.mark.parametrize(
+    ("told", "expect"),
+    [
+        (json.dumps(_STATE), {"success": True, "calls": ["two"], "args": {"2": {"x": "A"}}}),
+        (json.dumps(_STATE)[:-5], {"success": False, "call_count": 0, "error_contains": "no JSON"}),
+        (json.dumps({**_STATE, "plan_id": "p-2"}), {"success": False, "call_count": 0}),
+        (json.dumps({**_STATE, "completed_steps": ["1", "2"]}), {"success": True, "call_count": 0}),
+    ],
+)
+def test_a_state_file_is_taken_over(told: str, expect: dict[str, Any]) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
+    given: dict[str, Any] = {"id": "c", "area": "a", "plan": {"id": "p-1", "title": "p", "steps": [one, two]}}
+    run = {"mode": "stages", "stages": [{"mode": "resume", "state_text": told}, {"mode": "resume"}]}
+    again = {"success": True, "call_count": 0} if expect["success"] else {}
+    assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": [expect, again]}})) == []
+
+
 def test_an_expectation_of_the_plan_tools_that_is_unknown_fails() -> None:
     assert "not looked at" in dag.differences(dag_case({"of_no_meaning": 1}, "tool_schemas"))[0]
     call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}

@@ -260,6 +260,13 @@ def test_a_picture_marks_what_runs_together_and_what_it_waits_for() -> None:
     assert "← after: 2, 3" in drawn
 
 
+def test_a_picture_marks_where_steps_stand_in_the_words_of_the_document() -> None:
+    words = {"1": "completed", "2": "running", "3": "failed", "4": "pending"}
+    assert [line[0] for line in render_plan_dag(DIAMOND, words).split("\n") if line] == ["●", "◉", "✗", "○"]
+    steps = [{**row, "status": words[row["index"]]} for row in DIAMOND["steps"]]
+    assert render_plan_dag({**DIAMOND, "steps": steps}) == render_plan_dag(DIAMOND, words)
+
+
 async def test_the_plan_tools_work_with_a_context(place: Path) -> None:
     manager = Manager()
     context = PlanningContext(

@@ -56,7 +56,7 @@ class DryRun:
 
     @property
     def calls(self) -> tuple[StepForecast, ...]:
-        """The steps that call something, or may, in text order."""
+        """The steps that call something, or may, in the order of the forecast."""
         return tuple(self.forecast.calls())
 
     def to_json(self) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from callsheet.api.adopting import Adopting
 from callsheet.api.agents import AgentRules
-from callsheet.api.answering import Answering
 from callsheet.api.ears import Ears
 from callsheet.api.given import (
     Given,
@@ -61,7 +61,7 @@ from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.store import Journal, check_run_id
 
 
-class Runtime(Answering):
+class Runtime(Adopting):
     """Runs plans on the tools it is given, and on no others.
 
     - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),

@@ -51,6 +51,7 @@ from callsheet.ir.labels import Label
 from callsheet.machine import Limits, compile_plan
 from callsheet.passes.verify import NOTHING_LEFT, Left
 from callsheet.ports.calls import CallContext
+from callsheet.runtime.adopting import adopt_run
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
@@ -180,12 +181,33 @@ class Session:
         watch: Watch,
     ) -> RunOutcome:
         """Check a plan and run it to its end; raises PlanError for one with errors."""
+        launch = await self._launch(plan, given, limits)
+        watch = ears.watching(watch)
+        self._known = launch.known + self._known
+        ears.veil(self.hides)
+        present = Respondents(self._kit.on_ask)
+        journal = self.journal
+        if journal is not None:
+            async with sent_beside(self._kit.collector, journal, run_id):
+                return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
+        result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
+        return RunOutcome(run_id, result, usage=result.usage)
+
+    async def adopt(
+        self, plan: Plan, given: Given, done: Mapping[str, JSON], run_id: str, limits: Limits | None
+    ) -> None:
+        """Check a plan and put a run of it into the journal that stands where `done` says."""
+        assert self.journal is not None
+        launch = await self._launch(plan, given, limits)
+        adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done)
+
+    async def _launch(self, plan: Plan, given: Given, limits: Limits | None) -> Launch:
+        """What a run of a plan is started with, once it is checked; raises PlanError for one with errors."""
         ready = self._ready.get(plan.ir, given.told) or await self._prepare(plan, given)
         bounds = self._kit.bounds(limits)
         if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
             raise no_planner()
-        watch = ears.watching(watch)
-        launch = Launch(
+        return Launch(
             facts=ready.facts,
             pins=ready.pins,
             inputs=given.values,
@@ -199,15 +221,6 @@ class Session:
             policy=ready.policy,
             verified="" if ready.policy is None else plan_hash(plan.ir),
         )
-        self._known = launch.known + self._known
-        ears.veil(self.hides)
-        present = Respondents(self._kit.on_ask)
-        journal = self.journal
-        if journal is not None:
-            async with sent_beside(self._kit.collector, journal, run_id):
-                return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
-        result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
-        return RunOutcome(run_id, result, usage=result.usage)
 
     def _note_of(self, plan: Plan) -> dict[str, JSON]:
         """What is noted with a run besides what it is held to."""

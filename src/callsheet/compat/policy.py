@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
 from callsheet.compat.shown import tool_of
-from callsheet.compat.tools import argument, documented_tool
+from callsheet.compat.tools import REPLAN, argument, documented_tool
 from callsheet.ir import Call, DictExpr, ListExpr, Literal, Plan, Replan, Step, Template, Value
 from callsheet.ir.flow import flow_of
 from callsheet.machine import to_text
@@ -24,6 +24,8 @@ from callsheet.policy.patterns import Patterns
 EGRESS = frozenset({"WEB_SEARCH", "FETCH_PAGE"})
 SENSITIVE = frozenset({"READ_FILE", "HOST_FILE_READ", "HOST_FILE_LIST", "QUERY_MEMORY", "GET_WM"})
 ESCAPE_HATCHES = frozenset({"AGENT_SOLVE", "AGENT_CRITIQUE", "CONSENSUS", "SELF_REFINE"})
+CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "GOTO"})
+"""What every allowlist has; RE-PLAN, which brings steps that nobody has seen, has to be named."""
 SHELLS = frozenset(
     {"shell", "sh", "bash", "dash", "zsh", "ksh", "fish", "cmd", "batch", "powershell", "pwsh"}
 )
@@ -156,15 +158,15 @@ def _found(patterns: Patterns, text: str) -> Iterator[str]:
 
 
 def _tool_violations(step: Step, policy: PlanPolicy) -> Iterator[Violation]:
-    name, tools = tool_of(step), _tools(step)
+    name, tools = tool_of(step), _tools(step) or {tool_of(step).removeprefix("@")}
     denied = sorted(tools & {documented_tool(tool) for tool in policy.denied_tools})
     if denied:
         of = "" if denied == [name.removeprefix("@")] else f" (as {', '.join(f'@{tool}' for tool in denied)})"
         yield Violation(step.id, "denied_tools", f"{name} is denied{of}")
     if policy.allowed_tools is not None:
-        missing = sorted(tools - {documented_tool(tool) for tool in policy.allowed_tools})
+        missing = sorted(tools - CONTROL_WORDS - {documented_tool(tool) for tool in policy.allowed_tools})
         if missing:
-            of = ", ".join(f"@{tool}" for tool in missing)
+            of = ", ".join(tool if tool == REPLAN else f"@{tool}" for tool in missing)
             yield Violation(step.id, "allowed_tools", f"{of} is not among the allowed tools")
     if policy.no_escape_hatches and (isinstance(step.action, Replan) or tools & ESCAPE_HATCHES):
         yield Violation(step.id, "no_escape_hatches", f"{name} would run work that this proof has not seen")

@@ -24,9 +24,10 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "HOST_FILE_READ": ("path",),
     "HOST_FILE_LIST": ("path",),
 }
+REPLAN = "RE-PLAN"
 _BY_EXECUTOR_NAME = {
     executor.upper(): tool for tool, executor in EXECUTOR_NAMES.items() if tool != "SHELL_EXEC"
-}
+} | dict.fromkeys(("RE_PLAN", "REPLAN"), REPLAN)
 
 
 def documented_tool(name: str) -> str:

@@ -312,6 +312,7 @@ CODES: dict[str, Code] = _table(
     PLN025="tools that are not those a plan was saved for",
     PLN026="a file of plans that is damaged",
     PLN027="a plan that is another one here",
+    PLN028="a run that cannot be taken over",
     POL001="a policy that is not TOML",
     POL002="a key that no policy has",
     POL003="a value that a policy cannot have",

@@ -4,20 +4,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir.precedence import Precedence
 from callsheet.views.levels import terminal_levels
+from callsheet.views.marks import StepStatus
 
 
 def render_plan_dag(plan_data: Mapping[str, Any], status: Mapping[str, str] | None = None) -> str:
     """The plan as lines for a terminal; `status` says of a step's index where it stands.
 
-    Raises CallsheetError for data that is no plan.
+    The words are `pending`, `running`, `completed` and `failed`; a step of the data may have its own under
+    `status`. Raises CallsheetError for data that is no plan.
+
+    >>> row = {"index": "1", "title": "Ask", "tool": "ask", "args": {}, "depends_on": []}
+    >>> print(render_plan_dag({"steps": [{**row, "status": "completed"}]}))
+    ● 1. Ask  [ask]
     """
     text = json.dumps(plan_data, ensure_ascii=False, default=str)
-    return terminal_levels(parse_dag(text, "<plan>").require(), status)
+    plan = parse_dag(text, "<plan>").require()
+    said = {**_statuses(plan_data.get("steps")), **(status or {})}
+    return terminal_levels(plan, {index: _WORDS.get(word, word) for index, word in said.items()})
+
+
+_WORDS = {"completed": StepStatus.DONE}
+"""The document's words that are not those of the library."""
+
+
+def _statuses(steps: object) -> dict[str, str]:
+    """Where steps stand, as their data says it."""
+    found: dict[str, str] = {}
+    for step in cast("list[Any]", steps) if isinstance(steps, list) else []:
+        if isinstance(step, Mapping):
+            row = cast("Mapping[str, Any]", step)
+            word: Any = row.get("status", row.get("_status"))
+            if isinstance(word, str):
+                found[str(row.get("index"))] = word
+    return found
 
 
 def compute_batches(steps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

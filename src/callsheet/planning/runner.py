@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal, cast
@@ -14,8 +15,9 @@ from callsheet.api.plan import Plan
 from callsheet.api.result import RunResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag
-from callsheet.ir import Order
+from callsheet.ir import Order, canonical_tool_name
 from callsheet.machine import Limits, Usage
+from callsheet.planning.checkpoints import read_checkpoint
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import PlanExecutionResult
 from callsheet.planning.telling import OnComplete, OnStart, told_of
@@ -82,7 +84,11 @@ class PlanRunner:
         return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=checkpoint)
 
     async def resume_plan(
-        self, plan_id: str, *, in_doubt: Literal["retry", "skip", "fail"] | None = None
+        self,
+        plan_id: str,
+        *,
+        in_doubt: Literal["retry", "skip", "fail"] | None = None,
+        state: str | Mapping[str, Any] | None = None,
     ) -> PlanExecutionResult:
         """Carry on the newest run of a plan; steps that are done are not run again.
 
@@ -90,9 +96,15 @@ class PlanRunner:
         process died may have taken place: `in_doubt` says what becomes of it, without it the run waits. The
         run keeps the limits that it was started with; its further calls count in the budget. Where there is
         no such run, or more than one plan begins so, the result says it (PLN002); nothing is raised.
+
+        With `state`, the text or the data of a state file `ID_state.json` that another program has written,
+        a new run of the saved plan begins where that one stood: the steps that it has completed are not run
+        again. A file that does not fit the plan is refused (PLN028), and nothing is run.
         """
         began = time.monotonic()
         try:
+            if state is not None:
+                return await self._take_over(plan_id, state, began)
             with Journal.open(self._context.plans_dir / "journal.db") as journal:
                 infos = [info for info in journal.runs() if (info.plan_id or "").startswith(plan_id)]
                 exact = [info for info in infos if info.plan_id == plan_id] or infos
@@ -110,6 +122,22 @@ class PlanRunner:
             return _refused(None, str(error), began)
         return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
 
+    async def _take_over(
+        self, plan_id: str, state: str | Mapping[str, Any], began: float
+    ) -> PlanExecutionResult:
+        """Begin a run of the saved plan where a state file says that it stood, and carry it on."""
+        plan = Plan(self._context.library.load(plan_id).require())
+        text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, default=str)
+        there = read_checkpoint(text, plan.ir)
+        async with self._turn():
+            data = json.loads(format_dag(plan.ir))
+            runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
+            async with runtime:
+                run_id = await runtime.adopt(plan, there.done, there.inputs)
+                handle = runtime.start_resume(run_id)
+                result = await self._follow(handle, is_new=False, elsewhere=there.done)
+        return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
+
     def _limits(self) -> Limits:
         limits = self._context.budget.left() if self._guards else Limits().without_guards()
         return replace(limits, **self._pace)
@@ -117,16 +145,28 @@ class PlanRunner:
     def _turn(self) -> AbstractAsyncContextManager[None]:
         return self._context.budget.turn() if self._guards else nullcontext()
 
-    async def _follow(self, handle: RunHandle, *, is_new: bool = True) -> RunResult:
+    async def _follow(
+        self, handle: RunHandle, *, is_new: bool = True, elsewhere: Collection[str] | None = None
+    ) -> RunResult:
         """Tell the callbacks of what happens, count what is used, and give the result."""
         used: Usage | None = None
         try:
-            result = await told_of(handle, self._on_start, self._on_complete)
+            result = await told_of(handle, self._on_start, self._on_complete, elsewhere)
             used = result.usage if is_new else None  # what was used before a resume was counted then
+            if elsewhere is not None:
+                used = _without(result, elsewhere)
         finally:
             if self._guards:
                 self._context.budget.add(used or handle.calls_begun())
         return result
+
+
+def _without(result: RunResult, elsewhere: Collection[str]) -> Usage:
+    """What a run has used but for the calls of steps that were done elsewhere."""
+    tools = Counter(canonical_tool_name(step.tool) for step in result.steps if step.index in elsewhere)
+    used, count = result.usage, tools.total()
+    by_tool = {name: calls - tools[name] for name, calls in used.calls_by_tool.items()}
+    return used._replace(steps=used.steps - count, calls=used.calls - count, calls_by_tool=by_tool)
 
 
 def _read(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[str, Any]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from callsheet.api.events import StepFailed, StepFinished, StepStarted
+from callsheet.api.events import RunEvent, StepFailed, StepFinished, StepStarted
 from callsheet.api.handle import RunHandle
 from callsheet.api.models import called
 from callsheet.api.result import RunResult
@@ -20,11 +20,22 @@ OnComplete = Callable[[StepExecutionResult], object]
 _log = logging.getLogger("callsheet")
 
 
-async def told_of(handle: RunHandle, on_start: OnStart | None, on_complete: OnComplete | None) -> RunResult:
-    """The result of a run, whose steps the callbacks are told of; an exception of theirs is logged."""
+async def told_of(
+    handle: RunHandle,
+    on_start: OnStart | None,
+    on_complete: OnComplete | None,
+    elsewhere: Collection[str] | None = None,
+) -> RunResult:
+    """The result of a run, whose steps the callbacks are told of; an exception of theirs is logged.
+
+    Of what happened before a resume they are not told again. In a run that was taken over from another
+    program, which has done the steps `elsewhere`, they are told of the others that had begun as well.
+    """
     async with handle:
         async for event in handle:
-            if event.replayed or (on_start is None and on_complete is None):
+            if on_start is None and on_complete is None:
+                continue
+            if event.replayed and not _begins_here(event, elsewhere):
                 continue
             if isinstance(event, StepStarted) and on_start is not None:
                 tool = executor_name(event.action.removeprefix("@"))
@@ -34,6 +45,10 @@ async def told_of(handle: RunHandle, on_start: OnStart | None, on_complete: OnCo
                 if step is not None:
                     await _tell(on_complete, StepExecutionResult.of(step))
     return await handle.result()
+
+
+def _begins_here(event: RunEvent, elsewhere: Collection[str] | None) -> bool:
+    return elsewhere is not None and isinstance(event, StepStarted) and event.step not in elsewhere
 
 
 async def _tell(function: Callable[..., object], *told: object) -> None:

@@ -109,7 +109,7 @@ async def start_run(
     hearing = Hearing(watch.observer, watch.after_batch)
     hearing.hold()
     folded = begin(plan, start, hearing.observer, launch.program)
-    with _created(plan, start, launch, ports.known, journal, run_id) as writer:
+    with create_run(plan, start, launch, ports.known, journal, run_id) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = Kept(journal, writer, plan, people_of(journal, run_id, present))
         with gateway_of(journal, run_id, folded, ports) as gateway:
@@ -129,7 +129,7 @@ async def enlist_run(
     def created() -> RunWriter:
         start = start_of(plan, launch, journal)
         begin(plan, start, None, launch.program)
-        return _created(plan, start, launch, known, journal, run_id)
+        return create_run(plan, start, launch, known, journal, run_id)
 
     task = asyncio.ensure_future(beside(created))
     try:
@@ -142,7 +142,7 @@ async def enlist_run(
         await writer.flush()
 
 
-def _created(
+def create_run(
     plan: Plan, start: Start, launch: Launch, known: Known, journal: Journal, run_id: str
 ) -> RunWriter:
     """The writer of a new run that has its start."""

@@ -235,16 +235,21 @@ def test_a_tool_that_nobody_declared_counts_as_one_that_may_do_anything() -> Non
     assert totals_of(found).to_approve == ("S1",)
 
 
-def test_a_plan_of_dependencies_is_looked_at_in_their_order_and_told_in_that_of_the_text() -> None:
+def test_a_plan_of_dependencies_is_looked_at_and_told_by_its_levels() -> None:
     def made(id_: str, value: Any, *after: str) -> Step:
         return Step(id_, Call("READ", named=(("x", value),)), output=Output(f"v{id_}"), depends_on=after)
 
-    plan = Plan((made("2", Ref("v1"), "1"), made("1", Literal("a"))), order=Order.DAG)
-    found = foresee(plan)
+    rows = (
+        made("2", Ref("v1"), "1"),
+        made("1", Literal("a")),
+        made("4", Ref("v2"), "2"),
+        made("3", Literal("b")),
+    )
+    found = foresee(Plan(rows, order=Order.DAG))
 
-    assert [s.step.id for s in found.steps] == ["2", "1"]
+    assert [s.step.id for s in found.steps] == ["1", "3", "2", "4"]
     assert arguments(found, "2") == [{"x": "<READ result>"}]
-    assert found.steps[0].depends_on == ("1",)
+    assert step(found, "2").depends_on == ("1",)
 
 
 def test_dependencies_that_never_end_are_refused() -> None:

@@ -36,6 +36,18 @@ def test_the_way_of_the_data_is_told_from_where_it_came_in_to_where_it_would_go(
     assert violation.help is not None
 
 
+@pytest.mark.parametrize("name", ["RE-PLAN", "replan"])
+def test_a_denied_new_plan_is_refused_although_the_policy_has_a_rule_for_new_plans(name: str) -> None:
+    plan = (
+        'S1: @WEB_SEARCH (query="x") > $r\nS2: ?IF (IS_EMPTY($r)) THEN RE-PLAN ("again")\nS3: @RESPOND ($r)'
+    )
+    rule = {"replan": {"context": "trusted"}}
+    assert proved(plan, dynamic=rule).ok
+    (violation,) = proved(plan, dynamic=rule, denied_tools=[name]).violations
+    assert (violation.step, violation.rule) == ("S2", Rule.DENIED_TOOL)
+    assert "denies RE-PLAN" in str(violation)
+
+
 def test_what_decides_is_told_with_its_way() -> None:
     verdict = proved(
         'S1: @READ_FILE (path="n.txt") > $a\nS2: ?IF ($a contains "x") THEN GOTO S4\n'

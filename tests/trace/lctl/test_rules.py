@@ -198,6 +198,12 @@ def test_a_finding_stands_where_the_fault_is() -> None:
     assert found.path == ("facts", "F1", "confidence")
 
 
+@pytest.mark.parametrize("name", ["facts_loaded", "confidence_concerns"])
+def test_an_id_that_stands_twice_in_a_list_of_an_ack_is_told(name: str) -> None:
+    findings = found_in(acked(f"lctl_ack.{name}", ["F1", "F3", "F1"])).of(1)
+    assert [(f.rule, f.path) for f in findings] == [("H04", ("lctl_ack", name))]
+
+
 def test_a_text_that_only_one_branch_changed_is_no_conflict() -> None:
     start = hop(1)
     one_ = changed(hop(2), "facts.F1.text", "Invoice 881 is paid")

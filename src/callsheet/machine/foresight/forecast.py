@@ -115,7 +115,7 @@ class StepForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a plan would do, step by step in text order."""
+    """What a plan would do, step by step: in text order, in a plan of dependencies by its levels."""
 
     plan: Plan
     steps: tuple[StepForecast, ...]

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from callsheet.ir import Action, Call, CallKind, Effect, Plan, Replan, Step
+from callsheet.ir import Action, Call, CallKind, Effect, Order, Plan, Replan, Step
 from callsheet.ir.components import strong_parts
 from callsheet.ir.dominators import NONE, immediate_dominators
+from callsheet.ir.precedence import Precedence
 from callsheet.machine.agents.allowance import (
     MAX_AT_ONCE,
     MAX_TURNS,
@@ -49,10 +50,14 @@ class _Reached(NamedTuple):
 
 
 def tell(sighting: Sighting) -> Forecast:
-    """The forecast of what was seen, in text order."""
+    """The forecast of what was seen: in text order, in a graph by levels as its pictures are."""
     reached = _reached(sighting)
     steps = [_step(sighting, place, reached) for place in range(sighting.setting.end)]
-    steps.sort(key=lambda step: step.number)
+    if sighting.plan.order is Order.DAG:
+        level = Precedence.of(sighting.plan).level
+        steps.sort(key=lambda step: (level[step.number], step.number))
+    else:
+        steps.sort(key=lambda step: step.number)
     return Forecast(sighting.plan, tuple(steps), tuple(_unforeseen(steps, sighting.setting.knowledge)))
 
 

@@ -14,9 +14,9 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | OfLabels | None:
     """UNKNOWN_TOOL and DENIED_TOOL; code whose language may be a shell's is also judged as a shell's."""
-    if tool in CONTROL_WORDS:
+    if tool in CONTROL_WORDS and tool not in setting.denied:
         return None
-    fixed = _refusal(setting, tool, traits)
+    fixed = _denied(tool) if tool in CONTROL_WORDS else _refusal(setting, tool, traits)
     if tool == "EXEC_CODE":
         return _code_check(fixed, _refusal(setting, "SHELL_EXEC", setting.traits("SHELL_EXEC")))
     if fixed is None:
@@ -84,16 +84,19 @@ class _Refusal(NamedTuple):
     help: str
 
 
+def _denied(tool: str) -> _Refusal:
+    word = tool if tool in CONTROL_WORDS else f"@{tool}"
+    return _Refusal(
+        Rule.DENIED_TOOL, f"the policy denies {word}", "use another tool, or take it off the policy's deny"
+    )
+
+
 def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | None:
     policy = setting.policy
     if _NAME.fullmatch(tool) is None:
         return _Refusal(Rule.UNKNOWN_TOOL, f"{tool!r} is no name of a tool", "name a tool that there is")
     if tool in setting.denied or (tool == "SHELL_EXEC" and "EXEC_CODE" in setting.denied):
-        return _Refusal(
-            Rule.DENIED_TOOL,
-            f"the policy denies @{tool}",
-            "use another tool, or take it off the policy's deny",
-        )
+        return _denied(tool)
     if setting.allowed is not None and tool not in setting.allowed:
         named = ", ".join(f"@{name}" for name in sorted(setting.allowed)) or "none"
         return _Refusal(

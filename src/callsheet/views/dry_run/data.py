@@ -29,7 +29,7 @@ from callsheet.views.dry_run.words import cost_of, doing
 def dry_run_json(
     forecast: Forecast, totals: Totals, price: float | None, held: Held | None = None
 ) -> dict[str, Any]:
-    """The dry run as data: steps in text order, totals, what cannot be foreseen, what a policy says."""
+    """The dry run as data: steps in their order, totals, what cannot be foreseen, what a policy says."""
     return {
         "plan_hash": plan_hash(forecast.plan),
         "steps": [_step(step) for step in forecast.steps],

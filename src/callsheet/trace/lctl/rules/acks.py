@@ -1,4 +1,4 @@
-"""Rules about an ack and the document that it acknowledges (A01-A07)."""
+"""Rules about an ack and the document that it acknowledges (A01-A07, H04 of its lists)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from callsheet.trace.lctl.confidence import is_flagged
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
 from callsheet.trace.lctl.model import Ack
+from callsheet.trace.lctl.rules.within import check_twice
 
 STATUSES = ("received",)
 
@@ -17,7 +18,7 @@ def check_status(ack: Ack, notes: Notes) -> None:
 
 
 def check_ack(ack: Ack, hop: Hop, notes: Notes) -> None:
-    """A01-A06: what the ack says against what was sent."""
+    """A01-A06 and H04: what the ack says against what was sent."""
     chain = hop.body.chain
     if ack.chain_id is not None and ack.chain_id.strip() and chain.id not in (None, ack.chain_id):
         said = f"the ack is of chain {ack.chain_id[:40]!r}, the document of {chain.id!r:.42}"
@@ -28,6 +29,8 @@ def check_ack(ack: Ack, hop: Hop, notes: Notes) -> None:
     if ack.agent is not None and ack.agent.strip() and chain.target not in (None, ack.agent):
         said = f"the ack is of {ack.agent[:40]!r}, the document for {chain.target!r:.42}"
         notes.add("A03", said, "lctl_ack", "agent")
+    check_twice(ack.facts_loaded or (), notes, "lctl_ack", "facts_loaded")
+    check_twice(ack.confidence_concerns or (), notes, "lctl_ack", "confidence_concerns")
     _check_facts(ack, hop, notes)
 
 

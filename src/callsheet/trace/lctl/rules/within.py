@@ -130,18 +130,19 @@ def check_lists(document: Body, notes: Notes) -> None:
             for fact in dict.fromkeys(ids):
                 if fact not in document.facts and "facts" not in document.extra:
                     notes.add(rule, f"{fact[:40]} is not in the registry", "handoff", key, fact=fact)
-            _check_twice(ids, notes, "handoff", key)
+            check_twice(ids, notes, "handoff", key)
         context = frozenset(lists.context)
         for fact in dict.fromkeys(lists.critical):
             if fact in context:
                 said = f"{fact[:40]} is both critical and context"
                 notes.add("H03", said, "handoff", "context_facts", fact=fact)
     for place, entry in enumerate(document.entries):
-        _check_twice(entry.facts_added, notes, "trace", place, "facts_added")
-        _check_twice(entry.facts_modified, notes, "trace", place, "facts_modified")
+        check_twice(entry.facts_added, notes, "trace", place, "facts_added")
+        check_twice(entry.facts_modified, notes, "trace", place, "facts_modified")
 
 
-def _check_twice(ids: tuple[str, ...], notes: Notes, *path: str | int) -> None:
+def check_twice(ids: tuple[str, ...], notes: Notes, *path: str | int) -> None:
+    """H04: an id that stands twice in a list of facts."""
     for fact, count in Counter(ids).items():
         if count > 1:
             notes.add("H04", f"{fact[:40]} stands {count} times", *path, fact=fact)

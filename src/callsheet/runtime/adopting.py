@@ -1,0 +1,131 @@
+"""A run of a graph of which some steps were done elsewhere, put into the journal.
+
+In: a plan of dependencies, what it is started with, and what the steps gave that are done. Out: a run in
+which they have ended so, for `resume_run` to carry on. No tool is called here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Call, Order, Plan
+from callsheet.machine import CallModel, CallTool, Command, Limits, Machine, Started, Succeeded
+from callsheet.machine.graph import compile_graph
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.runtime.doubt import close_run
+from callsheet.runtime.launch import Launch, start_of
+from callsheet.runtime.recording import JournalRecorder
+from callsheet.runtime.runs import create_run
+from callsheet.sealing.known import Known
+from callsheet.store import Journal
+from callsheet.store.records import Start
+from callsheet.store.replay import begin
+
+
+def adopt_run(
+    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, done: Mapping[str, JSON]
+) -> None:
+    """Put a run into the journal that stands where `done` says: what each step gave that is done, by its id.
+
+    `known` are the secrets of its tools. What was done elsewhere does not use up what the run may do. When
+    this returns the run is written down, and nobody owns it. Raises CallsheetError: PLN028 for a step that
+    cannot be taken over, and what `start_run` raises before a run begins.
+    """
+    check_done(plan, done)
+    wide = replace(launch, limits=with_room(launch.limits, plan, done))
+    start = start_of(plan, wide, journal)
+    start = start._replace(ranks=ranks_before(plan, start.ranks, done))
+    _try(plan, start, done)
+    folded = begin(plan, start)
+    with create_run(plan, start, wide, known, journal, run_id) as writer:
+        recorder = JournalRecorder(writer, journal.durability, folded=folded)
+        commands = folded.machine.feed(Started(start.inputs))
+        for call, outcome in ended_before(folded.machine, commands, done):
+            recorder.intent(call)
+            recorder.event(outcome)
+        if folded.machine.result is not None:
+            close_run(journal, writer, folded)
+        writer.commit()
+
+
+def ended_before(
+    machine: Machine, commands: Iterable[Command], done: Mapping[str, JSON]
+) -> Iterator[tuple[CallTool | CallModel, Succeeded]]:
+    """The calls of steps that are done, each with what it gave; the machine is told of it afterwards.
+
+    `commands` are those that the machine has given so far.
+    """
+    waiting = list(commands)
+    for command in waiting:
+        if isinstance(command, CallTool | CallModel) and command.step in done:
+            outcome = Succeeded(command.key, done[command.step])
+            yield command, outcome
+            waiting += machine.feed(outcome)
+
+
+def ranks_before(plan: Plan, ranks: Mapping[str, int], done: Mapping[str, JSON]) -> dict[str, int]:
+    """Ranks with which the steps that are done go before all others, which keep their order."""
+    place = compile_graph(plan, ranks).place
+    count = len(plan.steps)
+    return {
+        step.id: count - at + (count if step.id in done else 0)
+        for step, at in zip(plan.steps, place, strict=True)
+    }
+
+
+def with_room(limits: Limits, plan: Plan, done: Mapping[str, JSON]) -> Limits:
+    """The limits with room for the calls that were made elsewhere."""
+    count = len(done)
+    calls = Counter(s.action.tool for s in plan.steps if s.id in done and isinstance(s.action, Call))
+    by_tool = {name: most + calls[name] for name, most in limits.max_calls_by_tool.items()}
+    return replace(
+        limits,
+        max_steps=limits.max_steps + count,
+        max_calls=None if limits.max_calls is None else limits.max_calls + count,
+        max_model_calls=None if limits.max_model_calls is None else limits.max_model_calls + count,
+        max_calls_by_tool=by_tool,
+    )
+
+
+def check_done(plan: Plan, done: Mapping[str, JSON]) -> None:
+    """Raise CallsheetError (PLN028) for a step that there is not, or is done before what it waits for."""
+    steps = {step.id: step for step in plan.steps}
+    if plan.order is not Order.DAG:
+        raise _refused("only in a plan of dependencies can steps be done already")
+    for step_id in done:
+        step = steps.get(step_id)
+        if step is None:
+            raise _refused(f"the plan has no step {step_id[:60]}")
+        missing = [other for other in step.depends_on or () if other not in done]
+        if missing:
+            raise _refused(f"step {step_id} is done, and step {missing[0]}, for which it waits, is not")
+        if step.foreach is not None:
+            raise _refused(f"step {step_id} is a loop: what each of its items gave is not told")
+
+
+def _try(plan: Plan, start: Start, done: Mapping[str, JSON]) -> None:
+    """Go through it without a journal, and refuse what cannot be told of as done."""
+    left_out: set[str] = set()
+    failed: dict[str, str] = {}
+
+    def hear(note: Note) -> None:
+        if note.kind is NoteKind.SKIPPED:
+            left_out.add(note.step)
+        elif note.kind is NoteKind.FAILED:
+            failed[note.step] = note.detail
+
+    machine = begin(plan, start, hear).machine
+    told = {call.step for call, _ in ended_before(machine, machine.feed(Started(start.inputs)), done)}
+    for step in plan.steps:
+        if step.id in done and step.id not in told | left_out:
+            why = failed.get(step.id, "it is no plain call of a tool or a model")
+            raise _refused(f"step {step.id} cannot be told of as done: {why}")
+
+
+def _refused(why: str) -> CallsheetError:
+    return CallsheetError.single(
+        "PLN028", f"the run cannot be taken over: {why}", help="nothing was run and nothing was written"
+    )
