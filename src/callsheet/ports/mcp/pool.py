@@ -19,7 +19,7 @@ from callsheet.ir import JSON
 from callsheet.machine import Fact
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp.connection import Connection
-from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
+from callsheet.ports.mcp.content import BlobSink, check_declared, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import hint_against, is_plain, qualified_name, spec_of
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.tracing import TRACEPARENT
@@ -349,6 +349,11 @@ class _Server:
 
         seconds = spec.timeout or self.config.timeout
         result = await connection.call(spec.executor, args, meta, seconds, note_late)
+        try:
+            check_declared(result, schema)
+        except ToolFailed as error:
+            name = f"the MCP server {self.config.name!r}"
+            raise ToolFailed(f"{name} answered with what is no result: {error}", in_doubt=True) from None
         untold = 0 if result.is_error else untold_texts(result, schema)
         if untold:
             context.remark(Fact("left out", f"texts beside the structured content: {untold}"))
