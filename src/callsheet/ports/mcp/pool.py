@@ -328,7 +328,8 @@ class _Server:
                 connection = await self.open()
             except CallsheetError as error:
                 raise ToolFailed(error.diagnostics[0].message) from error
-        await connection.refresh()
+        seconds = spec.timeout or self.config.timeout
+        await connection.refresh(seconds)
         if connection.pins.get(spec.executor) != spec.pin:
             raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
         meta = {TRACEPARENT: context.traceparent}
@@ -347,7 +348,6 @@ class _Server:
                 value = self._without_tokens(value)
             context.came_late(value)
 
-        seconds = spec.timeout or self.config.timeout
         result = await connection.call(spec.executor, args, meta, seconds, note_late)
         try:
             check_declared(result, schema)
