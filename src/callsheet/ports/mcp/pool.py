@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON
-from callsheet.machine import Fact
+from callsheet.machine import Fact, Spent
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp.connection import Connection
 from callsheet.ports.mcp.content import BlobSink, check_declared, has_blobs, untold_texts, value_of
@@ -357,9 +357,19 @@ class _Server:
         untold = 0 if result.is_error else untold_texts(result, schema)
         if untold:
             context.remark(Fact("left out", f"texts beside the structured content: {untold}"))
-        if self._sink is not None and has_blobs(result):
-            return await asyncio.to_thread(value_of, result, schema, self._sink)
-        return value_of(result, schema, None)
+        sink = self._sink
+        if sink is None or not has_blobs(result):
+            return value_of(result, schema, None)
+        sizes: list[int] = []
+
+        def keep(data: bytes) -> str:
+            sizes.append(len(data))
+            return sink(data)
+
+        try:
+            return await asyncio.to_thread(value_of, result, schema, keep)
+        finally:
+            context.charge(Spent(kept=sum(sizes)))
 
     def _changed(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any] | None) -> ToolFailed:
         """The refusal of a tool that changed since it was opened; what it says now goes to the log alone.
