@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from callsheet import CallsheetError, Runtime, StepFinished, VariableEdited, tool
+from callsheet.store.labels import LabelStore, notes_of
 
 PLAN = """
 S1: @LOOK (at=$n) > $seen
@@ -79,3 +80,44 @@ def test_a_fork_goes_its_own_way(runtime: Runtime, world: World) -> None:
     assert runtime.fork_sync("r1", 3, steps={"S2": "@LOOK (at=4) > $sent"}).response == "40"
     with pytest.raises(CallsheetError, match="CHK040"):
         runtime.fork_sync("r1", 3, steps={"S2": "@NOWHERE () > $sent"})
+
+
+NOTES = """
+S1: @LOOK (at=$n) > $seen
+S2: @SET_WM (key="k", value="first $seen") > $a
+S3: @LOOK (at=5) > $b
+S4: @GET_WM (key="k") > $got
+S5: @SET_WM (key="k", value="second") > $c
+S6: @GET_WM (key="k") > $then
+S7: @RESPOND ("$got, $then")
+"""
+
+
+def test_a_new_run_has_the_notes_that_its_events_tell_of(tmp_path: Path, world: World) -> None:
+    runtime = Runtime(
+        world.tools(), builtins=True, workspace=tmp_path, data=tmp_path, journal=tmp_path / "journal.db"
+    )
+    whole = runtime.run_sync(NOTES, {"n": 1}, run_id="r1")
+    assert whole.response == "first 10, second"
+    for event in runtime.playback_sync("r1"):
+        made = runtime.fork_sync("r1", event.seq, effects=True)
+        assert made.response == whole.response, event
+    for step in ("S1", "S2", "S3", "S4", "S5", "S6"):
+        assert runtime.rerun_sync("r1", step, effects=True).response == whole.response, step
+
+
+def test_notes_of_a_new_run_keep_their_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hush")
+    given = {"workspace": tmp_path, "data": tmp_path / "data", "journal": tmp_path / "journal.db"}
+    runtime = Runtime(builtins=True, policy="workspace", **given)
+    plan = """
+S1: @READ_FILE (path="a.txt") > $a
+S2: @SET_WM (key="k", value=$a) > $b
+S3: @GET_WM (key="k") > $got
+S4: @RESPOND ("it is $got")
+"""
+    assert runtime.run_sync(plan, run_id="r1").response == "it is hush"
+    assert runtime.rerun_sync("r1", "S3", effects=True, new_id="r2").response == "it is hush"
+    with LabelStore.beside(tmp_path / "journal.db") as store:
+        noted = {entry.root: str(entry.label) for entry in store.entries()}
+    assert noted[notes_of("r2")] == noted[notes_of("r1")] == "U/priv"

@@ -45,7 +45,7 @@ class Changeling:
         self.state |= {"tools": list(tools), **more}
         self.write()
 
-    def answer(self, **texts: str) -> None:
+    def answer(self, **texts: Any) -> None:
         """Answer calls of these tools so from now on."""
         self.state["answers"] |= texts
         self.write()

@@ -96,6 +96,17 @@ def test_a_terminal_obeys_nothing_of_it(user, line):
     assert user.changeling.calls == ["look"]
 
 
+def test_messages_that_are_none_of_the_protocol_print_nothing(user):
+    """The SDK logs them with a traceback, which Python shows where a program has no log."""
+    user.changeling.answer(look="odd")
+    plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
+    line = [sys.executable, "-m", "callsheet", "run", plan, "--mcp-config", "mcp.json", "--no-journal"]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "odd\n"
+    assert "Traceback" not in done.stderr
+    assert "notifications/" not in done.stderr
+
+
 def test_a_literal_of_a_plan_stays_one_label_of_its_picture():
     """Pictures show plans, whose literals may hold what a model copied from an answer."""
     text = HOSTILE.replace("$", "\\$").replace("\x1b", "").replace("\u202e", "").replace("\u200b", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,21 @@ async def test_other_orders_of_keys_and_a_further_tool_change_nothing_for_a_tool
 async def test_a_server_that_lists_no_tools_any_more_is_not_called(changeling, tmp_path):
     variables = await run(changeling, tmp_path, fails=True)
     assert "no such method (when its tools were asked for again); not called" in variables["after"]
+    assert changeling.calls == ["look", "send"]
+
+
+async def test_a_server_that_does_not_list_its_changed_tools_holds_no_run_up(changeling, tmp_path):
+    @tool
+    def change() -> str:
+        changeling.declare(look(), changeling.state["tools"][1], hangs=True)
+        return "changed"
+
+    changeling.declare(look(), changeling.state["tools"][1])
+    changeling.answer(send="poke")
+    server = replace(changeling.config(), timeout=1.0)
+    result = await Runtime([change], mcp=[server], data=tmp_path).run(PLAN)
+    said = "the MCP server 'hall' said that its tools have changed, and does not list them within 1 s"
+    assert result.variables["after"] == f"{said}; not called"
     assert changeling.calls == ["look", "send"]
 
 

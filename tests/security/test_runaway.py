@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from tests.runtime.tools import FACTS, plan_of, ports_for, route_to
 
+from callsheet import Runtime
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
     CallTool,
@@ -135,3 +137,23 @@ async def test_plans_that_ask_for_plans_end_and_a_resume_asks_for_no_more(journa
 
     assert (await resume_run(journal, "run", again)).result == outcome.result
     assert planner.asked == 3
+
+
+async def test_pictures_that_a_server_sends_count_although_they_lie_beside_the_value(
+    changeling: Any, tmp_path: Path
+) -> None:
+    picture = {"type": "image", "data": b64encode(bytes(600_000)).decode(), "mimeType": "image/png"}
+    changeling.answer(look={"content": [picture]})
+    runtime = Runtime(
+        mcp=[changeling.config()],
+        data=tmp_path / "data",
+        journal=tmp_path / "own.db",
+        limits=Limits(max_bytes=1_000_000),
+    )
+    plan = 'S1: @LOOK () > $a\nS2: @LOOK (thing="b") > $b\nS3: @LOOK (thing="c") > $c'
+    result = await runtime.run(plan)
+    assert result.refusal is not None
+    assert result.refusal.budget == "max_bytes"
+    assert changeling.calls == ["look", "look"]
+    assert 1_200_000 <= result.usage.bytes < 1_201_000
+    assert (await runtime.resume(result.run_id)).usage.bytes == result.usage.bytes

@@ -14,6 +14,7 @@ from callsheet.api.checking import Means, check_plan
 from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
 from callsheet.api.plan import Plan
+from callsheet.api.sharing import odd_of
 from callsheet.authoring.compiler.request import Options as CompileOptions
 from callsheet.authoring.compiler.request import Request
 from callsheet.authoring.compiler.result import Accounting, Draft
@@ -153,7 +154,7 @@ async def replan_draft(
     has spent is reported for the call, also where no plan came about. Raises CallsheetError with what is
     wrong with the model's last answer, ModelFailed where it gave none.
     """
-    given, cuts = told(command.variables, shared)
+    given, cuts = told(command.variables, shared, odd_of(command))
     about = f"The plan that cannot go on was for this goal:\n{command.goal}" if command.goal else ""
     request = Request(_REASON.format(reason=command.reason), offered(registry), about, given)
     context.remark(*cuts)

@@ -16,7 +16,7 @@ from callsheet.api.compiling import report
 from callsheet.api.language import language_model
 from callsheet.api.models import Model, called
 from callsheet.api.plan import Plan
-from callsheet.api.sharing import label_of_shared
+from callsheet.api.sharing import label_of_shared, odd_of
 from callsheet.authoring.compiler.asking import Ask, Reading, asked
 from callsheet.authoring.compiler.catalogue import catalogue_for
 from callsheet.authoring.compiler.request import Check
@@ -106,7 +106,9 @@ class GraphPlanner:
         call.remark(*remarks)
         tells = self.planner is not None  # which has the errors with the progress as well
         call.shown = None if tells else label_of_shared(command, self.shared)
-        prompt = revision_prompt(progress, command.variables, told, self.shared, tells_errors=tells)
+        prompt = revision_prompt(
+            progress, command.variables, told, self.shared, tells_errors=tells, odd=odd_of(command)
+        )
         plan = await self._ask(
             request, prompt, call, lambda plan: check(without_past(plan, progress)), repairs=command.repairs
         )

@@ -349,7 +349,9 @@ class Session:
 
         def route(name: str) -> Route | None:
             tool = registry.get(name)
-            return None if tool is None else Route(tool.handler, probe=tool.probe)
+            if tool is None:
+                return None
+            return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
 
         has_none = self._kit.replan is None and self._kit.planner is None
         compiler = None if has_none else self._making.compiler(ears)

@@ -164,7 +164,9 @@ class Toolbox:
 
         def route(name: str) -> Route | None:
             tool = self.registry.get(name)
-            return None if tool is None else Route(tool.handler, probe=tool.probe)
+            if tool is None:
+                return None
+            return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
 
         return Ports(
             route,

@@ -36,7 +36,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 
-def about(value: JSON) -> str:
+def about(value: JSON, *, names_fields: bool = True) -> str:
     """What a value is, without what it says.
 
     >>> about("secret"), about([1, 2]), about({"name": "Ada", "not a name!": 1})
@@ -46,10 +46,10 @@ def about(value: JSON) -> str:
         case str():
             return f"a text of {len(value)} characters"
         case list():
-            of_what = f", each {about(value[0])}" if value and isinstance(value[0], dict) else ""
-            return f"a list of {len(value)}{of_what}"
+            first = about(value[0], names_fields=names_fields) if value and isinstance(value[0], dict) else ""
+            return f"a list of {len(value)}" + (f", each {first}" if first else "")
         case dict():
-            plain = [key for key in value if _FIELD.fullmatch(key)][:_MOST_FIELDS]
+            plain = [key for key in value if _FIELD.fullmatch(key)][:_MOST_FIELDS] if names_fields else []
             return f"an object with {len(value)} fields" + (f": {', '.join(plain)}" if plain else "")
         case bool():
             return "true or false"
@@ -76,17 +76,23 @@ def is_shared(name: str, shared: Shared) -> bool:
     return shared(name) if callable(shared) else name in shared
 
 
-def told(variables: Mapping[str, JSON], shared: Shared = ()) -> tuple[dict[str, str], tuple[Cut, ...]]:
+def told(
+    variables: Mapping[str, JSON], shared: Shared = (), odd: Collection[str] = ()
+) -> tuple[dict[str, str], tuple[Cut, ...]]:
     """Each variable in words, with its value as JSON where that may be told; and what was cut.
+
+    Of the `odd` ones not even the fields are named: whoever made them has chosen the names.
 
     >>> told({"a": "hush", "b": [1]}, {"b"})
     ({'a': 'a text of 4 characters', 'b': '[1]'}, ())
+    >>> told({"a": {"send_it": 1}}, odd={"a"})[0]
+    {'a': 'an object with 1 fields'}
     """
     words: dict[str, str] = {}
     cuts: list[Cut] = []
     for name, value in variables.items():
         if not is_shared(name, shared):
-            words[name] = about(value)
+            words[name] = about(value, names_fields=name not in odd)
             continue
         text = json.dumps(value, ensure_ascii=False)
         if len(text) > MAX_VALUE:

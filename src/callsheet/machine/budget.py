@@ -302,10 +302,10 @@ class Budget:
         self.model_requests += spent.requests
         self.unpriced += spent.unpriced
         self.model_seconds += spent.seconds
+        self.bytes += spent.kept
         tokens = self.input_tokens + self.output_tokens
-        if (limits.max_tokens is not None and tokens > limits.max_tokens) or (
-            limits.max_cost is not None and self.cost > limits.max_cost
-        ):
+        bounds = (tokens, limits.max_tokens), (self.cost, limits.max_cost), (self.bytes, limits.max_bytes)
+        if any(most is not None and used > most for used, most in bounds):
             self.ahead = 0
 
     def count_repairs(self, key: str, spent: Spent | None) -> None:

@@ -288,7 +288,7 @@ def _commit_node(run: Run, schedule: Schedule, frame: Frame) -> None:
         elif run.monitor is not None:
             error = run.monitor.saying.failure(frame, error)
         if run.monitor is not None:
-            run.monitor.underway.forget(frame.prefix)
+            run.monitor.fell(frame)
         for number in schedule.failed(code.number, error):
             run.tell(NoteKind.SKIPPED, run.program.steps[number].id, f"{code.id} failed")
     if end is not None and (end.terminated or end.status is Status.DONE):

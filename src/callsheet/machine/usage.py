@@ -15,7 +15,8 @@ class Spent(NamedTuple):
     Of the tokens in, `cached_tokens` were in the provider's cache. `requests` is how often a provider of
     models was asked, and `seconds` how long that took; `unpriced` counts the answers whose cost nobody knows,
     which is not in `cost`. `repairs` are the questions to a model beyond the one that the call is counted as,
-    as where a new plan was wrong and was asked for again.
+    as where a new plan was wrong and was asked for again. `kept` are the bytes that were put into files which
+    the value names.
     """
 
     input_tokens: int = 0
@@ -26,12 +27,13 @@ class Spent(NamedTuple):
     unpriced: int = 0
     seconds: float = 0.0
     repairs: int = 0
+    kept: int = 0
 
     def plus(self, other: Spent, sign: int = 1) -> Spent:
         """What both have spent together, or with a sign of -1 what is left of this one without the other.
 
         >>> tuple(Spent(10, 2, 0.5).plus(Spent(1, 1, 0.25, requests=1)))
-        (11, 3, 0.75, 0, 1, 0, 0.0, 0)
+        (11, 3, 0.75, 0, 1, 0, 0.0, 0, 0)
         """
         return Spent(
             self.input_tokens + sign * other.input_tokens,
@@ -42,6 +44,7 @@ class Spent(NamedTuple):
             self.unpriced + sign * other.unpriced,
             self.seconds + sign * other.seconds,
             self.repairs + sign * other.repairs,
+            self.kept + sign * other.kept,
         )
 
 
@@ -49,7 +52,7 @@ class Usage(NamedTuple):
     """What a run has used so far, resumes and re-plans included.
 
     A call is counted once, also where it is made again after a crash under its own key. `bytes`
-    are those of the texts, lists and objects that calls gave; numbers alone count nothing.
+    are those of the texts, lists, objects and files that calls gave; numbers alone count nothing.
     `seconds` is the time that processes have worked on the run, waits included; what a process
     did between its last event and a crash is not known.
 

@@ -2,7 +2,8 @@
 
 Looks at `type`, `enum`, `const`, the bounds of numbers and lengths, `items`, `properties`,
 `required`, `additionalProperties`, `anyOf`, `oneOf`, `allOf` and references within the schema;
-all else is taken to fit, and so is every value that only the run will know.
+all else is taken to fit, and so is every value that only the run will know. A schema may come from a
+stranger: what would take more than a bounded number of looks is taken to fit as well.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from reprlib import Repr
 from typing import Any, cast
 
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Ref, Template, Value
 from callsheet.ir.types import Scalar
 
 _MAX_DEPTH = 16
+_MOST_LOOKS = 10_000
+"""How often a value is held against a part of a schema, and a few times more for each of its places."""
+_LOOKS_OF_A_PLACE = 16
+_LONGEST_POINTER = 1_000
+_SHORTLY = Repr()
+_SHORTLY.maxstring = _SHORTLY.maxother = 200
 
 
 class Fit(IntEnum):
@@ -68,6 +76,19 @@ def literal_json(value: Value, depth: int = 0) -> tuple[bool, JSON]:
             return False, None
 
 
+def literal_value(said: JSON) -> Value:
+    """JSON as the literal that says it.
+
+    >>> literal_value([1])
+    ListExpr(items=(Literal(value=1),))
+    """
+    if isinstance(said, list):
+        return ListExpr(tuple(literal_value(item) for item in said))
+    if isinstance(said, dict):
+        return DictExpr(tuple((name, literal_value(item)) for name, item in said.items()))
+    return Literal(said)
+
+
 def kind_of(value: Value) -> str | None:
     """The JSON type that a value will have, None where only the run can tell."""
     match value:
@@ -104,7 +125,7 @@ def wanted(schema: Mapping[str, Any]) -> str:
     options: Any = schema.get("enum")
     if isinstance(options, list):
         shown = cast("list[Any]", options)[:8]
-        return "one of " + ", ".join(repr(option) for option in shown)
+        return "one of " + ", ".join(_SHORTLY.repr(option) for option in shown)
     types = _types(schema)
     if types:
         return " or ".join(types) + _bounds_in_words(schema)
@@ -118,42 +139,75 @@ def fit(value: Value, schema: Mapping[str, Any]) -> Fit:
     return min((found.fit for found in misfits(value, schema, schema)), default=Fit.YES)
 
 
-def may_take(schema: Mapping[str, Any], root: Mapping[str, Any], kind: str, depth: int = 0) -> bool:
+def may_take(schema: Mapping[str, Any], root: Mapping[str, Any], kind: str) -> bool:
     """Whether some value of this JSON type may fit; `root` is what references start from.
 
     >>> may_take({"type": "string"}, {}, "array"), may_take({"anyOf": [{"type": "array"}]}, {}, "array")
     (False, True)
     """
-    schema = _resolved(schema, root)
+    return _may_take(schema, _Held(root), kind, 0)
+
+
+def _may_take(schema: Mapping[str, Any], held: _Held, kind: str, depth: int) -> bool:
+    schema = _resolved(schema, held.root)
     types, either = _types(schema), _alternatives(schema)
-    if depth > _MAX_DEPTH:
+    if not held.look() or depth > _MAX_DEPTH:
         return True
     return (
         (not types or kind in types)
-        and all(may_take(part, root, kind, depth + 1) for part in _schemas(schema.get("allOf")))
-        and (not either or any(may_take(option, root, kind, depth + 1) for option in either))
+        and all(_may_take(part, held, kind, depth + 1) for part in _schemas(schema.get("allOf")))
+        and (not either or any(_may_take(option, held, kind, depth + 1) for option in either))
     )
 
 
 def misfits(value: Value, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Misfit]:
     """Every place at which the value does not fit; `root` is what references start from."""
-    yield from _misfits(value, schema, root, "", 0)
+    yield from _misfits(value, schema, _Held(root, value), "", 0)
 
 
-def _misfits(
-    value: Value, schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int
-) -> Iterator[Misfit]:
+class _Held:
+    """A value that is held against a schema: what references start from, and how many looks are left."""
+
+    def __init__(self, root: Mapping[str, Any], value: Value | None = None) -> None:
+        self.root = root
+        self._left = _MOST_LOOKS + (0 if value is None else _LOOKS_OF_A_PLACE * _places(value))
+        self._said: dict[int, tuple[bool, JSON]] = {}
+
+    def look(self) -> bool:
+        """Look once more; False where that is once too often."""
+        self._left -= 1
+        return self._left >= 0
+
+    def said(self, value: Value) -> tuple[bool, JSON]:
+        """Whether a part of the value is literal throughout, and the JSON that it says."""
+        if id(value) not in self._said:
+            self._said[id(value)] = literal_json(value)
+        return self._said[id(value)]
+
+
+def _places(value: Value) -> int:
+    """How many values a value is made of, itself with them."""
+    match value:
+        case ListExpr(items=items):
+            return 1 + sum(map(_places, items))
+        case DictExpr(items=pairs):
+            return 1 + sum(_places(item) for _, item in pairs)
+        case _:
+            return 1
+
+
+def _misfits(value: Value, schema: Mapping[str, Any], held: _Held, path: str, depth: int) -> Iterator[Misfit]:
     kind = kind_of(value)
-    schema = _resolved(schema, root)
-    if kind is None or depth > _MAX_DEPTH:
+    schema = _resolved(schema, held.root)
+    if kind is None or not held.look() or depth > _MAX_DEPTH:
         return
     for part in _schemas(schema.get("allOf")):
-        yield from _misfits(value, part, root, path, depth + 1)
+        yield from _misfits(value, part, held, path, depth + 1)
     either = _alternatives(schema)
     if either:
-        yield from _best(value, either, root, path, depth)
+        yield from _best(value, either, held, path, depth)
         return
-    own = min(_fit_type(value, kind, _types(schema)), _fit_options(value, schema))
+    own = min(_fit_type(value, kind, _types(schema)), _fit_options(value, schema, held))
     if own is Fit.YES and not _keeps_bounds(value, schema):
         own = Fit.NO
     if own is not Fit.YES:
@@ -164,37 +218,37 @@ def _misfits(
         case ListExpr(items=items):
             every = _schema(schema.get("items"))
             for number, item in enumerate(items):
-                yield from _misfits(item, every, root, f"{path}[{number}]", depth + 1)
+                yield from _misfits(item, every, held, f"{path}[{number}]", depth + 1)
         case DictExpr():
-            yield from _fields(value, schema, root, path, depth)
+            yield from _fields(value, schema, held, path, depth)
         case _:
             pass
 
 
-def _best(
-    value: Value, either: list[Mapping[str, Any]], root: Mapping[str, Any], path: str, depth: int
-) -> list[Misfit]:
+def _best(value: Value, either: list[Mapping[str, Any]], held: _Held, path: str, depth: int) -> list[Misfit]:
     """What is wrong by the alternative that fits best; where none does at all, that none does."""
-    tried = [list(_misfits(value, option, root, path, depth + 1)) for option in either]
+    tried = [list(_misfits(value, option, held, path, depth + 1)) for option in either]
     best = max(tried, key=lambda found: min((m.fit for m in found), default=Fit.YES))
     if len(either) == 1 or all(found.fit is not Fit.NO for found in best):
         return best
-    wants = " or ".join(dict.fromkeys(wanted(_resolved(option, root)) for option in either))
+    wants = " or ".join(dict.fromkeys(wanted(_resolved(option, held.root)) for option in either))
     return [Misfit(Wrong.VALUE, path, value, Fit.NO, wants)]
 
 
 def _fields(
-    value: DictExpr, schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int
+    value: DictExpr, schema: Mapping[str, Any], held: _Held, path: str, depth: int
 ) -> Iterator[Misfit]:
     known = _schema(schema.get("properties"))
     for key, item in value.items:
         if key in known:
-            yield from _misfits(item, _schema(known[key]), root, f"{path}.{key}", depth + 1)
+            yield from _misfits(item, _schema(known[key]), held, f"{path}.{key}", depth + 1)
+        elif "patternProperties" in schema:
+            continue
         elif schema.get("additionalProperties") is False:
             yield Misfit(Wrong.UNKNOWN, f"{path}.{key}", item, known=tuple(known))
         else:
             every = _schema(schema.get("additionalProperties"))
-            yield from _misfits(item, every, root, f"{path}.{key}", depth + 1)
+            yield from _misfits(item, every, held, f"{path}.{key}", depth + 1)
     there = {key for key, _ in value.items}
     required: Any = schema.get("required")
     for key in cast("list[Any]", required) if isinstance(required, list) else ():
@@ -208,7 +262,7 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         pointer: Any = schema.get("$ref")
         if not isinstance(pointer, str):
             return schema
-        found: Any = root if pointer.startswith("#") else None
+        found: Any = root if pointer.startswith("#") and len(pointer) <= _LONGEST_POINTER else None
         for part in pointer[2:].split("/") if len(pointer) > 1 else ():
             key = part.replace("~1", "/").replace("~0", "~")
             found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
@@ -299,13 +353,13 @@ def _reads_as_number(text: str) -> bool:
     return True
 
 
-def _fit_options(value: Value, schema: Mapping[str, Any]) -> Fit:
+def _fit_options(value: Value, schema: Mapping[str, Any], held: _Held) -> Fit:
     options: Any = schema.get("enum")
     if not isinstance(options, list):
         options = [schema["const"]] if "const" in schema else None
     if options is None:
         return Fit.YES
-    known, said = literal_json(value)
+    known, said = held.said(value)
     if not known:
         return Fit.YES
     matches = any(type(option) is type(said) and option == said for option in cast("list[Any]", options))

@@ -9,15 +9,14 @@ import json
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from callsheet.ir import JSON, DictExpr, ListExpr, Value
-from callsheet.ir import Literal as Scalar
+from callsheet.ir import JSON
 from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked
-from callsheet.passes.schema import misfits
+from callsheet.passes.schema import literal_value, misfits
 from callsheet.sealing.masking import hidden
 from callsheet.sealing.opening import is_sealed
 from callsheet.sealing.placeholders import is_nothing
@@ -146,21 +145,12 @@ def misfit(asked: Asked, answer: Answer) -> str | None:
 
 
 def _schema_misfit(schema: Mapping[str, JSON], value: JSON) -> str | None:
-    for found in misfits(_literal(value), schema, schema):
+    for found in misfits(literal_value(value), schema, schema):
         place = f"answer{found.path}"
         if found.wanted:
             return f"the {place} should be {found.wanted}"
         return f"the {place} is {'missing' if found.wrong.name == 'MISSING' else 'not known'}"
     return None
-
-
-def _literal(value: Any) -> Value:
-    if isinstance(value, list):
-        return ListExpr(tuple(_literal(item) for item in cast("list[Any]", value)))
-    if isinstance(value, dict):
-        pairs = cast("dict[str, Any]", value).items()
-        return DictExpr(tuple((name, _literal(item)) for name, item in pairs))
-    return Scalar(value)
 
 
 def _same(a: JSON, b: JSON) -> bool:

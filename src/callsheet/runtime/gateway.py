@@ -64,11 +64,15 @@ Carried: TypeAlias = "Remote | Sleep"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How calls of one tool are made: the handler, seconds until it is given up, and its probe."""
+    """How calls of one tool are made: the handler, seconds until it is given up, and its probe.
+
+    `is_builtin` says that it is callsheet's own tool.
+    """
 
     handler: Handler
     timeout: float | None = None
     probe: Prober | None = None
+    is_builtin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,15 @@ class Gateway:
         self._routes: dict[str, Route] = {}
         self.on_late: Callable[[Late], None] | None = None
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
+
+    def is_builtin(self, tool: str) -> bool:
+        """Whether calls of a tool go to callsheet's own."""
+        route = self._ports.route(tool)
+        return route is not None and route.is_builtin
+
+    async def keep_again(self, command: CallTool) -> None:
+        """Make a call anew that has been made for the run which this one branched off from."""
+        await self.carry_out(command)
 
     async def carry_out(self, command: Carried) -> Outcome:
         """Carry out a command, or wait, and give its outcome.

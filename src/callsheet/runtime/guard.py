@@ -137,6 +137,14 @@ class GuardedGateway(Gateway):
             case _:
                 return await super().carry_out(command)
 
+    async def keep_again(self, command: CallTool) -> None:
+        """As Gateway does, with the label; no token is asked for, since the call was made before."""
+        try:
+            writings = self._leaving.begin(command)
+        except UNAVAILABLE:
+            return  # what has no label is not kept
+        self._leaving.end(writings, await super().carry_out(command))
+
     # ------------------------------------------------------------ new plans
 
     def _verified(self, command: Compile, outcome: Outcome) -> Outcome:

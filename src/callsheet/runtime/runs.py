@@ -40,6 +40,7 @@ from callsheet.runtime.guard import Guard, GuardedGateway, bounded
 from callsheet.runtime.hearing import Hearing
 from callsheet.runtime.launch import Launch, Watch, start_of
 from callsheet.runtime.local import SLICE, LocalDriver
+from callsheet.runtime.notes import keep_notes
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
@@ -231,6 +232,7 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
             writer.set_status(RunStatus.RUNNING)
             kept = Kept(journal, writer, plan, people, beside)
             with gateway_of(journal, run_id, folded, ports) as gateway:
+                await keep_notes(journal, run_id, plan, gateway, beside)
                 return await drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
 

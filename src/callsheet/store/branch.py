@@ -266,6 +266,23 @@ def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -
     return found
 
 
+def calls_done(plan: Plan, events: Iterable[Event], plan_of: PlanOf, tool: str) -> list[CallTool]:
+    """The calls of a tool that have given a value, in the order in which they did."""
+    found: list[CallTool] = []
+    rows = iter(events)
+    folded = begin_with(plan, next(rows))
+
+    def noted() -> Iterator[Event]:
+        for row in rows:
+            call = folded.waiting.get(row.key) if row.type is EventType.OK and row.key is not None else None
+            if isinstance(call, CallTool) and call.tool == tool:
+                found.append(call)
+            yield row
+
+    fold_on(folded, noted(), plan_of)
+    return found
+
+
 def with_inputs(start: Mapping[str, Any], values: Mapping[str, JSON]) -> dict[str, Any]:
     """The body of a start whose inputs are edited."""
     return without_boxes({**start, "inputs": {**start["inputs"], **values}}, values)

@@ -66,7 +66,7 @@ _OK = EventType.OK
 _ALWAYS_TOLD = 3
 """How much of what was spent is told also where it is nothing: tokens in, out, cost."""
 _TOLD = 7
-"""How much is told of a call with more than these; repairs, the last, are told where there are some."""
+"""How much is told of a call with more than these; repairs and bytes that were kept where there are some."""
 
 PlanOf = Callable[[str], Plan]
 """The plan of a hash."""
@@ -259,7 +259,9 @@ def _with(body: dict[str, Any], remarks: Iterable[Remark], spent: Spent | None) 
         body = {**body, "remarks": told}
     if spent is None:
         return body
-    told_of = len(spent) if spent.repairs else _TOLD if any(spent[_ALWAYS_TOLD:]) else _ALWAYS_TOLD
+    told_of = len(spent) if spent.kept else _TOLD + 1 if spent.repairs else _TOLD
+    if not any(spent[_ALWAYS_TOLD:]):
+        told_of = _ALWAYS_TOLD
     return {**body, "spent": list(spent[:told_of])}
 
 

@@ -2,13 +2,15 @@
 
 STATE is {"tools": [wire objects], "answers": {tool: text}, "name": …, "version": …}, read anew for every
 request. An answer "poke" says that the list of tools has changed, "huge" is 20 MB, "environment" tells which
-variables the server sees; with "fails" the tools are not listed. Each call that arrives is noted in
+variables the server sees, "odd" sends messages that are none of the protocol, an object is the whole result;
+with "fails" the tools are not listed, with "hangs" they never come. Each call that arrives is noted in
 STATE.calls.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 STATE = Path(sys.argv[1])
@@ -25,6 +27,7 @@ def initialize(state, params):
 
 
 def list_tools(state, params):
+    time.sleep(60 if "hangs" in state else 0)
     return None if "fails" in state else {"tools": state["tools"]}
 
 
@@ -34,6 +37,12 @@ def call(state, params):
     text = state["answers"].get(params["name"], "ok")
     if text == "poke":
         say(method="notifications/tools/list_changed")
+    if text == "odd":
+        say(method="notifications/progress", params={"x": 1})
+        say(method="notifications/tools/list_changed", params={"_meta": 5})
+        say(method="nothing/known")
+    if isinstance(text, dict):
+        return text
     if text == "environment":
         text = " ".join(sorted(os.environ))
     return {"content": [{"type": "text", "text": "x" * 20_000_000 if text == "huge" else text}]}

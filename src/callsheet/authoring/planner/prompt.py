@@ -8,7 +8,7 @@ is allowed: what a tool gave may be private, or may try to give orders.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.shapes import Shared, failure_kind, is_shared, told
@@ -74,15 +74,16 @@ def revision_prompt(
     shared: Shared = (),
     *,
     tells_errors: bool = False,
+    odd: Collection[str] = (),
 ) -> PlanPrompt:
     """The conversation that asks for the steps which reach the goal of a graph after all.
 
     Of the variables that are `shared` it tells the values, and of the steps that set them what their errors
-    say; with `tells_errors` of all steps.
+    say; with `tells_errors` of all steps. Of the `odd` ones it names no fields.
     """
     plan = progress.plan
     goal = plan.goal or plan.title or "what the steps below were to do"
-    words, cut_values = told(variables, shared)
+    words, cut_values = told(variables, shared, odd)
     failed = [(step, error, tells_errors or _is_told(step, shared)) for step, error in progress.failed]
     parts = [
         f"Goal:\n{goal}",

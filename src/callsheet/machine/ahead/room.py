@@ -80,7 +80,7 @@ class Room:
             for limit, used in (
                 (limits.max_tokens, tokens),
                 (limits.max_cost, budget.cost + spent.cost),
-                (limits.max_bytes, budget.bytes + self.bytes),
+                (limits.max_bytes, budget.bytes + self.bytes + spent.kept),
             )
         )
 

@@ -332,6 +332,16 @@ class Monitor:
             self.underway.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
         self.came(attempt)
 
+    def fell(self, frame: Frame) -> None:
+        """A step of a graph has failed, and nothing reads what it gave but who plans anew.
+
+        Such a planner may be told its error, by the name of its variable or, where it has none, its own.
+        """
+        label, way = self.saying.told_by_failure(frame)
+        step = self.program.plan.steps[frame.code.number]
+        self.standing.add(step.id if step.output is None else step.output.var, label.join(way))
+        self.underway.forget(frame.prefix)
+
     def unmade(self, frame: Frame) -> None:
         """The arguments of a call could not be made: the error tells of what it would have read."""
         self.underway.results[frame.prefix] = self.standing.read(self._reading.reads(frame.code).slots)

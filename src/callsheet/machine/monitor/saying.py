@@ -101,15 +101,20 @@ class Saying:
 
         A planner that gives no plan, which has no frame in a graph, may tell of all that there is.
         """
-        deciding, known = self._deciding, self._standing
+        deciding = self._deciding
         if frame is None or frame.code.kind is Kind.REPLAN:
             label, way = join(told for told, _ in self._standing.by_name().values()), deciding.base
             return failure(error, label, way, REPLAN, self._judging.judge, self._audiences)
-        number, underway = frame.code.number, self._underway
+        label, way = self.told_by_failure(frame)
+        return failure(error, label, way, frame.code.id, self._judging.judge, self._audiences)
+
+    def told_by_failure(self, frame: Frame) -> tuple[Label, Label]:
+        """The label of what the error of a failed step tells, and of what decided that there is one."""
+        deciding, known, underway = self._deciding, self._standing, self._underway
+        number = frame.code.number
         known_of = underway.results.get(frame.prefix) or known.read(self._reading.reads(frame.code).slots)
         label = known_of[0].join(underway.loops.get(frame.prefix, PLAIN)[0])
-        way = deciding.about(number).join(deciding.noted.get(number, LITERAL))
-        return failure(error, label, way, frame.code.id, self._judging.judge, self._audiences)
+        return label, deciding.about(number).join(deciding.noted.get(number, LITERAL))
 
     def implied(self, text: str, slot: int | None = None) -> str:
         """Judge the value that is the answer of a plan which has come to its end without one.

@@ -61,6 +61,15 @@ class Standing:
         else:
             self.labels[slot] = label
 
+    def add(self, name: str, label: Label) -> None:
+        """What is known by a name has this label as well."""
+        slot = self._slot_of.get(name)
+        if slot is None:
+            before, origins = self.extra.get(name, PLAIN)
+            self.extra[name] = before.join(label), origins
+        else:
+            self.labels[slot] = self.labels[slot].join(label)
+
     def edit(self, name: str, label: Label) -> None:
         """Somebody has set a variable by hand, and vouches for what it holds with this label.
 

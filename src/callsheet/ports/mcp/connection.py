@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
     from callsheet.ports.mcp.oauth.sources import TokenSource
 
+# What the SDK has to say of a server's odd messages is for a log, if there is one, and not for a terminal.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
 _CLOSE = 10.0
 _MAX_PAGES = 1_000
 
@@ -216,6 +220,8 @@ class Connection:
                 streams = process_transport(self.process, self._over.set)
             async with self._new_client(heard(streams, self._late)) as client:
                 self._client = client
+                # The SDK would try the server's own patterns on its results, for hours if they ask for it.
+                client.session.validate_tool_result = _let_through
                 await self.list_tools()
                 self.refusal = self._barred = None
                 if not ready.done():
@@ -316,20 +322,30 @@ class Connection:
         self.pins = {name: pin_of(declaration) for name, declaration in self.declarations.items()}
         self._stale = False
 
-    async def refresh(self) -> None:
+    async def refresh(self, seconds: float) -> None:
         """Ask for the tools again if the server said, or may be thought, to have changed them.
 
-        Raises ToolFailed if it does not say which they are: then nothing of it can be called.
+        Raises ToolFailed if it does not say within `seconds` which they are: nothing of it can be called.
         """
         if not self._stale:
             return
+        scope = asyncio.timeout(seconds)
         try:
-            await self.list_tools()
+            async with scope:
+                await self.list_tools()
         except CallsheetError as error:
             raise ToolFailed(f"{error.diagnostics[0].message}; not called") from error
         except Exception as error:
+            if scope.expired():
+                name = f"the MCP server {self.config.name!r}"
+                why = f"{name} said that its tools have changed, and does not list them within {seconds:g} s"
+                raise ToolFailed(f"{why}; not called") from None
             failed = await self._failed(error)
             raise ToolFailed(f"{failed} (when its tools were asked for again); not called") from error
+
+
+async def _let_through(name: str, result: CallToolResult) -> None:
+    """Leave a result to `check_declared`."""
 
 
 def _unwelcome(trouble: CallsheetError) -> ToolFailed:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine.values import parse_json
+from callsheet.passes.schema import Wrong, literal_value, misfits
 from callsheet.ports.calls import ToolFailed
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 BlobSink: TypeAlias = Callable[[bytes], str]
 """Keeps bytes and gives the reference under which they are found again; called in a thread."""
+
+
+_TOLD = 200
 
 
 def folder_sink(folder: Path) -> BlobSink:
@@ -86,6 +90,27 @@ def value_of(result: CallToolResult, output_schema: Mapping[str, Any] | None, si
     # Beside structured content texts only repeat it; pictures and resources do not.
     beside = structured if isinstance(structured, dict) else {"result": structured}
     return {**beside, "_content": others}
+
+
+def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> None:
+    """Raise ToolFailed if the structured content of a success is not what the tool declares.
+
+    The schema is the server's: no pattern of it is tried, and what would take too long is taken to fit.
+    """
+    if result.is_error or output_schema is None:
+        return
+    if result.structured_content is None and "structured_content" not in result.model_fields_set:
+        raise ToolFailed("it declares structured content and gave none", in_doubt=True)
+    found = next(misfits(literal_value(result.structured_content), output_schema, output_schema), None)
+    if found is None:
+        return
+    say = {
+        Wrong.VALUE: f"should be {found.wanted}",
+        Wrong.MISSING: "is missing",
+        Wrong.UNKNOWN: "is undeclared",
+    }
+    why = f"its structured content{found.path[:_TOLD]} {say[found.wrong][:_TOLD]}"
+    raise ToolFailed(why, in_doubt=True)
 
 
 def untold_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> int:

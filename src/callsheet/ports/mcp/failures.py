@@ -7,7 +7,7 @@ what was tried and the way out. No environment, argument, header or password is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
@@ -23,6 +23,7 @@ _UNREADABLE = (
     "server answered a request with 202 Accepted",
 )
 """How the SDK begins its own words for an answer that says nothing of what was done."""
+_LONGEST_PLACE = 200
 _LOST = frozenset({"Connection closed", "Session terminated", "Server returned an error response"})
 
 
@@ -33,8 +34,16 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def because(error: BaseException) -> str:
-    """The innermost cause in one line: the first leaf of an exception group."""
+    """The innermost cause in one line: the first leaf of an exception group.
+
+    Of a message that is none of the protocol, the place where it is not.
+    """
     error = _innermost(error)
+    if type(error).__name__ == "ValidationError":  # pydantic's, which is imported with the SDK alone
+        wrong = cast("Any", error).errors(include_url=False, include_context=False, include_input=False)
+        place = ".".join(str(part) for part in wrong[0]["loc"])
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        return f"{place[:_LONGEST_PLACE]}: {wrong[0]['msg'][0].lower()}{wrong[0]['msg'][1:]}{more}"
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
 

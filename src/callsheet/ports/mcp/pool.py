@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON
-from callsheet.machine import Fact
+from callsheet.machine import Fact, Spent
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp.connection import Connection
-from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
+from callsheet.ports.mcp.content import BlobSink, check_declared, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import hint_against, is_plain, qualified_name, spec_of
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.tracing import TRACEPARENT
@@ -328,7 +328,8 @@ class _Server:
                 connection = await self.open()
             except CallsheetError as error:
                 raise ToolFailed(error.diagnostics[0].message) from error
-        await connection.refresh()
+        seconds = spec.timeout or self.config.timeout
+        await connection.refresh(seconds)
         if connection.pins.get(spec.executor) != spec.pin:
             raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
         meta = {TRACEPARENT: context.traceparent}
@@ -347,14 +348,28 @@ class _Server:
                 value = self._without_tokens(value)
             context.came_late(value)
 
-        seconds = spec.timeout or self.config.timeout
         result = await connection.call(spec.executor, args, meta, seconds, note_late)
+        try:
+            check_declared(result, schema)
+        except ToolFailed as error:
+            name = f"the MCP server {self.config.name!r}"
+            raise ToolFailed(f"{name} answered with what is no result: {error}", in_doubt=True) from None
         untold = 0 if result.is_error else untold_texts(result, schema)
         if untold:
             context.remark(Fact("left out", f"texts beside the structured content: {untold}"))
-        if self._sink is not None and has_blobs(result):
-            return await asyncio.to_thread(value_of, result, schema, self._sink)
-        return value_of(result, schema, None)
+        sink = self._sink
+        if sink is None or not has_blobs(result):
+            return value_of(result, schema, None)
+        sizes: list[int] = []
+
+        def keep(data: bytes) -> str:
+            sizes.append(len(data))
+            return sink(data)
+
+        try:
+            return await asyncio.to_thread(value_of, result, schema, keep)
+        finally:
+            context.charge(Spent(kept=sum(sizes)))
 
     def _changed(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any] | None) -> ToolFailed:
         """The refusal of a tool that changed since it was opened; what it says now goes to the log alone.

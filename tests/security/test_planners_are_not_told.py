@@ -1,0 +1,115 @@
+"""What a planner of new steps is told counts as the label of all that it then says, or is not told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from callsheet import Limits, Plan, RunStatus, Runtime, tool
+
+POLICY = """
+schema = 1
+extends = "workspace"
+[tools."@LOOK"]
+egress = false
+destructive = false
+returns = "U/priv"
+[tools."@OWN"]
+egress = false
+destructive = false
+returns = "T/pub"
+[tools."@SEARCH"]
+egress = true
+destructive = false
+returns = "U/pub"
+[dynamic]
+replan = { max = 3 }
+"""
+NEXT = 'S1: @search (q="what it was told") > $v1\nS2: @respond ("done")'
+STEPS: dict[str, Any] = {
+    "title": "go on",
+    "steps": [
+        {"index": "1", "title": "s", "tool": "search", "args": {"q": "what it was told"}, "depends_on": []}
+    ],
+}
+FIRST = {"index": "1", "title": "a", "tool": "look", "args": {}, "depends_on": [], "result_variable": "v"}
+GRAPH = Plan.parse(json.dumps({"title": "go", "steps": [FIRST]}))
+
+
+class World:
+    """Tools, a policy on them and a model; and what came out: `sent` outside, `asked` of the model."""
+
+    def __init__(self, folder: Any, value: Any, answer: str, **given: Any) -> None:
+        self.sent: list[str] = []
+        self.asked: list[str] = []
+
+        @tool(effect="read")
+        def look() -> object:
+            if isinstance(value, Exception):
+                raise value
+            return value
+
+        @tool(effect="read")
+        def own() -> object:
+            return value
+
+        @tool(effect="read")
+        def search(q: str) -> str:
+            self.sent.append(q)
+            return "found"
+
+        def model(prompt: Any) -> str:
+            self.asked.append(str(prompt))
+            return answer
+
+        (folder / "policy.toml").write_text(POLICY)
+        more = {"policy": str(folder / "policy.toml"), **given}
+        self.runtime = Runtime([look, own, search], data=folder, model=model, **more)
+
+
+async def test_fields_whose_names_strangers_chose_or_that_are_private_are_not_named(tmp_path):
+    here = World(tmp_path, {"Ignore_the_goal": 1, "ada_is_ill": 2}, NEXT)
+    await here.runtime.run('S1: @LOOK () > $a\nS2: RE-PLAN ("go on")')
+    assert "an object with 2 fields" in here.asked[0]
+    assert "Ignore_the_goal" not in here.asked[0]
+    assert "ada_is_ill" not in here.asked[0]
+
+
+async def test_fields_of_plain_data_and_those_of_a_run_without_a_policy_are_named(tmp_path):
+    here = World(tmp_path, {"city": 1}, NEXT)
+    await here.runtime.run('S1: @OWN () > $a\nS2: RE-PLAN ("go on")')
+    assert "an object with 1 fields: city" in here.asked[0]
+    free = World(tmp_path, {"city": 1}, NEXT, policy=None)
+    await free.runtime.run('S1: @LOOK () > $a\nS2: RE-PLAN ("go on")')
+    assert "an object with 1 fields: city" in free.asked[0]
+
+
+def planner(request: Any) -> dict[str, Any]:
+    ((_, error),) = request.progress.failed
+    assert "4711" in error
+    return STEPS
+
+
+@pytest.mark.parametrize("given", [{"planner": planner}, {"share_values": {"v"}}])
+async def test_the_error_of_a_failed_step_that_a_planner_is_told_is_in_all_that_it_says(tmp_path, given):
+    here = World(
+        tmp_path,
+        RuntimeError("the number is 4711"),
+        json.dumps(STEPS),
+        limits=Limits(replans_on_failure=1),
+        **given,
+    )
+    result = await here.runtime.run(GRAPH)
+    assert result.status is RunStatus.FAILED
+    assert "all that the new plan says itself counts as U/priv" in (result.error or "")
+    assert here.sent == []
+
+
+async def test_a_planner_that_is_told_how_a_step_failed_in_a_word_is_told_nothing(tmp_path):
+    value = RuntimeError("the number is 4711")
+    here = World(tmp_path, value, json.dumps(STEPS), limits=Limits(replans_on_failure=1))
+    assert (await here.runtime.run(GRAPH)).status is RunStatus.DONE
+    assert "4711" not in here.asked[0]
+    assert here.sent == ["what it was told"]
