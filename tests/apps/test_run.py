@@ -338,6 +338,26 @@ def test_a_name_that_two_servers_offer_has_to_be_qualified(with_server):
     assert "write @HALL__GREET or @YARD__GREET" in result.stderr
 
 
+def test_a_name_of_two_servers_is_not_that_of_one_while_the_other_is_away(with_server):
+    """Who writes @GREET for one server sends nothing to another that offers it too and happens to be up."""
+    program = with_server.folder / "yard.py"
+    program.write_text((with_server.folder / "server.py").read_text())
+    hall, yard = (
+        {"command": sys.executable, "args": [str(with_server.folder / name)]}
+        for name in ("server.py", "yard.py")
+    )
+    with_server.write(".mcp.json", json.dumps({"mcpServers": {"hall": hall, "yard": yard}}))
+    plan = with_server.plan('S1: @GREET (name="x") > $a', "S2: @RESPOND ($a)")
+    assert with_server("run", plan).exit_code == 2
+    program.unlink()
+    result = with_server("run", plan)
+    assert result.exit_code == 2
+    assert "error TOL003: @GREET is offered by more than one server" in result.stderr
+    assert "write @HALL__GREET or @YARD__GREET" in result.stderr
+    qualified = with_server.plan('S1: @HALL__GREET (name="x") > $a', "S2: @RESPOND ($a)")
+    assert with_server("run", qualified, "--progress", "none").stdout == "greet x\n"
+
+
 def test_resume_opens_the_discovered_server_again(with_server):
     marker = with_server.folder / "m"
     plan = with_server.plan(

@@ -40,6 +40,20 @@ def test_a_name_of_two_servers_is_called_by_qualified_names_only():
     assert diagnostic.help == "write @WIKI__SEARCH or @NEWS__SEARCH or @MAIL__SEARCH"
 
 
+def test_a_name_that_somebody_who_is_away_would_have_too_is_called_by_qualified_names_only():
+    registry = Registry([_tool("FIND")])
+    first = _tool("SEARCH", "mcp:wiki")
+    registry.add(first, "WIKI__SEARCH")
+    registry.reserve("SEARCH", "NEWS__SEARCH")
+    registry.reserve("SEARCH", "NEWS__SEARCH")
+    registry.reserve("READ", "NEWS__READ")
+    assert registry.get("SEARCH") is None
+    assert registry.get("WIKI__SEARCH") is first
+    assert registry.names() == ("FIND", "WIKI__SEARCH")
+    assert registry.missing("SEARCH").help == "write @WIKI__SEARCH or @NEWS__SEARCH"
+    assert registry.missing("READ").code == "TOL001"
+
+
 def test_two_tools_without_aliases_from_one_place_are_refused():
     with pytest.raises(CallsheetError, match="TOL002"):
         Registry([_tool("SEARCH"), _tool("SEARCH")])

@@ -61,6 +61,22 @@ def take_in(registry: Registry, tool: Tool, alias: str) -> None:
     registry.add(tool, alias)
 
 
+def take_in_all(
+    registry: Registry, tools: Iterable[tuple[Tool, str]], away: Iterable[tuple[str, str]]
+) -> None:
+    """Add the tools of all servers, each with its qualified name.
+
+    `away` are the names, with the qualified ones, of tools whose servers cannot be opened now: no other
+    server gets calls by them that it would not get with all servers there.
+    """
+    for tool, alias in tools:
+        take_in(registry, tool, alias)
+    for name, alias in away:
+        held = registry.get(name)
+        if held is not None and held.spec.origin.startswith("mcp:"):
+            registry.reserve(name, alias)
+
+
 def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[str, ...]:
     """The tools that a plan calls, or its agents may, and that are not in the registry."""
     calls = (step.action for step in plan.steps)

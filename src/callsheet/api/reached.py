@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from callsheet.api.agents import asks_for_all_tools
 from callsheet.api.kit import Kit
-from callsheet.api.reach import absent_tools, take_in
+from callsheet.api.reach import absent_tools, take_in_all
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Plan as Steps
 from callsheet.ports.tools import Registry
@@ -72,8 +72,7 @@ class OpenTools:
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(pool)
             self._doubts = await pool.connect(keep_going=True)
-            for tool, alias in pool.tools():
-                take_in(self.registry, tool, alias)
+            take_in_all(self.registry, pool.tools(), pool.away)
             self._stack.push_async_exit(opened.pop_all())
         self._pool = pool
         self.servers = tuple(pool.status())

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.api.checking import Means
-from callsheet.api.reach import absent_tools, local_registry, take_in
+from callsheet.api.reach import absent_tools, local_registry, take_in_all
 from callsheet.apps.settings import Settings, read_settings
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Plan
@@ -286,8 +286,7 @@ async def open_toolbox(
     pins, logins = pin_keeper(setup.settings), login_file()
     async with McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=logins) as pool:
         found = await pool.connect(keep_going=True)
-        for tool, alias in pool.tools():
-            take_in(registry, tool, alias)
+        take_in_all(registry, pool.tools(), pool.away)
         status = tuple(pool.status())
         is_open = {server.name for server in status}
         registry.unopened = tuple(c.name for c in chosen.configs if c.name not in is_open)

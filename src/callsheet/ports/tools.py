@@ -106,6 +106,15 @@ class Registry:
                 self._aliases[alias] = name
             self._tools[name] = tool
 
+    def reserve(self, name: str, alias: str) -> None:
+        """Make a name that a tool has ambiguous: one that is away, and is called `alias`, has it too."""
+        first = self._tools.pop(name, None)
+        if first is not None:
+            self._ambiguous[name] = []
+            self._claim(name, first, next((a for a, n in self._aliases.items() if n == name), None))
+        if name in self._ambiguous and alias not in self._ambiguous[name]:
+            self._ambiguous[name].append(alias)
+
     def _claim(self, name: str, tool: Tool, alias: str | None) -> None:
         qualified = alias or f"{tool.spec.origin.partition(':')[0].upper()}__{name}"
         if qualified in self._tools:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from callsheet.api.agents import AgentRules
-from callsheet.api.reach import absent_tools, take_in
+from callsheet.api.reach import absent_tools, take_in_all
 from callsheet.apps.session import Setup, Toolbox, choose_servers, open_toolbox, pin_keeper
 from callsheet.apps.shelf import Shelf
 from callsheet.diagnostics import Diagnostic, Severity
@@ -113,8 +113,7 @@ class SharedTools:
             found = await self._pool.connect(keep_going=True)
             self._failed = any(d.is_error for d in found)
             registry = Registry(self._local)
-            for tool, alias in self._pool.tools():
-                take_in(registry, tool, alias)
+            take_in_all(registry, self._pool.tools(), self._pool.away)
             self._box = self._toolbox(registry, found)
 
     async def _make_pool(self) -> None:

@@ -88,6 +88,8 @@ class McpPool:
         logins: LoginFile | None = None,
     ) -> None:
         self._pins = pins
+        self.away: tuple[tuple[str, str], ...] = ()
+        """The tools that servers are known to have which could not be opened, by name and qualified name."""
         self._servers = [_Server(config, blob_sink, start_timeout, logins) for config in configs]
 
     async def __aenter__(self) -> McpPool:
@@ -124,6 +126,11 @@ class McpPool:
         found = await asyncio.to_thread(pins.judge, [seen for _, seen in opened])
         for (server, _), judgement in zip(opened, found, strict=True):
             server.judgement = judgement
+        missing = [server.config for server in self._servers if not server.is_open]
+        self.away = tuple(
+            (spec_of(config, told).name, qualified_name(config.name, str(told["name"])))
+            for config, told in (await asyncio.to_thread(pins.known, missing) if missing else ())
+        )
 
     def seen(self) -> list[SeenServer]:
         """What the servers that are open declare, as it is held against pins."""

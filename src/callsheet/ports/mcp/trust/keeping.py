@@ -5,12 +5,15 @@ In: servers that are open. Out: a judgement for each. Blocks on the file: call i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ports.mcp.servers import McpServerConfig
 from callsheet.ports.mcp.trust.file import PinFile
+from callsheet.ports.mcp.trust.identity import identity_of
 from callsheet.ports.mcp.trust.judging import Judgement, SeenServer, judge
 from callsheet.ports.mcp.trust.records import Pins
 
@@ -52,6 +55,12 @@ class PinKeeper:
         except OSError as error:
             return tuple(each if each.first_seen is None else self._unkept(each, error) for each in found)
         return again
+
+    def known(self, configs: Sequence[McpServerConfig]) -> list[tuple[McpServerConfig, Mapping[str, Any]]]:
+        """What is kept of the tools of these servers: the declarations, each with its server."""
+        pins = self._file.read()
+        kept = ((config, pins.find(identity_of(config))) for config in configs)
+        return [(c, tool.declaration) for c, server in kept if server for tool in server.tools.values()]
 
     def _judged(self, servers: Sequence[SeenServer], pins: Pins) -> tuple[Judgement, ...]:
         moment = now()
