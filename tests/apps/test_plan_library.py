@@ -251,6 +251,29 @@ def test_the_newest_run_of_a_plan_is_resumed_by_the_plans_id(home):
     assert home.json("plan", "resume", "look-later")["status"] == "done"
 
 
+def test_a_run_of_a_plan_that_has_changed_goes_on_only_where_that_is_accepted(home):
+    late = {**STEP, "index": "1", "tool": "read_file", "args": {"path": "late.txt"}}
+    plan = {"id": "look", "title": "Look", "steps": [{**late, "result_variable": "text"}]}
+    home.write("p.json", json.dumps(plan))
+    home("plan", "save", "p.json")
+    assert home.json("plan", "run", "look")["status"] == "failed"
+    home.write("late.txt", "here")
+    home.write("p.json", json.dumps({**plan, "title": "Look once more"}))
+    home("plan", "save", "p.json", "--as", "look")
+    late["args"] = {"path": "other.txt"}
+    home.write(
+        "p.json", json.dumps({**plan, "steps": [{**late, "result_variable": "text"}, {**STEP, "index": "2"}]})
+    )
+    home("plan", "save", "p.json", "--as", "look")
+    (refused,) = home.json("plan", "resume", "look")["diagnostics"]
+    assert refused["code"] == "PLN029"
+    assert refused["message"] == "the plan look has changed since its run began: step 1, step 2 is new"
+    assert home("plan", "resume", "look").exit_code == 2
+    done = home.json("plan", "resume", "look", "--accept-changed-plan")
+    assert (done["status"], done["response"]) == ("done", "here")
+    assert home.json("plan", "resume", "look")["status"] == "done"
+
+
 def test_a_failed_plan_gets_new_steps_of_the_model(home):
     home.write("p.json", json.dumps(FAILING))
     home("plan", "save", "p.json")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from typing import Any
 from tests.conformance.dag_form import DagCase
 from tests.conformance.findings import difference
 
+from callsheet.api.kept import check_same
 from callsheet.api.plan import Plan as PublicPlan
 from callsheet.api.planning import GraphPlanner, PlanRequest, refused
 from callsheet.diagnostics import CallsheetError
@@ -81,7 +83,7 @@ class Session:
     """A run over its stages: the machine, the events that a journal would hold, the tools' scripts."""
 
     def __init__(self, case: DagCase, plan: Plan) -> None:
-        self.case, self.plan = case, plan
+        self.case, self.plan, self.kept = case, plan, plan
         self.events: list[Event] = []
         self.first: Mapping[str, Any] = {}
         self.done: Mapping[str, Any] = {}
@@ -127,7 +129,7 @@ class Session:
         if "state_text" in stage:
             commands = self._taken_over(stage)
         elif stage.get("mode") == "resume" and self.events:
-            commands = self._taken_up(stage)
+            commands = self._taken_up(stage) if self._is_as_begun(stage) else []
         else:
             self.first, self.done, self.events = stage, {}, []
             self.machine = self._machine(stage)
@@ -145,6 +147,17 @@ class Session:
             self._launch(self._feed(event), now)
         self.stage.milliseconds = now
         return self.stage
+
+    def _is_as_begun(self, stage: Mapping[str, Any]) -> bool:
+        """Whether the run may go on: the plan was not edited since, or that is accepted."""
+        if "edit_plan" in stage:
+            self.kept = parse_dag(json.dumps({**self.case.plan, **stage["edit_plan"]})).require()
+        if not stage.get("accept_changed_plan"):
+            try:
+                check_same(self.plan.id or "", self.plan, self.kept)
+            except CallsheetError as error:
+                self.stage.refused = str(error)
+        return not self.stage.refused
 
     def _taken_up(self, stage: Mapping[str, Any]) -> list[Command]:
         """The machine folded from the events, and the commands that it still waits for."""

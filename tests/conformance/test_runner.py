@@ -369,6 +369,28 @@ def test_a_state_file_is_taken_over(told: str, expect: dict[str, Any]) -> None:
     assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": [expect, again]}})) == []
 
 
+def test_a_plan_that_is_edited_between_the_stages_has_to_be_accepted() -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {}, "depends_on": ["1"]}
+    other = {"steps": [one, {**two, "tool": "three"}]}
+    stages = [
+        {"mode": "run"},
+        {"mode": "resume", "edit_plan": other},
+        {"mode": "resume", "edit_plan": {"title": "q"}},
+        {"mode": "resume", "edit_plan": other, "accept_changed_plan": True},
+    ]
+    ends: list[dict[str, Any]] = [
+        {"success": False},
+        {"success": False, "call_count": 0, "error_contains": "step 2"},
+        {"success": False, "calls": ["two"]},
+        {"success": True, "calls": ["two"]},
+    ]
+    tools = {"two": {"script": [{"error": "x"}, {"error": "x"}, {"output": "ok"}]}}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "title": "p", "steps": [one, two]}, "tools": tools}
+    run = {"mode": "stages", "stages": stages}
+    assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": ends}})) == []
+
+
 def test_an_expectation_of_the_plan_tools_that_is_unknown_fails() -> None:
     assert "not looked at" in dag.differences(dag_case({"of_no_meaning": 1}, "tool_schemas"))[0]
     call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from callsheet.api.budget import SharedBudget
+from callsheet.frontends.dag import parse_dag
 from callsheet.machine import Limits
 from callsheet.planning import (
     McpToolBackend,
@@ -139,6 +140,24 @@ async def test_a_failed_plan_is_resumed_where_it_failed(place: Path) -> None:
     assert (again.success, manager.names) == (True, ["transform", "aggregate"])
     assert (await runner.resume_plan("diamond")).success
     assert manager.names == ["transform", "aggregate"]
+
+
+async def test_a_saved_plan_that_has_changed_is_told_before_its_run_goes_on(place: Path) -> None:
+    manager = Manager("transform")
+    context = PlanningContext(manager, plans_dir=place)
+    context.library.save(parse_dag(json.dumps(DIAMOND)).require())
+    runner = PlanRunner(context)
+    await runner.execute_plan(DIAMOND)
+    manager.failing.clear()
+    manager.calls.clear()
+    shorter = parse_dag(json.dumps({**DIAMOND, "steps": DIAMOND["steps"][:3]})).require()
+    context.library.save(shorter, replaces=True)
+    refused = await runner.resume_plan("diamond")
+    assert (refused.success, manager.calls) == (False, [])
+    assert "PLN029" in str(refused.error)
+    assert "step 4 is gone" in str(refused.error)
+    again = await runner.resume_plan("diamond", accept_changed_plan=True)
+    assert (again.success, manager.names) == (True, ["transform", "aggregate"])
 
 
 async def test_without_a_checkpoint_nothing_is_written(place: Path) -> None:

@@ -313,6 +313,7 @@ CODES: dict[str, Code] = _table(
     PLN026="a file of plans that is damaged",
     PLN027="a plan that is another one here",
     PLN028="a run that cannot be taken over",
+    PLN029="a plan that has changed since its run began",
     POL001="a policy that is not TOML",
     POL002="a key that no policy has",
     POL003="a value that a policy cannot have",

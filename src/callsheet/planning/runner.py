@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from callsheet.api.handle import RunHandle
+from callsheet.api.kept import check_kept
 from callsheet.api.plan import Plan
 from callsheet.api.result import RunResult
 from callsheet.diagnostics import CallsheetError
@@ -22,7 +23,7 @@ from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import PlanExecutionResult
 from callsheet.planning.telling import OnComplete, OnStart, told_of
 from callsheet.ports.calls import ToolFailed
-from callsheet.store import Journal
+from callsheet.store import Journal, RunStatus
 
 
 class PlanRunner:
@@ -88,6 +89,7 @@ class PlanRunner:
         plan_id: str,
         *,
         in_doubt: Literal["retry", "skip", "fail"] | None = None,
+        accept_changed_plan: bool = False,
         state: str | Mapping[str, Any] | None = None,
     ) -> PlanExecutionResult:
         """Carry on the newest run of a plan; steps that are done are not run again.
@@ -95,7 +97,9 @@ class PlanRunner:
         `plan_id` is that of a plan that was run, or the beginning of one. A call that was under way when the
         process died may have taken place: `in_doubt` says what becomes of it, without it the run waits. The
         run keeps the limits that it was started with; its further calls count in the budget. Where there is
-        no such run, or more than one plan begins so, the result says it (PLN002); nothing is raised.
+        no such run, or more than one plan begins so, the result says it (PLN002); nothing is raised. The run
+        goes on with its own plan: where the saved one has changed since then, nothing is run (PLN029) unless
+        `accept_changed_plan`.
 
         With `state`, the text or the data of a state file `ID_state.json` that another program has written,
         a new run of the saved plan begins where that one stood: the steps that it has completed are not run
@@ -111,8 +115,10 @@ class PlanRunner:
                 if not plan_id or len({info.plan_id for info in exact}) != 1:
                     said = "more than one plan begins so" if exact else "no run of such a plan is recorded"
                     raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {said}")
-                run_id = exact[0].run_id
-                plan = Plan(journal.plan_of(exact[0].plan_hash))
+                info = exact[0]
+                run_id, plan = info.run_id, Plan(journal.plan_of(info.plan_hash))
+            if not accept_changed_plan and info.status != RunStatus.DONE:
+                check_kept(self._context.library, info.plan_id or "", plan.ir)
             data = json.loads(format_dag(plan.ir))
             async with self._turn():
                 runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())

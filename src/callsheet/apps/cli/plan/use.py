@@ -34,15 +34,30 @@ def run(plan_id: str, plans_folder: Path | None, **given: Any) -> int:
 @click.command()
 @the_id
 @options.plans_folder
+@click.option(
+    "--accept-changed-plan",
+    is_flag=True,
+    help="Go on with the plan as it was, although the one that is kept has changed.",
+)
 @resume_options
-def resume(plan_id: str, plans_folder: Path | None, **given: Any) -> int:
+def resume(plan_id: str, plans_folder: Path | None, accept_changed_plan: bool, **given: Any) -> int:
     """Carry on the newest run of the plan ID, or of the one that begins so.
 
-    The run goes on with the plan as it was when it was started, as `callsheet resume` does. A run that is
-    done gives its result again.
+    The run goes on with the plan as it was when it was started, as `callsheet resume` does. Where the plan
+    has been changed since then, nothing is run before --accept-changed-plan. A run that is done gives its
+    result again.
     """
     name = _find(plan_id, plans_folder)
-    return carry_on(lambda journal: _newest(journal, name), **given)
+
+    def find(journal: Journal) -> RunInfo:
+        info = _newest(journal, name)
+        if not accept_changed_plan and info.status != "done":
+            from callsheet.api.kept import check_kept  # noqa: PLC0415 - only where something is to be run
+
+            check_kept(open_library(plans_folder), name, journal.plan_of(info.plan_hash))
+        return info
+
+    return carry_on(find, **given)
 
 
 def _find(plan_id: str, plans_folder: Path | None) -> str:

@@ -1,0 +1,55 @@
+"""Whether the plan that a library keeps is still the one that a run was begun with.
+
+In: a library, the id of a plan, the plan of the run. Out: nothing, or what differs as an error. A run always
+goes on with its own plan; who names it by the id of the plan may think of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Plan
+from callsheet.ir.diff import Part, PlanDiff, StepDiff, diff_plans
+from callsheet.store.library import PlanLibrary
+
+_OF_THE_HEAD = frozenset({Part.ORDER, Part.VARIABLE, Part.VARIABLE_ORDER})
+_MOST_TOLD = 5
+
+
+def check_kept(library: PlanLibrary, plan_id: str, begun_with: Plan) -> None:
+    """Raise CallsheetError (PLN029) if the library has another plan under this id now.
+
+    Titles, goals and ids are no part of what a plan does. A plan that is not there (any more) is no other.
+    """
+    if plan_id in library.ids():
+        check_same(plan_id, begun_with, library.load(plan_id).result.plan)
+
+
+def check_same(plan_id: str, begun_with: Plan, kept: Plan | None) -> None:
+    """As `check_kept`, for the plan that is kept under the id; None for one that cannot be read."""
+    told = ["it has errors now"] if kept is None else list(_differences(diff_plans(begun_with, kept)))
+    if told:
+        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        raise CallsheetError.single(
+            "PLN029",
+            f"the plan {plan_id} has changed since its run began: {', '.join(told[:_MOST_TOLD])}{more}",
+            help="--accept-changed-plan (accept_changed_plan=True) goes on with the plan as it was;"
+            f" `callsheet plan run {plan_id}` runs the one of now",
+        )
+
+
+def _differences(found: PlanDiff) -> Iterator[str]:
+    for change in found.head:
+        if change.part in _OF_THE_HEAD:
+            yield "what its order means" if change.part is Part.ORDER else f"variable {change.name}"
+    for step in found.different():
+        yield _of_step(step)
+
+
+def _of_step(step: StepDiff) -> str:
+    if step.new is None:
+        return f"step {step.old.id} is gone" if step.old is not None else ""
+    if step.old is None:
+        return f"step {step.new.id} is new"
+    return f"step {step.new.id}"
