@@ -274,6 +274,48 @@ def test_a_run_of_a_plan_that_has_changed_goes_on_only_where_that_is_accepted(ho
     assert home.json("plan", "resume", "look")["status"] == "done"
 
 
+def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
+    look = {
+        **STEP,
+        "index": "1",
+        "tool": "read_file",
+        "args": {"path": "gone.txt"},
+        "result_variable": "text",
+    }
+    write = {**STEP, "index": "2", "tool": "write_file", "depends_on": ["1"], "result_variable": "wrote"}
+    write["args"] = {"path": "out.txt", "content": "${text}, ${who}"}
+    home.write(
+        "p.json",
+        json.dumps({"id": "two", "title": "Two", "variables": {"who": "you"}, "steps": [look, write]}),
+    )
+    home("plan", "save", "p.json")
+    done = {"text": "from before", "who": "Ada"}
+    home.write("state.json", json.dumps({"plan_id": "two", "completed_steps": ["1"], "variables": done}))
+    result = home("plan", "run", "two", "--state", "state.json")
+    assert (result.exit_code, (home.folder / "out.txt").read_text()) == (0, "from before, Ada")
+    assert "1 step done before, going on" in result.stderr
+    assert "started  @READ_FILE" not in result.stderr
+    assert home.json("run", "p.json", "--state", "state.json", "--var", "who=Bo")["status"] == "done"
+    assert (home.folder / "out.txt").read_text() == "from before, Bo"
+    for told, why in (
+        ("{", "no JSON"),
+        (json.dumps({"plan_id": "x"}), "of the plan x"),
+        ("\udcff", "no UTF-8"),
+    ):
+        (home.folder / "state.json").write_text(told, "utf-8", "surrogateescape")
+        (refused,) = home.json("plan", "run", "two", "--state", "state.json")["diagnostics"]
+        assert (refused["code"], why in refused["message"]) == ("PLN028", True)
+    assert len(home.json("runs")) == 2
+
+
+@pytest.mark.parametrize("more", [("--dry-run",), ("--no-journal",), ("--engine", "temporal")])
+def test_a_state_file_needs_a_run_that_is_recorded_here(home, more):
+    home.write("p.json", json.dumps({**PLAN, "id": "one"}))
+    home.write("state.json", "{}")
+    result = home("run", "p.json", "--state", "state.json", *more)
+    assert (result.exit_code, "--state" in result.stderr) == (2, True)
+
+
 def test_a_failed_plan_gets_new_steps_of_the_model(home):
     home.write("p.json", json.dumps(FAILING))
     home("plan", "save", "p.json")

@@ -7,7 +7,8 @@ needed to open the same tools again is kept with the run, so that `resume` needs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.cli import journals, options
@@ -61,6 +62,8 @@ class Job:
     engine: TemporalSettings | None
     """Where the run is carried out, None for here."""
     detaches: bool
+    done: Mapping[str, Any] | None
+    """What each step gave that is done elsewhere, None for a run that begins at the beginning."""
     named: Mapping[str, str]
     """Variables of the environment of workers elsewhere by the text in their place."""
 
@@ -119,7 +122,7 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
-    from callsheet.runtime.runs import run_unrecorded, start_run  # noqa: PLC0415
+    from callsheet.runtime.runs import resume_run, run_unrecorded, start_run  # noqa: PLC0415
     from callsheet.store.leftovers import noted_before  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
@@ -133,7 +136,8 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
         launch = _launch(job, toolbox, asked, policy)
         ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
         watch = Watch(observer=job.veil.observing(job.progress.note))
-        job.progress.begin()
+        if job.done is None:
+            job.progress.begin()
         outcome: RunOutcome | None
         if job.engine is not None and job.journal is not None:
             from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
@@ -153,6 +157,14 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
             noted = () if policy is None else noted_before(_labels_beside(job))
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id, noted=noted)
             outcome = RunOutcome(job.run_id, result, usage=result.usage)
+        elif job.done is not None:
+            from callsheet.runtime.adopting import adopt_run  # noqa: PLC0415 - as above
+
+            adopt_run(job.plan, toolbox.known, launch, job.journal, job.run_id, job.done)
+            watch = replace(watch, hears_all=False, on_driver=job.progress.begin)
+            outcome = await resume_run(
+                job.journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, present
+            )
         else:
             outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, present)
         job.progress.end()

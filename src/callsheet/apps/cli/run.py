@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,6 +44,7 @@ class Start:
     accepts_changed_tools: bool
     policy: str
     approved: tuple[str, ...]
+    state: Path | None
 
 
 _start = options.folded(
@@ -76,6 +78,13 @@ _start = options.folded(
         "Default: policy in config.toml, else none.",
     ),
     approved=options.approved,
+    state=click.option(
+        "--state",
+        type=click.Path(dir_okay=False, exists=True, path_type=Path),
+        metavar="FILE",
+        help="Begin where this state file (ID_state.json of another program) says that the plan stood: its "
+        "completed steps are not run again.",
+    ),
 )
 
 
@@ -167,6 +176,8 @@ def carry_out(wishes: Wishes) -> int:
 def _tell_dry(wishes: Wishes) -> int:
     """Tell what the plan would do; secret inputs are not read, masks stand in their place."""
     start, recording = wishes.start, wishes.recording
+    if start.state is not None:
+        raise click.UsageError("a dry run begins at the beginning: leave --state out")
     secret = tuple(each.partition("=")[0] for each in wishes.secrets)
     given = (*wishes.variables, *(f"{name}={MASK}" for name in secret))
     rules = Rules(
@@ -191,7 +202,11 @@ def _checked(wishes: Wishes) -> TemporalSettings | None:
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
     if recording.no_journal and wishes.otlp:
         raise click.UsageError("--otlp reads the journal: leave --no-journal out")
+    if recording.no_journal and start.state is not None:
+        raise click.UsageError("--state takes a run over into the journal: leave --no-journal out")
     elsewhere = wishes.engine.settings(wishes.setup.settings)
+    if elsewhere is not None and start.state is not None:
+        raise click.UsageError("--state and --engine temporal contradict each other: leave one out")
     if elsewhere is not None and recording.no_journal:
         raise click.UsageError("--no-journal and --engine temporal contradict each other: leave one out")
     return elsewhere
@@ -211,6 +226,12 @@ def _job_of(wishes: Wishes, setup: Setup, elsewhere: TemporalSettings | None) ->
     inputs |= held
     shapes = None if wishes.no_secret_patterns else settings.secrets.shapes
     text = wishes.plan.read(inputs)
+    done = None
+    if start.state is not None:
+        from callsheet.apps.cli.state_file import read_state  # noqa: PLC0415 - only where there is one
+
+        done, told = read_state(start.state, text.require())
+        inputs = told | inputs
     inputs = bound(text, inputs, wishes.variables)
     return Job(
         text=text,
@@ -233,6 +254,7 @@ def _job_of(wishes: Wishes, setup: Setup, elsewhere: TemporalSettings | None) ->
         veil=_veil(shapes, held, shows_all=wishes.shows_secrets),
         engine=elsewhere,
         detaches=wishes.engine.detaches,
+        done=done,
         named={told.text: told.variable for told in named.values()},
     )
 
