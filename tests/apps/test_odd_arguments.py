@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+
 import pytest
 
 from callsheet.apps.cli.exits import Exit
@@ -65,6 +68,33 @@ def test_runs_are_not_exported_to_a_place_without_a_name(machine):
     machine("run", "p.ltp")
 
     assert "error CFG014: . cannot be written" in machine("runs", "export", "last", "-o", "").stderr
+
+
+@pytest.mark.parametrize("command", [("run", "p.ltp"), ("runs",), ("show", "last")])
+def test_a_pipe_or_a_device_is_no_journal_and_stays_what_it_is(machine, command):
+    machine.write("p.ltp", PLAN)
+    pipe = machine.folder / "pipe"
+    os.mkfifo(pipe)
+    result = machine(*command, "--journal", "pipe")
+
+    assert result.exit_code == Exit.FAILED
+    assert "pipe cannot be used: it is a device or a pipe, and no file" in result.stderr
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("command", [("runs", "export"), ("runs", "salvage"), ("report", "last")])
+def test_what_is_written_to_a_pipe_or_a_device_goes_through_it(machine, command):
+    machine.write("p.ltp", PLAN)
+    machine("run", "p.ltp")
+    pipe = machine.folder / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    fcntl.fcntl(held, fcntl.F_SETPIPE_SZ, 1 << 20)
+    try:
+        assert machine(*command, "-o", "pipe").exit_code == Exit.OK
+        assert (len(os.read(held, 1 << 20)) > 1000, pipe.is_fifo()) == (True, True)
+    finally:
+        os.close(held)
 
 
 @pytest.mark.parametrize("command", [("check", "p.ltp"), ("run", "p.ltp"), ("doctor",), ("tools",)])

@@ -12,7 +12,7 @@ from pathlib import Path
 from callsheet.store.errors import JournalError, damaged
 from callsheet.store.inserting import insert_left
 from callsheet.store.place import Place
-from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, is_marked
+from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, is_marked, refuse_special
 from callsheet.store.tail import left_tails
 
 
@@ -27,6 +27,7 @@ def connect_to_look(place: Place) -> sqlite3.Connection:
     """
     path = place.database
     try:
+        refuse_special(path)
         with path.open("rb"):
             pass
         connection, application, version = _looked_at(path)

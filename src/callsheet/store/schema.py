@@ -125,6 +125,7 @@ def prepare(place: Place) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         refuse_network_file_system(path)
+        refuse_special(path)
         if not path.exists() or path.stat().st_size == 0:
             _create(place)
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CLOEXEC)):
@@ -132,6 +133,16 @@ def prepare(place: Place) -> None:
     except (OSError, sqlite3.OperationalError) as error:
         raise unusable(path, error) from error
     _check(path)
+
+
+def refuse_special(path: Path) -> None:
+    """Raise JournalError (JRN010) for a device, a pipe or a socket: it would be replaced, or waited for."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise JournalError(
+            "JRN010",
+            f"the journal {path} cannot be used: it is a device or a pipe, and no file",
+            way_out="name a file; a run that is not to be recorded has --no-journal",
+        )
 
 
 _OF_THE_DISK = frozenset(

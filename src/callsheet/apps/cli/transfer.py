@@ -130,11 +130,14 @@ def _report(as_data: Any, text: str, *, as_json: bool) -> None:
 
 
 def _write(out: Path, lines: Iterable[bytes]) -> int:
-    """Write lines into a file that is there whole or not at all; gives the bytes."""
+    """Write lines to a pipe or a device, or into a file: whole or not at all. Gives the bytes."""
     if str(out) == "-":
         return _copy(sys.stdout.buffer, lines)
     unfinished = Path(f"{out}.{os.getpid()}.new")  # with_name raises for a path without a name, as "." is
     try:
+        if out.exists() and not (out.is_file() or out.is_dir()):
+            with out.open("wb") as device:
+                return _copy(device, lines)
         # A run's values are as private as its journal.
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             size = _copy(file, lines)
