@@ -81,7 +81,7 @@ def viewer_page(title: str, documents: str, events: str = "") -> str:
 
 
 def save_page(path: Path, page: str) -> Path:
-    """Write a page to a pipe or a device, or into a file: whole or not at all, for its owner. Raises OSError."""
+    """Write a page to a pipe or a device, or whole or not at all into a file of its owner; raises OSError."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         path.write_text(page, encoding="utf-8")
         return path
