@@ -102,7 +102,11 @@ class Runs:
     def unknown(self, text: str) -> JournalError:
         """That there is no such run, with the nearest ids."""
         near = did_you_mean(text, (info.run_id for info in self.newest(limit=500)))
-        way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet runs` lists them"
+        way_out = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "`callsheet runs` lists them; was it recorded in another journal, name that: --journal PATH"
+        )
         return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
 
     def base_of(self, run_id: str) -> int:
