@@ -77,6 +77,12 @@ def policy_source(named: str | os.PathLike[str]) -> Source:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise _missing(os.fspath(named), error) from None
+    except ValueError:
+        raise CallsheetError.single(
+            "POL006",
+            f"no file can be called {str(path)[:80]!a}",
+            help=f"there are {', '.join(SHIPPED)}, and files",
+        ) from None
     if len(data) > _MOST_BYTES:
         raise CallsheetError.single("POL006", f"the policy {path} is larger than {_MOST_BYTES:,} bytes")
     try:
