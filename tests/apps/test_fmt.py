@@ -54,6 +54,16 @@ def test_diff_shows_the_lines(machine):
     assert (machine.folder / "p.ltp").read_text() == UNTIDY
 
 
+def test_diff_tells_of_line_ends_that_nobody_sees(machine):
+    (machine.folder / "p.ltp").write_bytes(TIDY.replace("\n", "\r\n").encode())
+    result = machine("fmt", "--diff", "p.ltp")
+    assert "p.ltp: 5 lines end with CR LF, and would with LF alone; nothing else differs\n" in result.stderr
+    (machine.folder / "p.ltp").write_bytes(TIDY.rstrip().encode())
+    result = machine("fmt", "--diff", "p.ltp")
+    assert "-PLAN_END\n\\ No newline at end of file\n+PLAN_END\n" in result.stdout
+    assert "line" not in result.stderr
+
+
 def test_a_text_with_errors_is_not_touched(machine):
     broken = "PLAN_START\nS1: @FETCH_PAGE (url=) > $a\nPLAN_END\n"
     machine.write("p.ltp", broken)

@@ -127,3 +127,14 @@ def test_folders_that_cannot_be_looked_at_are_told(machine, monkeypatch):
     assert "is not a folder" in machine("run", "p.ltp", "--workspace", LONG).stderr
     assert machine("models", "list").exit_code == Exit.OK
     assert "error MDL022" in machine("models", "path", "smollm2-135m").stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [("tail", "last", "--from"), ("runs", "--limit"), ("search", "last", "hi", "--limit")],
+)
+def test_a_number_beyond_all_events_and_runs_is_only_a_large_one(machine, line):
+    machine.write("p.ltp", PLAN)
+    machine("run", "p.ltp")
+
+    assert machine(*line, "9" * 30).exit_code == Exit.OK

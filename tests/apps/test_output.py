@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
+from apps.conftest import Machine
 from callsheet.apps.cli.output import print_json
 
 
@@ -21,3 +23,25 @@ def test_long_lists_are_printed_with_an_item_on_each_line(capsys: pytest.Capture
     assert text.count("\n") < 1_030
     assert '\n    {"n": 7, "text": "\\u009b\\n"},\n' in text
     assert '\n  "a": {\n    "b": [\n      1,' in text
+
+
+def test_what_an_encoding_does_not_have_is_escaped(machine: Machine) -> None:
+    plan = machine.plan('S1: @RESPOND ("\u2192", $b)')
+    said = machine.shell("check", plan, prefix="import sys; sys.stdout.reconfigure(encoding='latin-1')")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert '@RESPOND ("\\u2192", $b)' in said.stdout
+
+
+def test_a_name_of_a_file_makes_no_lines_of_its_own(machine: Machine) -> None:
+    name = machine.plan('S1: @RESPOND ("x")', name="a\nb.ltp: ok, 9 steps\n\x1b[2J.ltp")
+    for line in (("check", name), ("verify", "--policy", "open", name)):
+        said = machine(*line)
+        assert said.stdout.startswith("a b.ltp: ok, 9 steps")
+        assert "\x1b" not in said.stdout
+
+
+def test_a_name_of_a_file_that_is_no_text_is_shown_all_the_same(machine: Machine) -> None:
+    name = os.fsdecode(b"plan\xff.ltp")
+    (machine.folder / name).write_text('PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n', encoding="utf-8")
+    said = machine.shell("check", name)
+    assert (said.returncode, said.stdout) == (0, "plan\N{REPLACEMENT CHARACTER}.ltp: ok, 1 step\n")

@@ -51,6 +51,8 @@ def test_a_file_changes_what_it_names(machine, monkeypatch):
         ("[fetch]\nallow_private_hosts = 'x'\n", "a list of texts"),
         ("[execution]\nnetwork = 1\n", "true or false"),
         ("fetch = 3\n", "must be a table"),
+        (f"fetch = {'[' * 9_000}", "nested too deeply"),
+        ('store = "a\\u0000b"\n', "store holds a null character"),
     ],
 )
 def test_a_wrong_file_is_one_clear_message(machine, monkeypatch, text, said):

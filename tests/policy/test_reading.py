@@ -295,3 +295,17 @@ def test_each_shipped_policy_refuses_what_it_must_and_accepts_what_it_must(name:
 )
 def test_what_often_holds_credentials_leaves_under_no_shipped_policy(name: str, path: str) -> None:
     assert not verify(parse(READS.format(path)).require(), load_policy(name)).ok
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("a = " + "[" * 9_000, "nested too deeply"), ("a = " + "9" * 5_000, "thousands of digits")],
+)
+def test_what_python_cannot_read_of_toml_is_an_error_of_the_policy(text: str, said: str) -> None:
+    with pytest.raises(CallsheetError, match=f"POL001: .*{said}"):
+        read_policy(Source("p.toml", text))
+
+
+def test_a_name_that_no_file_can_have_is_no_policy() -> None:
+    with pytest.raises(CallsheetError, match="POL006: no file can be called"):
+        load_policy("a\0b")

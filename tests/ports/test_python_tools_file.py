@@ -62,6 +62,18 @@ def test_an_exit_at_import_is_an_error_of_the_file(file):
     assert "SystemExit: 1" in _error(file("raise SystemExit(1)\n"))
 
 
+def test_what_python_itself_cannot_compile_is_an_error_of_the_file(file):
+    deep = file("- " * 50_000 + "1\n")
+    assert _error(deep).startswith(f"error CFG101: {deep} is not Python (it is nested too deeply)")
+    null = file("x = 1\0\n")
+    assert _error(null).startswith(f"error CFG101: {null} is not Python (it holds null bytes)")
+
+
+def test_an_exception_whose_text_cannot_be_read_is_told_by_its_class(file):
+    path = file("class Odd:\n    def __repr__(self):\n        raise KeyError\n\nraise RuntimeError(Odd())\n")
+    assert "the tools file fails: RuntimeError: its text cannot be told" in _error(path)
+
+
 def test_a_file_without_tools_is_refused(file):
     assert _error(file("def f(): ...\n")).startswith("error CFG103: ")
 

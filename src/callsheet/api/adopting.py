@@ -11,6 +11,7 @@ from typing import Any
 from callsheet.api.answering import Answering
 from callsheet.api.given import Given, id_of_run, values_of
 from callsheet.api.plan import PlanLike, as_plan
+from callsheet.api.wanted import wanted
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
 from callsheet.ports.calls import ToolFailed
@@ -40,6 +41,7 @@ class Adopting(Answering):
         values = values_of(inputs)
         read = as_plan(plan, values.keys())
         name = id_of_run(run_id)
+        wanted("done", done, Mapping, "a dict of results by step")
         outcomes = {str(step): _outcome(step, value) for step, value in done.items()}
         async with self._opened() as session:
             await session.adopt(read, Given(values), outcomes, name, limits)

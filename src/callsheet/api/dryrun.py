@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from callsheet.api.findings import Findings
 from callsheet.api.proving import Proof
+from callsheet.api.wanted import wanted, wanted_list, wrong
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ir import JSON, Call, canonical_tool_name
 from callsheet.ir import Plan as Steps
@@ -160,5 +161,11 @@ def check_assumed(plan: Steps, assumed: Iterable[str]) -> None:
 def _predicate(given: NeedsApproval) -> Callable[[str], bool]:
     if callable(given):
         return given
-    names = tuple(canonical_tool_name(name) for name in given)
+    said = "a list of names, or a function that says it of a name"
+    if isinstance(given, str):
+        raise wrong("needs_approval", given, said)
+    names = tuple(
+        canonical_tool_name(wanted("needs_approval", name, str, said))
+        for name in wanted_list("needs_approval", given, "names")
+    )
     return lambda tool: covers(names, tool)

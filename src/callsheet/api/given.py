@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from callsheet.api.wanted import wanted, wanted_list, wanted_names
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine import Decision, TookPlace
@@ -24,17 +25,21 @@ InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
 had given null, take them as failed, or go on with the value that they gave."""
 
 
-def names_of(given: Iterable[str]) -> Iterable[str]:
+def names_of(given: Iterable[str], argument: str) -> Iterable[str]:
     """Names of tools; raises TypeError for one text, which would be taken letter by letter."""
     if isinstance(given, str):
-        raise TypeError(f"approve must be a list of names: approve=[{given!r}]")
-    return given
+        raise TypeError(f"{argument} must be a list of names: {argument}=[{given!r}]")
+    names = wanted_list(argument, given, "names")
+    return [wanted(argument, name, str, "a list of names") for name in names]
 
 
-def values_of(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
-    """The variables of a run as JSON of their own; raises CallsheetError (RUN022)."""
+def values_of(inputs: Mapping[str, Any] | None, argument: str = "inputs") -> dict[str, JSON]:
+    """The variables of a run as JSON of their own; raises CallsheetError (RUN022).
+
+    `argument` is what the caller of the library calls them, for a TypeError.
+    """
     values: dict[str, JSON] = {}
-    for name, value in (inputs or {}).items():
+    for name, value in wanted_names(argument, inputs).items():
         if _NAME.fullmatch(name) is None:
             raise _cannot_be_given(name, "it is not a name", "names are letters, digits and _, without $")
         try:
@@ -63,7 +68,7 @@ def with_secrets(
 
     Raises CallsheetError: RUN022 for a value that has no JSON, SEC005 for a name that is given twice.
     """
-    values, secret = values_of(inputs), values_of(secrets)
+    values, secret = values_of(inputs), values_of(secrets, "secrets")
     both = sorted(values.keys() & secret.keys())
     if both:
         raise CallsheetError.single(
@@ -75,7 +80,7 @@ def with_secrets(
 def assumed_results(given: Mapping[str, Any] | None) -> dict[str, JSON]:
     """Results by step id as JSON of their own; raises CallsheetError (RUN040)."""
     values: dict[str, JSON] = {}
-    for step_id, value in (given or {}).items():
+    for step_id, value in wanted_names("assume", given).items():
         try:
             values[step_id] = to_json(value)
         except ToolFailed as error:

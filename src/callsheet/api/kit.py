@@ -20,6 +20,7 @@ from callsheet.api.reach import default_data
 from callsheet.api.replanning import Replan
 from callsheet.api.sending import Collector
 from callsheet.api.tools import ToolSource
+from callsheet.api.wanted import wanted, wanted_list, wanted_path
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
@@ -113,7 +114,7 @@ class Kit:
 
     def bounds(self, limits: Limits | None) -> Limits:
         """The limits of a run: those that it is given or the runtime's, on the schedule that was named."""
-        chosen = limits or self.limits
+        chosen = self.limits if limits is None else wanted("limits", limits, Limits, "Limits(…)")
         return chosen if self.schedule is None else replace(chosen, schedule=self.schedule)
 
     @property
@@ -149,12 +150,13 @@ def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
     from callsheet.ports.mcp import load_config, parse_config  # noqa: PLC0415 - only where servers are named
 
     if isinstance(given, str | os.PathLike):
-        return load_config(Path(given)).servers
+        return load_config(wanted_path("mcp", given)).servers
     if isinstance(given, Mapping):
         table = cast("Mapping[str, Any]", given)
         content = table if any(name in table for name in _TABLES) else {"mcpServers": table}
         text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
         return parse_config(Source("<mcp>", text), Path.cwd()).servers
+    wanted_list("mcp", given, "servers, a table of them, or the path of one")
     return tuple(given)
 
 
@@ -164,4 +166,4 @@ def pin_keeper(pinned: bool, pins: str | os.PathLike[str] | None) -> PinKeeper |
         return None
     from callsheet.ports.mcp.trust import PinFile, PinKeeper, default_pins  # noqa: PLC0415 - only then
 
-    return PinKeeper(PinFile(default_pins() if pins is None else Path(pins)), pinned=pinned)
+    return PinKeeper(PinFile(default_pins() if pins is None else wanted_path("pins", pins)), pinned=pinned)

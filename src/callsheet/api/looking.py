@@ -15,6 +15,7 @@ from callsheet.api.given import assumed_results, values_of
 from callsheet.api.opening import Opening
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.proving import Proof
+from callsheet.api.wanted import wanted_names
 from callsheet.ports.calls import CallContext
 
 
@@ -29,7 +30,7 @@ class Looking(Opening):
         `inputs` are the variables that the run will be given. Raises PlanError for a text that
         is no plan.
         """
-        given = inputs or {}
+        given = wanted_names("inputs", inputs)
         async with self._opened() as session:
             return await session.examine(as_plan(plan, given.keys()), given)
 
@@ -46,7 +47,7 @@ class Looking(Opening):
         Takes what `callsheet.verify` takes. Raises PlanError for a text that is no plan, ValueError for a
         runtime without a policy.
         """
-        given = inputs or {}
+        given = wanted_names("inputs", inputs)
         async with self._opened() as session:
             return await session.prove(as_plan(plan, given.keys()), given, approved, can_ask=can_ask)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
+from callsheet.api.wanted import wanted, wanted_list, wanted_path, wrong
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.ltp import ParseResult, format_plan
@@ -74,7 +74,7 @@ class Plan:
         >>> Plan.parse('search "tea" > hits\\nrespond hits').step("S2").action
         Respond(values=(Ref(name='hits', path=()),))
         """
-        return cls._of(_parse(text, name, syntax, inputs))
+        return cls._of(_parse(wanted("text", text, str, "the text of a plan"), name, syntax, inputs))
 
     @classmethod
     def _of(cls, result: ParseResult) -> Plan:
@@ -93,7 +93,7 @@ class Plan:
 
         Raises PlanError: CFG012 if the file cannot be read, and all that is wrong inside.
         """
-        place = Path(path)
+        place = wanted_path("path", path)
         try:
             with place.open("rb") as file:
                 text = read_text(file, str(place), _WAY_OUT)
@@ -169,6 +169,7 @@ class Plan:
         from callsheet.api.reach import local_registry  # noqa: PLC0415 - as above
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
+        wanted_list("inputs", inputs, "names of variables")
         found = check_plan(self.ir, registry, inputs, means=ALL_MEANS)
         return Findings(advised(self.ir, found), self.source)
 
@@ -180,7 +181,7 @@ class Plan:
         >>> [(change.part.value, change.name) for change in step.changes]
         [('argument', 'query')]
         """
-        return diff_plans(self.ir, new.ir)
+        return diff_plans(self.ir, wanted("new", new, Plan, "a Plan").ir)
 
     # ------------------------------------------------------------ writing
 
@@ -258,6 +259,8 @@ def as_plan(given: PlanLike, inputs: Collection[str] = ()) -> Plan:
     if isinstance(given, str):
         is_path = given.endswith(_FILES) and len(given.split(maxsplit=1)) == 1
         return Plan.load(given, inputs=inputs) if is_path else Plan.parse(given, inputs=inputs)
+    if not isinstance(cast("object", given), os.PathLike):
+        raise wrong("plan", given, "a Plan, its text or its path")
     return Plan.load(given, inputs=inputs)
 
 
@@ -267,6 +270,7 @@ def parse(text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: C
 
 
 def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> ParseResult:
+    wanted_list("inputs", inputs, "names of variables")
     match syntax:
         case "ltp" | "micro" | "dag":
             return read_as(Spelling(syntax), text, name, variables=inputs)

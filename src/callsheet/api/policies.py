@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from callsheet.api.shared_policies import PREFIX as SHARED
 from callsheet.api.shared_policies import is_shared, shared_policy
+from callsheet.api.wanted import wrong
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.policy.model import Policy
 from callsheet.policy.reading import Find, read_policy
@@ -38,7 +39,11 @@ _MOST_BYTES = 1 << 20
 
 def policy_of(given: PolicyLike | None) -> Policy | None:
     """The policy that is meant; raises CallsheetError (POL001 to POL006) for one that is none."""
-    return given if isinstance(given, Policy) or given is None else load_policy(given)
+    if isinstance(given, Policy) or given is None:
+        return given
+    if not isinstance(cast("object", given), str | os.PathLike):
+        raise wrong("policy", given, "the name of a policy, its path or a Policy")
+    return load_policy(given)
 
 
 def load_policy(named: str | os.PathLike[str]) -> Policy:
@@ -77,6 +82,12 @@ def policy_source(named: str | os.PathLike[str]) -> Source:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise _missing(os.fspath(named), error) from None
+    except ValueError:
+        raise CallsheetError.single(
+            "POL006",
+            f"no file can be called {str(path)[:80]!a}",
+            help=f"there are {', '.join(SHIPPED)}, and files",
+        ) from None
     if len(data) > _MOST_BYTES:
         raise CallsheetError.single("POL006", f"the policy {path} is larger than {_MOST_BYTES:,} bytes")
     try:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from callsheet.api.looking import Looking
+from callsheet.api.wanted import wanted, wanted_names, wanted_path
 from callsheet.ir import canonical_tool_name
 from callsheet.runtime.telling import lctl_of
 from callsheet.trace.lctl.model import DebugDocument, Handoff
@@ -39,12 +40,14 @@ class Reporting(Looking):
         from callsheet.views.report.build import Showing  # noqa: PLC0415 - as above
 
         self._require_journal()
+        place = wanted_path("path", path)
+        wanted("max_value", max_value, int, "a number of bytes")
         async with self._opened() as session:
             assert session.journal is not None
             showing = Showing(max_value, redact)
             name = session.find(run_id)
             document = reporting.report_document(session.journal, name, showing=showing, other=diff)
-        return reporting.save_page(Path(path), reporting.report_page(document))
+        return reporting.save_page(place, reporting.report_page(document))
 
     def report_sync(
         self,
@@ -79,7 +82,8 @@ class Reporting(Looking):
         JRN041 for an event that it does not have.
         """
         self._require_journal()
-        by_tool = {canonical_tool_name(tool): value for tool, value in (confidence or {}).items()}
+        given = wanted_names("confidence", confidence)
+        by_tool = {canonical_tool_name(tool): value for tool, value in given.items()}
         if not all(0 <= value <= 1 for value in by_tool.values()):
             raise ValueError("confidence is a number from 0 to 1")
         async with self._opened() as session:

@@ -15,6 +15,7 @@ from callsheet.api.given import InDoubt, verdict_of
 from callsheet.api.obligations import Undertaking
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.proving import Proof, refused_by
+from callsheet.api.wanted import wanted
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits, PolicyChanged
 from callsheet.passes.verify import Left
@@ -55,6 +56,8 @@ class Terms(NamedTuple):
     ) -> Terms:
         """The terms that a program gives; raises as `verdict_of` and `policy_of` do."""
         verdict = None if in_doubt is None else verdict_of(in_doubt)
+        if limits is not None:
+            wanted("limits", limits, Limits, "Limits(…)")
         return cls(verdict, accepts_changed_tools, limits, policy_of(policy), accepts_changed_policy)
 
 

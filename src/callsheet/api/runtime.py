@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from callsheet.api.adopting import Adopting
@@ -46,6 +45,7 @@ from callsheet.api.session import Session
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
+from callsheet.api.wanted import wanted, wanted_path
 from callsheet.authoring.shapes import Shared
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
@@ -145,9 +145,11 @@ class Runtime(Adopting):
             raise ValueError(f"agent_blocks must be {', '.join(BLOCK_RULES[:-1])} or {BLOCK_RULES[-1]}")
         if otlp is not None and journal is None:
             raise ValueError("runs are sent from their journal: Runtime(journal=PATH, otlp=…)")
+        if on_in_doubt not in tuple(OnInDoubt):
+            raise ValueError(f"on_in_doubt must be {' or '.join(OnInDoubt)}")
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
-        own_data = None if data is None else Path(data)
+        own_data = None if data is None else wanted_path("data", data)
         model = opened(model)
         settings = builtin_settings(builtins, workspace, own_data)
         kit = Kit(
@@ -160,11 +162,11 @@ class Runtime(Adopting):
             agent=None if agent is None else agent_port(agent),
             replan=replan_by(compiler, model, share_values),
             planner=graph_planner(planner, model, share_values),
-            journal=journal if isinstance(journal, Journal) or journal is None else Path(journal),
-            limits=limits or Limits(),
+            journal=journal if isinstance(journal, Journal | None) else wanted_path("journal", journal),
+            limits=Limits() if limits is None else wanted("limits", limits, Limits, "Limits(…)"),
             on_in_doubt=OnInDoubt(on_in_doubt),
             data=own_data,
-            approve=tuple(map(canonical_tool_name, names_of(approve))),
+            approve=tuple(map(canonical_tool_name, names_of(approve, "approve"))),
             approval_timeout=approval_timeouts(approval_timeout),
             on_ask=on_approval,
             schedule=schedule,
@@ -390,7 +392,7 @@ def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] 
     """How the machine drives agents: none without a model that takes conversations."""
     if model is None or isinstance(model, OperationModel):
         return None
-    allowed = None if tools is None else tuple(map(canonical_tool_name, names_of(tools)))
+    allowed = None if tools is None else tuple(map(canonical_tool_name, names_of(tools, "agent_tools")))
     return AgentRules(allowed, drives_agents=agent is None)
 
 

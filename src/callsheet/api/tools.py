@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from callsheet.api.wanted import wanted_list
 from callsheet.ports.tools import Tool
 
 ToolSource: TypeAlias = "Callable[..., Any] | Tool | str | os.PathLike[str]"
@@ -26,7 +27,7 @@ def read_tools(sources: Iterable[ToolSource]) -> tuple[Tool, ...]:
     if callable(sources) or isinstance(sources, str | os.PathLike):
         raise TypeError("tools takes a list: tools=[…]")
     found: list[Tool] = []
-    for source in sources:
+    for source in wanted_list("tools", sources, "functions, Tools and paths"):
         if isinstance(source, Tool):
             found.append(source)
         elif isinstance(source, str | os.PathLike):

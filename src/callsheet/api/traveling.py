@@ -17,6 +17,7 @@ from callsheet.api.resuming import Terms
 from callsheet.api.session import Session
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import actions_of, event_of_note
+from callsheet.api.wanted import wanted
 from callsheet.api.watching import Watching
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
@@ -58,6 +59,9 @@ class Traveling(Watching):
         JRN020 where its events cannot be read.
         """
         self._require_journal()
+        wanted("start", start, int, "the number of an event")
+        if end is not None:
+            wanted("end", end, int, "the number of an event")
         async with self._opened() as session:
             journal = session.journal
             assert journal is not None
@@ -106,6 +110,7 @@ class Traveling(Watching):
         raises.
         """
         self._require_journal()
+        wanted("step", step, str, "the id of a step")
         terms = Terms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
             assert session.journal is not None
@@ -134,7 +139,10 @@ class Traveling(Watching):
         late, JRN084 for one of what is not there; PlanError and PolicyRefused for an edited plan.
         """
         self._require_journal()
-        edits = Edits(values_of(variables), dict(arguments or {}), dict(steps or {}), by)
+        wanted("at", at, int, "the number of an event")
+        wanted("arguments", arguments or {}, Mapping, "a dict of values by step and name")
+        wanted("steps", steps or {}, Mapping, "a dict of lines by step")
+        edits = Edits(values_of(variables, "variables"), dict(arguments or {}), dict(steps or {}), by)
         terms = Terms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
             journal = session.journal

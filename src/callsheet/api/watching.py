@@ -9,6 +9,7 @@ from typing import Any
 
 from callsheet.api.exporting import Exporting
 from callsheet.api.session import Session
+from callsheet.api.wanted import wanted
 
 _PAUSE = 0.1
 """Seconds between two looks for further events."""
@@ -67,6 +68,7 @@ class Watching(Exporting):
         ValueError for a runtime without a journal.
         """
         self._require_journal()
+        wanted("after", after, int, "the number of an event")
         async with self._opened() as session:
             name = session.find(run_id)
             while True:
@@ -98,6 +100,7 @@ class Watching(Exporting):
         ValueError for an empty text, or a runtime without a journal.
         """
         self._require_journal()
+        wanted("text", text, str, "a text or a pattern between slashes")
         async with self._opened() as session:
             return await asyncio.to_thread(_found, session, text, run_id, ignore_case, limit)
 

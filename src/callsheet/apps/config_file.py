@@ -38,6 +38,12 @@ def shared_store() -> Generator[None]:
     if address is None:
         yield
         return
+    if "\0" in address:
+        raise CallsheetError.single(
+            "CFG016",
+            f"the configuration {settings_path()}: store holds a null character",
+            help="store is the address of a shared store, such as postgresql://host/name",
+        )
     os.environ[_STORE] = address
     try:
         yield
@@ -53,8 +59,10 @@ def _configured() -> str | None:
         return None
     import tomllib  # noqa: PLC0415 - only where there is a file
 
+    from callsheet.ir.strict_toml import read_toml  # noqa: PLC0415 - as above
+
     try:
-        address = tomllib.loads(text).get("store")
+        address = read_toml(text).get("store")
     except tomllib.TOMLDecodeError as error:
         raise CallsheetError.single(
             "CFG016", f"the configuration {place}: it is not TOML: {error}"

@@ -120,8 +120,10 @@ def load_settings(path: Path | None = None) -> Settings:
         raise _wrong(str(place), f"it cannot be read: {reason}") from error
     import tomllib  # noqa: PLC0415 - only where there is a file
 
+    from callsheet.ir.strict_toml import read_toml  # noqa: PLC0415 - as above
+
     try:
-        data = tomllib.loads(text)
+        data = read_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise _wrong(str(place), f"it is not TOML: {error}") from error
     return read_settings(data, str(place))

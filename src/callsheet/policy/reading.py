@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER
+from callsheet.ir.strict_toml import read_toml
 from callsheet.policy.model import Audience, Policy
 from callsheet.policy.tables import KEYS, Faults, Table, read_table
 
@@ -73,7 +74,7 @@ def _no_policy(name: str) -> str:
 
 def _parsed(source: Source) -> dict[str, Any]:
     try:
-        return tomllib.loads(source.text)
+        return read_toml(source.text)
     except tomllib.TOMLDecodeError as error:
         line = source.text.count("\n") + 1
         said = str(error)

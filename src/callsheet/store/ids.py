@@ -20,7 +20,7 @@ _MOMENTS_A_MINUTE = 32**4
 
 def check_run_id(run_id: str) -> str:
     """The id itself if it matches `[a-z0-9][a-z0-9._-]{0,63}`; raises JournalError (JRN001) otherwise."""
-    if _RUN_ID.fullmatch(run_id) is None:
+    if _RUN_ID.fullmatch(_text(run_id)) is None:
         raise JournalError(
             "JRN001",
             f"{run_id[:80]!a} is not a run id",
@@ -31,7 +31,13 @@ def check_run_id(run_id: str) -> str:
 
 def may_begin_run_id(text: str) -> bool:
     """Whether some run id is `text` or starts with it."""
-    return _RUN_ID.fullmatch(text) is not None
+    return _RUN_ID.fullmatch(_text(text)) is not None
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"run_id must be a text, not {type(given).__name__}")
+    return given
 
 
 def new_run_id(

@@ -85,6 +85,7 @@ class Reader(ReadConnection):
         for an unknown run, JRN012 at an event that cannot be read, JRN015 at one that was dropped.
         """
         base = self.runs.base_of(run_id)
+        after = min(after, 1 << SEQ_BITS)  # no run has so many
         before = max(0, after - MOST_INTENTS)  # the entry that `after` stands in
         while page := self.page(base, before):
             for row in page:
@@ -102,6 +103,7 @@ class Reader(ReadConnection):
         They cost a quarter of what the events do.
         """
         base = self.runs.base_of(run_id)
+        after = min(after, 1 << SEQ_BITS)  # no run has so many
         while True:
             page = self.select_many(_ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE))
             at_once = decode_bodies([row[4] for row in page if row[4] is not None and row[1] in _SHORT])

@@ -60,7 +60,7 @@ class Runs:
         """The runs, the newest first, at most `limit`, of one `status` if given."""
         return self._infos(
             "WHERE ? IS NULL OR status = ? ORDER BY runs.created DESC, number DESC LIMIT ?",
-            (status, status, -1 if limit is None else limit),
+            (status, status, -1 if limit is None else min(limit, _MOST)),
         )
 
     def get(self, run_id: str) -> RunInfo | None:
@@ -102,7 +102,11 @@ class Runs:
     def unknown(self, text: str) -> JournalError:
         """That there is no such run, with the nearest ids."""
         near = did_you_mean(text, (info.run_id for info in self.newest(limit=500)))
-        way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet runs` lists them"
+        way_out = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "`callsheet runs` lists them; was it recorded in another journal, name that: --journal PATH"
+        )
         return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
 
     def base_of(self, run_id: str) -> int:
@@ -115,6 +119,10 @@ class Runs:
 
     def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
         return [_info(row) for row in self._connection.select(f"{_RUNS} {rest}", values)]
+
+
+_MOST = 2**63 - 1
+"""The largest number that SQLite takes."""
 
 
 def _info(row: tuple[Any, ...]) -> RunInfo:

@@ -47,6 +47,16 @@ def test_a_text_is_read_printed_checked_and_drawn(api):
     assert (refused.status, refused.code) == (422, "CFG019")
 
 
+def test_a_variable_that_is_missing_is_given_in_inputs(api):
+    rows = told(api, "POST", "/v1/validate", {"plan": plan_of("S1: @RESPOND ($x)")})["diagnostics"]
+    (way_out,) = [row["help"] for row in rows if row["code"] == "CHK001"]
+    assert way_out == "it is null here; give x in `inputs` or set it with a step"
+    step = {"index": 1, "title": "t", "tool": "add", "args": {"a": "${x}", "b": 1}, "depends_on": []}
+    refused = api("POST", "/v1/runs", {"plan": json.dumps({"steps": [step]})})
+    (said,) = [row for row in refused.json["diagnostics"] if row["code"] == "CHK001"]
+    assert said["help"].startswith('give x in `inputs`, put it into "variables"')
+
+
 def test_a_plan_is_proved_and_explained(api):
     body = {"plan": plan_of('S1: @NOTE (line="x") > $x'), "policy": "strict"}
     proved = told(api, "POST", "/v1/verify", body)

@@ -104,6 +104,14 @@ async def test_an_answer_says_it_in_words_and_is_what_its_schema_says(
         assert all({"code", "severity", "message"} <= row.keys() for row in rows)
 
 
+async def test_a_variable_that_is_missing_is_given_as_this_face_takes_it(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        answer = await client.call_tool("validate_plan", {"ltp_text": "S1: @RESPOND ($x)"})
+    (said,) = [row for row in answer.structured_content["diagnostics"] if row["code"] == "CHK001"]
+    assert said["help"].startswith("it is null here; give x in `variables` of the run (`inputs` where")
+    assert said["help"] in answer.content[0].text
+
+
 async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         with pytest.raises(MCPError, match="there is no tool"):

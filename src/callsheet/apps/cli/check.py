@@ -19,6 +19,7 @@ from callsheet.apps.cli.reading import read_plan
 from callsheet.apps.operations.checking import Checked, check_text
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.shelf import Shelf
+from callsheet.apps.wording.values import preview
 from callsheet.diagnostics import CallsheetError, Source, render_all
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _read(argument: str, syntax: Syntax | None, strict: bool, inputs: Iterable[s
 
 
 def _verdict(checked: Checked) -> str:
-    name, said = checked.text.source.name, count_of(checked.diagnostics)
+    name, said = preview(checked.text.source.name, 1_000), count_of(checked.diagnostics)
     if checked.text.plan is None or not checked.ok:
         return f"{name}: {said}"
     steps = len(checked.text.plan.steps)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from io import StringIO
 from pathlib import Path
 
 import click
@@ -119,12 +120,20 @@ def _put_out(text: PlanText, formatted: str, *, writes: bool, show_diff: bool) -
     if show_diff:
         from difflib import unified_diff  # noqa: PLC0415 - only where a difference is shown
 
-        name = text.source.name
-        before, after = text.source.text.splitlines(True), formatted.splitlines(True)
-        for line in unified_diff(before, after, name, f"{name} (formatted)"):
-            print_text(line, nl=not line.endswith("\n"))
+        name, old = text.source.name, text.source.text
+        for line in unified_diff(_lines(old), _lines(formatted), name, f"{name} (formatted)"):
+            print_text(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n", nl=False)
+        if ends := old.count("\r\n") - formatted.count("\r\n"):
+            only = "; nothing else differs" if old.replace("\r\n", "\n") == formatted else ""
+            lines = "1 line ends" if ends == 1 else f"{ends} lines end"
+            say(f"{name}: {lines} with CR LF, and would with LF alone{only}")
     elif writes and text.path is None:
         print_text(formatted, nl=False)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text with their ends, parted at line feeds alone, as programs that apply a diff do."""
+    return list(StringIO(text))
 
 
 def _sum_up(changed: list[str], count: int, *, writes: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
@@ -84,6 +85,13 @@ class LazyCommands(click.Group):
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
 
+def _print_whatever_is_said() -> None:
+    """Let standard output and error escape characters that their encoding does not have, as in Latin-1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
 class LazyGroup(LazyCommands):
     """The group of all commands, at which a command line begins and ends."""
 
@@ -116,6 +124,7 @@ class LazyGroup(LazyCommands):
     ) -> NoReturn:
         """Run a command line and end the process with its exit status."""
         line = list(sys.argv[1:] if args is None else args)
+        _print_whatever_is_said()
         asked = line[: line.index("--")] if "--" in line else line
         try:
             status = super().main(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -50,7 +51,7 @@ def search(
     with journals.open_to_read(journal) as opened, may_stay_unread():
         infos = opened.runs() if everywhere else [opened.find_run(texts[0])]
         found = _matches(opened, infos, find)
-        shown = list(islice(found, limit))
+        shown = list(islice(found, min(limit, sys.maxsize)))
         rest = sum(1 for _ in found)
         if as_json:
             rows = [_json(info, match) for info, match in shown]

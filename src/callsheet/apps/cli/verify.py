@@ -10,6 +10,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit, status_of
 from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.output import count_of, json_rows, print_diagnostics, print_json
+from callsheet.apps.wording.values import preview
 from callsheet.diagnostics import CallsheetError, render_all
 
 if TYPE_CHECKING:
@@ -97,18 +98,17 @@ def _prove(
 
 
 def _verdict(proved: Proved) -> list[str]:
-    text, proof, found = proved.text, proved.proof, proved.diagnostics
+    proof, found, name = proved.proof, proved.diagnostics, preview(proved.text.source.name, 1_000)
     if proof is None:
-        return [f"{text.source.name}: it could not be read"]
+        return [f"{name}: it could not be read"]
+    policy = preview(proof.policy.name, 1_000)
     errors = [d for d in found if d.is_error]
     if errors and status_of(errors) is not Exit.REFUSED:
-        return [f"{text.source.name}: {count_of(found)}"]
+        return [f"{name}: {count_of(found)}"]
     if errors:
-        return [
-            f"{text.source.name}: refused by {proof.policy.name}, for {len(errors)} reason{_s(len(errors))}"
-        ]
+        return [f"{name}: refused by {policy}, for {len(errors)} reason{_s(len(errors))}"]
     steps = len(proof.plan.steps)
-    lines = [f"{text.source.name}: proved against {proof.policy.name}, {steps} step{_s(steps)}"]
+    lines = [f"{name}: proved against {policy}, {steps} step{_s(steps)}"]
     told = dict.fromkeys((o.step, o.kind, o.detail) for o in proof.obligations)
     lines += [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in told]
     return lines

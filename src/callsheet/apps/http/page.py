@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
@@ -16,6 +16,7 @@ from starlette.responses import Response
 from callsheet.apps.http.problems import json_bytes
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.schemas import Schema
+from callsheet.apps.wording.ways_out import HTTP
 
 JSON_TYPE = "application/json"
 
@@ -82,4 +83,5 @@ class Page:
 
 def answered(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Data as the JSON of a response."""
-    return Response(json_bytes(data), status, dict(headers or {}), JSON_TYPE)
+    told = HTTP.rows(cast("Mapping[str, Any]", data)) if isinstance(data, Mapping) else data
+    return Response(json_bytes(told), status, dict(headers or {}), JSON_TYPE)

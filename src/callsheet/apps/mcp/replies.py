@@ -10,6 +10,7 @@ from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
 from mcp_types.version import is_version_at_least
 
 from callsheet.apps.operations.schemas import DIAGNOSTICS, Schema, flag
+from callsheet.apps.wording.ways_out import MCP
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all, to_json
 
 _LINKS = "2025-06-18"
@@ -28,18 +29,19 @@ class Reply:
         """The answer as a version of the protocol has it; links came with that of 2025-06-18."""
         links = self.links if is_version_at_least(protocol, _LINKS) else ()
         content: list[ContentBlock] = [TextContent(text=self.text), *links]
-        return CallToolResult(content=content, structured_content=dict(self.data), is_error=self.is_error)
+        return CallToolResult(content=content, structured_content=MCP.rows(self.data), is_error=self.is_error)
 
 
 def refusal(error: CallsheetError) -> Reply:
     """The answer where there is nothing but what is wrong."""
-    rows = to_json(error.diagnostics, error.source)
-    return Reply(render_all(error.diagnostics, error.source), {"ok": False, "diagnostics": rows}, True)
+    told = MCP.told(error.diagnostics)
+    rows = to_json(told, error.source)
+    return Reply(render_all(told, error.source), {"ok": False, "diagnostics": rows}, True)
 
 
 def with_findings(text: str, diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
     """A text with what is to be said of it below."""
-    said = render_all(diagnostics, source)
+    said = render_all(MCP.told(diagnostics), source)
     return "\n\n".join(part for part in (text.rstrip(), said) if part)
 
 

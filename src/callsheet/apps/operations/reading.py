@@ -125,7 +125,7 @@ def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) 
 
 
 def _bare_variable(said: Diagnostic, word: str) -> Diagnostic:
-    message = f"{word} is a variable here, because it is given with --var; without that it is a text"
+    message = f"{word} is a variable here, because the run is given it; without that it is a text"
     return replace(said, severity=Severity.WARNING, message=message, help=f"write ${word}", fix=None)
 
 

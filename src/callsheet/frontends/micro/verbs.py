@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import takewhile
+from typing import TypeAlias, cast
 
 from callsheet.diagnostics import Span
 from callsheet.ir import Call, ListExpr, Literal, Ref, Value
@@ -82,8 +83,20 @@ def _counted(count: int) -> str:
 
 
 def _categories(values: list[Value], verb: Verb) -> Arguments:
+    """A text with commas or a list behind the inputs; or the labels as texts of their own, two at least."""
+    words = _trailing_words(values[verb.inputs :])
+    if len(words) > 1 and "," not in str(words[-1].value):
+        first, last = words[0].span, words[-1].span
+        span = Span(first.start, last.end) if first and last else None
+        return tuple(values[: -len(words)]), ((verb.names[0], ListExpr(tuple(words), span)),)
     positional, named = _by_position(values, verb)
     return positional, tuple((name, _listed(value)) for name, value in named)
+
+
+def _trailing_words(values: Sequence[Value]) -> list[Literal]:
+    """The texts at the end of the values."""
+    words = list(takewhile(lambda v: isinstance(v, Literal) and isinstance(v.value, str), reversed(values)))
+    return cast("list[Literal]", words[::-1])
 
 
 def _listed(value: Value) -> Value:

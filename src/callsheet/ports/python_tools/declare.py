@@ -205,8 +205,20 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _failure(error: BaseException) -> ToolFailed:
     """What a plan sees of an exception: its class and its text."""
-    text = str(error)
-    return ToolFailed(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    return ToolFailed(told_of(error))
+
+
+def told_of(error: BaseException) -> str:
+    """The class of an exception of somebody's code and its text, which that code may have made unreadable.
+
+    >>> told_of(ValueError("no")), told_of(ValueError())
+    ('ValueError: no', 'ValueError')
+    """
+    try:
+        text = str(error)
+    except Exception:  # `__str__`, or the `__repr__` of what it holds, fails
+        text = "its text cannot be told"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _handler(function: Callable[..., Any], signature: Signature, declared: Declaration) -> Handler:

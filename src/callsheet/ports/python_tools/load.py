@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
-from callsheet.ports.python_tools.declare import is_tool, tool_of
+from callsheet.ports.python_tools.declare import is_tool, told_of, tool_of
 from callsheet.ports.tools import Tool
 
 
@@ -68,12 +68,17 @@ def _read(path: Path) -> Source:
 
 def _compile(source: Source) -> CodeType:
     try:
+        if "\0" in source.text:
+            raise ValueError("it holds null bytes")
         return compile(source.text, source.name, "exec", dont_inherit=True)
     except SyntaxError as error:
         span = _place(source, error.lineno, error.offset, error.end_lineno, error.end_offset)
         raise CallsheetError([Diagnostic("CFG101", Severity.ERROR, error.msg, span)], source) from None
-    except ValueError as error:
-        raise CallsheetError.single("CFG101", f"{source.name} is not Python ({error})") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        why = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
+        raise CallsheetError.single(
+            "CFG101", f"{source.name} is not Python ({why})", help="give the path of a Python file"
+        ) from None
 
 
 def _place(
@@ -107,7 +112,7 @@ def _execute(path: Path, source: Source, code: CodeType) -> ModuleType:
         raise CallsheetError([_placed(d, place) for d in error.diagnostics], source) from None
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        text = told_of(error)
         raise CallsheetError(
             [Diagnostic("CFG102", Severity.ERROR, f"the tools file fails: {text}", _line_of(source, error))],
             source,

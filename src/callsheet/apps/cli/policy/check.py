@@ -9,6 +9,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import json_rows, print_json
+from callsheet.apps.wording.values import preview
 from callsheet.diagnostics import CallsheetError, Source, Span, render_all
 
 
@@ -29,7 +30,7 @@ def check(policies: tuple[str, ...], as_json: bool) -> int:
                 click.echo(render_all(error.diagnostics, error.source))
         else:
             if not as_json:
-                click.echo(f"{named}: ok")
+                click.echo(f"{preview(named, 1_000)}: ok")
     if as_json:
         print_json({"ok": not is_wrong, "diagnostics": rows})
     return Exit.WRONG if is_wrong else Exit.OK

@@ -1,0 +1,54 @@
+"""Ways out in the words of the face that tells them: an option of the command line is none elsewhere.
+
+In: what is wrong, with the ways out of the command line. Out: the same, with what HTTP or MCP offers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from callsheet.diagnostics import Diagnostic
+
+_VARIABLE = re.compile(r"(?:(?:give it )?with |give )?--var (\w+)=(?:…|VALUE)")
+_SYNTAX = re.compile(r"--syntax (\w+) reads")
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How a face takes what the command line takes by options; `variables` is where it takes those."""
+
+    variables: str
+
+    def said(self, way_out: str) -> str:
+        """A way out as this face offers it.
+
+        >>> HTTP.said("it is null here; give it with --var city=… or set it with a step")
+        'it is null here; give city in `inputs` or set it with a step'
+        """
+        told = _VARIABLE.sub(rf"give \1 in {self.variables}", way_out)
+        return _SYNTAX.sub(r"`syntax` \1 reads", told)
+
+    def told(self, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+        """Findings with the ways out that this face offers."""
+        return tuple(d if d.help is None else replace(d, help=self.said(d.help)) for d in diagnostics)
+
+    def rows(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """An answer as data, its `diagnostics` with the ways out that this face offers."""
+        rows = data.get("diagnostics")
+        if not isinstance(rows, list | tuple):
+            return dict(data)
+        return {**data, "diagnostics": [self._row(row) for row in cast("Sequence[object]", rows)]}
+
+    def _row(self, row: object) -> object:
+        if not isinstance(row, dict):
+            return row
+        fields = cast("dict[str, object]", row)
+        way_out = fields.get("help")
+        return {**fields, "help": self.said(way_out)} if isinstance(way_out, str) else fields
+
+
+HTTP = Face("`inputs`")
+MCP = Face("`variables` of the run (`inputs` where it is only checked)")
