@@ -128,6 +128,12 @@ def test_a_body_that_is_too_large_is_refused_told_or_not(folder):
         assert api("POST", "/v1/parse", {"plan": "x" * 1_000}).status == 200
 
 
+def test_a_client_that_sends_far_too_much_is_told_why(folder):
+    with running(folder, bounds=Bounds(most_body=1_000_000)) as api:
+        said = api("POST", "/v1/parse", raw=b"x" * 12_000_000)
+    assert (said.status, said.code) == (413, "API005")
+
+
 def test_a_body_that_does_not_come_is_not_waited_for(folder):
     with running(folder, bounds=Bounds(body_seconds=0.2)) as api:
         head = (

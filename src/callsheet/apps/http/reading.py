@@ -47,24 +47,38 @@ async def read_body(request: Request, model: type[M], bounds: Bounds, *, is_need
     return fitted(model, value)
 
 
+_LET_COME = 16
+"""A body this many times as large as one may be is still let come, and forgotten, before it is refused: a client
+that is cut off while it sends sees a broken connection, and not why."""
+
+
 async def _bytes(request: Request, bounds: Bounds) -> bytes:
     most, told = bounds.most_body, request.headers.get("content-length", "")
-    if told.isascii() and told.isdigit() and int(told[:20]) > most:
+    size = int(told[:20]) if told.isascii() and told.isdigit() else 0
+    is_too_large, parts = size > most, list[bytes]()
+    if is_too_large and size > _LET_COME * most:
         raise _too_large(most)
-    parts: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(bounds.body_seconds):
             async for part in request.stream():
                 size += len(part)
-                if size > most:
+                if size > _LET_COME * most:
                     raise _too_large(most)
-                parts.append(part)
+                is_too_large = is_too_large or size > most
+                if is_too_large:
+                    parts.clear()
+                else:
+                    parts.append(part)
     except TimeoutError:
+        if is_too_large:
+            raise _too_large(most) from None
         message = f"the body did not come within {bounds.body_seconds:g} seconds"
         raise Problem("API007", message, headers={"Connection": "close"}) from None
     except ClientDisconnect:
         raise Problem("API007", "the client went away") from None
+    if is_too_large:
+        raise _too_large(most)
     return b"".join(parts)
 
 
