@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -45,3 +46,11 @@ def test_a_name_of_a_file_that_is_no_text_is_shown_all_the_same(machine: Machine
     (machine.folder / name).write_text('PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n', encoding="utf-8")
     said = machine.shell("check", name)
     assert (said.returncode, said.stdout) == (0, "plan\N{REPLACEMENT CHARACTER}.ltp: ok, 1 step\n")
+
+
+@pytest.mark.parametrize("line", [("graph", "plan.ltp"), ("run", "plan.ltp"), ("show", "last"), ("top",)])
+@pytest.mark.parametrize("closed", ["stdout", "stderr", "stdin"])
+def test_a_stream_that_is_closed_is_no_terminal(machine: Machine, line: tuple[str, ...], closed: str) -> None:
+    machine("run", machine.plan('S1: @RESPOND ("x")'))
+    said = machine.shell(*line, prefix=f"import sys; sys.{closed} = None", stdin=subprocess.DEVNULL)
+    assert (said.returncode, "bug" in said.stderr) == (0, False)

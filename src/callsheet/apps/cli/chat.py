@@ -20,6 +20,7 @@ from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_text, say
 from callsheet.apps.cli.progress.lines import WORDS, PlainLines, said_of
+from callsheet.apps.cli.screen import is_terminal
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
@@ -102,7 +103,7 @@ async def _held(
     reader = _reader(setup)
     async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
         desks.append(Desk(host, open_library(plans_folder), _Terminal(reader), manner, policy))
-        if sys.stdin.isatty():
+        if is_terminal(sys.stdin):
             say(f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves")
         await _converse(desks[0], reader)
 
@@ -200,7 +201,7 @@ class _Keys:
 
 
 def _reader(setup: Setup) -> Reader:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return _Lines()
     try:
         return _Keys(setup.data / "chat-history")

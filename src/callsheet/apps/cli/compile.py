@@ -11,6 +11,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say
+from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.wording.values import seconds
 from callsheet.diagnostics import CallsheetError
 
@@ -106,7 +107,7 @@ def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
 def _is_taken(kept: Kept) -> bool:
     """Show a plan for a goal that is near, and ask whether it is the one that is meant."""
     say(f"the plan library has a plan for a goal that is near:\n  {kept.described}\n{kept.text}")
-    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         say(f"a new plan is made; to use the kept one: callsheet run {kept.id}")
         return False
     return click.confirm("use it?", default=False, err=True)

@@ -13,6 +13,7 @@ import click
 from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import say
+from callsheet.apps.cli.screen import is_terminal
 
 if TYPE_CHECKING:
     from callsheet.apps.mcp.serving import Web
@@ -76,7 +77,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     web = None if http is None else _web(http, token_file)
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)
-    if http is None and sys.stdin is not None and sys.stdin.isatty():
+    if http is None and is_terminal(sys.stdin):
         say("an MCP client starts this command and speaks to it here; Ctrl-D ends it (callsheet mcp --help)")
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None

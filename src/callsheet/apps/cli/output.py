@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import click
 
+from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.wording.values import unobeyed, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
 
@@ -51,7 +52,7 @@ _MANY = 1_000
 
 def print_text(text: str, *, nl: bool = True) -> None:
     """A text on standard output as it is; what a terminal would obey is left out where one shows it."""
-    shown = without_controls(text) if sys.stdout is not None and sys.stdout.isatty() else text
+    shown = without_controls(text) if is_terminal(sys.stdout) else text
     click.echo(shown.encode("utf-8", "backslashreplace"), nl=nl)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from callsheet.apps.cli.given import check_name
+from callsheet.apps.cli.screen import is_terminal
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.sealing.known import SHORTEST
 
@@ -74,7 +75,7 @@ def _read(name: str, where: str) -> str:
 
 
 def _asked(name: str) -> str:
-    if sys.stdin is not None and sys.stdin.isatty():
+    if is_terminal(sys.stdin):
         return str(click.prompt(f"secret {name}", hide_input=True, err=True, default="", show_default=False))
     data = sys.stdin.buffer.read(_MOST_BYTES + 1) if sys.stdin is not None else b""
     return _text(name, data, "standard input")

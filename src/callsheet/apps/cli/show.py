@@ -13,6 +13,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.operations.stories import story_json, story_of
 from callsheet.apps.operations.storylines import chain_in_words, story_lines
 from callsheet.apps.wording.events import event_json, event_line
@@ -89,7 +90,7 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
         ]
         print_json({"run_id": info.run_id, "timeline": rows})
     else:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS
+        columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else _PIPED_COLUMNS
         print_text(timeline(spans, columns))
 
 

@@ -48,7 +48,7 @@ async def read_body(request: Request, model: type[M], bounds: Bounds, *, is_need
 
 
 _LET_COME = 16
-"""A body this many times as large as one may be is still let come, and forgotten, before it is refused: a client
+"""A body this many times as large as one may be is let come, and forgotten, before it is refused: a client
 that is cut off while it sends sees a broken connection, and not why."""
 
 

