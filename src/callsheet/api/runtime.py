@@ -146,7 +146,7 @@ class Runtime(Adopting):
         if otlp is not None and journal is None:
             raise ValueError("runs are sent from their journal: Runtime(journal=PATH, otlp=…)")
         if on_in_doubt not in tuple(OnInDoubt):
-            raise ValueError(f"on_in_doubt must be {' or '.join(OnInDoubt)}")
+            raise ValueError(f"on_in_doubt must be {' or '.join(OnInDoubt)}, not {on_in_doubt!r}")
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else wanted_path("data", data)
