@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
@@ -305,6 +306,8 @@ def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
         (home.folder / "state.json").write_text(told, "utf-8", "surrogateescape")
         (refused,) = home.json("plan", "run", "two", "--state", "state.json")["diagnostics"]
         assert (refused["code"], why in refused["message"]) == ("PLN028", True)
+    os.truncate(home.folder / "state.json", 100_000_001)
+    assert "it is larger than 100 MB" in home("plan", "run", "two", "--state", "state.json").stderr
     assert len(home.json("runs")) == 2
 
 

@@ -135,8 +135,8 @@ def go_on_behind(run: Run, schedule: Schedule, number: int, out: list[Command]) 
     """A step of a graph has ended well, and its value is in its place: go on with what may start."""
     heir = schedule.heir(number)
     if heir >= 0:
-        # As `_start_ready`, in less time. There is room: one step has ended, and behind limits that were
-        # lowered `leave` leaves nothing alone that the budget has not looked at.
+        # As `_start_ready`, in less time. There is room, for a step has just ended; only where limits were
+        # lowered there may be none, and then `leave` declines, since the budget has to look at them first.
         code = run.program.steps[heir]
         if run.left > 0 and run.edits is None and code.leaves and leave(run, code, NOWHERE, out):
             schedule.open += 1

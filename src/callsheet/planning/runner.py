@@ -117,7 +117,7 @@ class PlanRunner:
                     raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {said}")
                 info = exact[0]
                 run_id, plan = info.run_id, Plan(journal.plan_of(info.plan_hash))
-            if not accept_changed_plan and info.status != RunStatus.DONE:
+            if not accept_changed_plan and info.status is not RunStatus.DONE:
                 check_kept(self._context.library, info.plan_id or "", plan.ir)
             data = json.loads(format_dag(plan.ir))
             async with self._turn():

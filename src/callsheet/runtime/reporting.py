@@ -23,7 +23,7 @@ from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal
 from callsheet.store.events import Event, EventType
 from callsheet.store.owned import is_owned
-from callsheet.store.place import place_of
+from callsheet.store.place import is_special, place_of
 from callsheet.store.runs import RunInfo
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.bundle import bundle
@@ -82,7 +82,7 @@ def viewer_page(title: str, documents: str, events: str = "") -> str:
 
 def save_page(path: Path, page: str) -> Path:
     """Write a page to a pipe or a device, or whole or not at all into a file of its owner; raises OSError."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    if is_special(path):
         path.write_text(page, encoding="utf-8")
         return path
     temporary: str | None = None

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from callsheet.store.errors import JournalError, damaged
 from callsheet.store.inserting import insert_left
-from callsheet.store.place import Place
-from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, is_marked, refuse_special
+from callsheet.store.place import Place, refuse_special
+from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, is_marked
 from callsheet.store.tail import left_tails
 
 

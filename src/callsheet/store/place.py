@@ -1,7 +1,7 @@
 """Where a journal lies: the default path, the files beside it, and places it must not be.
 
 In: paths. Out: paths, or a JournalError for a network file system, whose locks cannot be
-trusted. Nothing is opened here but the kernel's table of mounts.
+trusted, and for what is no file. Nothing is opened here but the kernel's table of mounts.
 """
 
 from __future__ import annotations
@@ -57,6 +57,21 @@ def beside_journal(database: Path, what: str, joint: str = "-") -> Path:
             way_out="name a file: set CALLSHEET_JOURNAL or --journal",
         )
     return database.with_name(f"{database.name}{joint}{what}")
+
+
+def is_special(path: Path) -> bool:
+    """Whether a device, a pipe or a socket is there, which is written to and not replaced; raises OSError."""
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+def refuse_special(path: Path) -> None:
+    """Raise JournalError (JRN010) for a device, a pipe or a socket: it would be replaced, or waited for."""
+    if is_special(path):
+        raise JournalError(
+            "JRN010",
+            f"the journal {path} cannot be used: it is a device or a pipe, and no file",
+            way_out="name a file; a run that is not to be recorded has --no-journal",
+        )
 
 
 def is_absent(path: Path) -> bool:

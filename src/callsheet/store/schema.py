@@ -21,7 +21,7 @@ from pathlib import Path
 
 from callsheet.store.errors import JournalError, damaged
 from callsheet.store.lock import WriteLock
-from callsheet.store.place import Place, refuse_network_file_system
+from callsheet.store.place import Place, refuse_network_file_system, refuse_special
 
 APPLICATION_ID = 0x43414C53
 SCHEMA_VERSION = 2
@@ -133,16 +133,6 @@ def prepare(place: Place) -> None:
     except (OSError, sqlite3.OperationalError) as error:
         raise unusable(path, error) from error
     _check(path)
-
-
-def refuse_special(path: Path) -> None:
-    """Raise JournalError (JRN010) for a device, a pipe or a socket: it would be replaced, or waited for."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise JournalError(
-            "JRN010",
-            f"the journal {path} cannot be used: it is a device or a pipe, and no file",
-            way_out="name a file; a run that is not to be recorded has --no-journal",
-        )
 
 
 _OF_THE_DISK = frozenset(

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from callsheet.apps.veil import Veil
     from callsheet.machine.limits import Limits
     from callsheet.policy.model import Policy
+    from callsheet.runtime.asking import Respondents
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.runtime.launch import Launch
+    from callsheet.runtime.gateway import Ports
+    from callsheet.runtime.launch import Launch, Watch
+    from callsheet.sealing.known import Known
     from callsheet.store.journal import Journal
 
 _FIRST_SIGHT = "TOL022"
@@ -122,7 +125,7 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
-    from callsheet.runtime.runs import resume_run, run_unrecorded, start_run  # noqa: PLC0415
+    from callsheet.runtime.runs import run_unrecorded, start_run  # noqa: PLC0415
     from callsheet.store.leftovers import noted_before  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
@@ -158,17 +161,32 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id, noted=noted)
             outcome = RunOutcome(job.run_id, result, usage=result.usage)
         elif job.done is not None:
-            from callsheet.runtime.adopting import adopt_run  # noqa: PLC0415 - as above
-
-            adopt_run(job.plan, toolbox.known, launch, job.journal, job.run_id, job.done)
-            watch = replace(watch, hears_all=False, on_driver=job.progress.begin)
-            outcome = await resume_run(
-                job.journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, present
+            outcome = await _taken_over(
+                job, job.journal, job.done, launch, ports, toolbox.known, watch, present
             )
         else:
             outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, present)
         job.progress.end()
     return outcome, diagnostics
+
+
+async def _taken_over(
+    job: Job,
+    journal: Journal,
+    done: Mapping[str, Any],
+    launch: Launch,
+    ports: Ports,
+    known: Known,
+    watch: Watch,
+    present: Respondents,
+) -> RunOutcome:
+    """Put the run into the journal as it stands elsewhere, and carry it on from there."""
+    from callsheet.runtime.adopting import adopt_run  # noqa: PLC0415 - as above
+    from callsheet.runtime.runs import resume_run  # noqa: PLC0415
+
+    adopt_run(job.plan, known, launch, journal, job.run_id, done)
+    watch = replace(watch, hears_all=False, on_driver=job.progress.begin)
+    return await resume_run(journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, present)
 
 
 def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:

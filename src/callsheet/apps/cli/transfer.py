@@ -133,9 +133,11 @@ def _write(out: Path, lines: Iterable[bytes]) -> int:
     """Write lines to a pipe or a device, or into a file: whole or not at all. Gives the bytes."""
     if str(out) == "-":
         return _copy(sys.stdout.buffer, lines)
+    from callsheet.store.place import is_special  # noqa: PLC0415 - as above
+
     unfinished = Path(f"{out}.{os.getpid()}.new")  # with_name raises for a path without a name, as "." is
     try:
-        if out.exists() and not (out.is_file() or out.is_dir()):
+        if is_special(out):
             with out.open("wb") as device:
                 return _copy(device, lines)
         # A run's values are as private as its journal.

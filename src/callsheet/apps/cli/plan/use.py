@@ -51,7 +51,9 @@ def resume(plan_id: str, plans_folder: Path | None, accept_changed_plan: bool, *
 
     def find(journal: Journal) -> RunInfo:
         info = _newest(journal, name)
-        if not accept_changed_plan and info.status != "done":
+        from callsheet.store.runs import RunStatus  # noqa: PLC0415 - brings the journal
+
+        if not accept_changed_plan and info.status is not RunStatus.DONE:
             from callsheet.api.kept import check_kept  # noqa: PLC0415 - only where something is to be run
 
             check_kept(open_library(plans_folder), name, journal.plan_of(info.plan_hash))
