@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from callsheet.ir.components import strong_parts
-from callsheet.ir.dominators import immediate_dominators
+from callsheet.ir.dominators import dominator_tree, immediate_dominators
 from callsheet.ir.flow import Flow, is_guarded
 from callsheet.ir.step import Call, Respond, Step
 
@@ -107,24 +107,16 @@ def control_of(flow: Flow) -> Control:
     >>> sorted(control.dependents(0)), control.guards()[1], sorted(control.variables(0))
     ([0, 1], [0], ['y'])
     """
-    can_end = _leading_to(flow.end, flow.predecessors)
+    ending, after = dominator_tree(flow.predecessors, flow.end)
+    if len(ending) == len(flow.predecessors):
+        return Control(flow, after, _cycles(flow), bytearray(b"\x01") * len(ending))
+    can_end = bytearray(len(flow.predecessors))
+    for node in ending:
+        can_end[node] = 1
     stuck = [node for node, ends in enumerate(can_end) if not ends]
     before = list(flow.predecessors)
-    if stuck:
-        before[flow.end] = [*before[flow.end], *stuck]
+    before[flow.end] = [*before[flow.end], *stuck]
     return Control(flow, immediate_dominators(before, flow.end), _cycles(flow), can_end)
-
-
-def _leading_to(end: int, predecessors: Sequence[Sequence[int]]) -> bytearray:
-    seen = bytearray(len(predecessors))
-    seen[end] = 1
-    stack = [end]
-    while stack:
-        for node in predecessors[stack.pop()]:
-            if not seen[node]:
-                seen[node] = 1
-                stack.append(node)
-    return seen
 
 
 def _cycles(flow: Flow) -> bytearray:

@@ -34,12 +34,12 @@ def preorder(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int],
         parent[following] = node
         order.append(following)
         followers = successors[following]
-        while len(followers) == 1 and not seen[followers[0]]:  # a straight stretch: nothing to come back for
-            node, following = following, followers[0]
-            seen[following] = 1
-            parent[following] = node
-            order.append(following)
-            followers = successors[following]
+        while len(followers) == 1 and not seen[below := followers[0]]:  # straight on: nothing to come back for
+            seen[below] = 1
+            parent[below] = following
+            order.append(below)
+            following = below
+            followers = successors[below]
         if len(followers) > 1:
             stack.append((following, iter(followers)))
     return order, parent

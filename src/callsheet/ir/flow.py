@@ -51,6 +51,7 @@ class Definition(NamedTuple):
 
 
 _Tree: TypeAlias = "tuple[list[int], list[int]]"
+_Definitions: TypeAlias = "dict[str, list[Definition]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,12 @@ class Flow:
     if_empty: frozenset[int]
     goes_back: bool
     """Whether a step leads to itself or to one above it."""
-    definitions: dict[str, list[Definition]] = field(default_factory=dict[str, list[Definition]])
     _tree: list[_Tree] = field(default_factory=list["_Tree"], init=False, repr=False, compare=False)
     """The tree of dominators, once somebody has asked for it."""
+    _definitions: list[_Definitions] = field(
+        default_factory=list["_Definitions"], init=False, repr=False, compare=False
+    )
+    """What sets each variable, once somebody has asked for it."""
 
     @property
     def end(self) -> int:
@@ -84,6 +88,13 @@ class Flow:
     def entry(self) -> int:
         """The node before the first step."""
         return len(self.plan.steps) + 1
+
+    @property
+    def definitions(self) -> dict[str, list[Definition]]:
+        """The steps that set each variable, in text order; worked out once, and nobody may change them."""
+        if not self._definitions:
+            self._definitions.append(_definitions_in(self))
+        return self._definitions[0]
 
     def dominators(self) -> _Tree:
         """The nodes that the entry leads to, each behind its dominators, and the immediate one of each.
@@ -141,9 +152,7 @@ def flow_of(plan: Plan) -> Flow:
     for node, followers in enumerate(successors):
         for following in followers:
             predecessors[following].append(node)
-    flow = Flow(plan, successors, predecessors, *turns[1:])
-    _note_definitions(flow)
-    return flow
+    return Flow(plan, successors, predecessors, *turns[1:])
 
 
 class Turns(NamedTuple):
@@ -294,8 +303,9 @@ def _value_may_be_empty(value: Value) -> bool:
             return not pairs
 
 
-def _note_definitions(flow: Flow) -> None:
-    """Fill in the definitions; one before a member that a jump leads to may be left out."""
+def _definitions_in(flow: Flow) -> _Definitions:
+    """What sets each variable; a member of a group before one that a jump leads to may be left out."""
+    found: _Definitions = {}
     latest_entry: dict[int, int] = {}
     for number, end in enumerate(flow.group_end):
         if end != number or number in latest_entry:
@@ -311,7 +321,8 @@ def _note_definitions(flow: Flow) -> None:
         sure = (step.condition is None or step.foreach is not None) and number >= latest_entry.get(
             end, number
         )
-        flow.definitions.setdefault(output.var, []).append(Definition(number, output.var, end, sure))
+        found.setdefault(output.var, []).append(Definition(number, output.var, end, sure))
+    return found
 
 
 def uses_of(step: Step, number: int) -> list[Use]:

@@ -71,14 +71,20 @@ class Subject:
     tools: Mapping[str, ToolSignature] | None
     given: dict[str, None] = field(init=False)
     """The variables that have a value before the first step, in a settled order."""
-    uses: list[Use] = field(init=False)
-    """Every read of a variable that its step does not set itself, in text order."""
+    _uses: list[Use] | None = field(default=None, init=False)
     _suggestions: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.plan.variables]
         self.given = dict.fromkeys([*names, *sorted(self.inputs)])
-        self.uses = [use for number, step in enumerate(self.plan.steps) for use in uses_of(step, number)]
+
+    @property
+    def uses(self) -> list[Use]:
+        """Every read of a variable that its step does not set itself, in text order."""
+        if self._uses is None:
+            steps = enumerate(self.plan.steps)
+            self._uses = [use for number, step in steps for use in uses_of(step, number)]
+        return self._uses
 
     def suggest(self, word: str, known: Iterable[str], mark: str = "") -> Suggestion | None:
         """A did-you-mean for the first unknown words of a plan, None for the many that follow."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeAlias
 
-from callsheet.diagnostics import Diagnostic
+from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Order, Plan
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.flow import Flow, flow_of
@@ -61,6 +61,22 @@ _OF_TEXT_ORDER = frozenset(
     }
 )
 
+_ONLY_ADVISE = frozenset(
+    {
+        ids_like_else,
+        unreachable_steps,
+        shadowing,
+        impossible_casts,
+        impossible_paths,
+        endings_read_as_fields,
+        empty_outputs,
+        data_in_code,
+        missing_answer,
+    }
+)
+"""What finds no errors."""
+_ONLY_ADVISE_IN_ORDER = frozenset({unset_variables})
+"""What finds no errors in a plan of text order."""
 
 _LARGE = 1_000
 """From this many steps on the cyclic collector rests."""
@@ -71,21 +87,35 @@ def findings(
     *,
     tools: Mapping[str, ToolSignature] | None = None,
     inputs: Collection[str] = (),
-    flow: Flow | None = None,
 ) -> tuple[Finding, ...]:
     """What the passes find, by step in text order; what concerns the whole plan comes last.
 
     `tools` is the catalogue by canonical name, None for none; `inputs` are variables, without
-    `$`, that the run will be given; `flow` is that of the plan where it is known. Linear in the
-    size of the plan, or near it.
+    `$`, that the run will be given. Linear in the size of the plan, or near it.
     """
-    found: list[Finding] = []
     with collector_rests(len(plan.steps) >= _LARGE):
-        subject = Subject(plan, flow_of(plan) if flow is None else flow, frozenset(inputs), tools)
-        for examine in PASSES:
-            if plan.order is Order.TEXT or examine not in _OF_TEXT_ORDER:
-                found.extend(examine(subject))
-    last = len(plan.steps)
+        subject = Subject(plan, flow_of(plan), frozenset(inputs), tools)
+        return _by_step(subject, PASSES)
+
+
+def errors(plan: Plan, flow: Flow, *, inputs: Collection[str] = ()) -> tuple[Finding, ...]:
+    """The errors among the findings, without a catalogue: of passes that only advise nothing is asked.
+
+    `flow` is that of the plan.
+    """
+    only_advise = _ONLY_ADVISE | _ONLY_ADVISE_IN_ORDER if plan.order is Order.TEXT else _ONLY_ADVISE
+    asked = [examine for examine in PASSES if examine not in only_advise]
+    found = _by_step(Subject(plan, flow, frozenset(inputs), None), asked)
+    return tuple(finding for finding in found if finding.severity is Severity.ERROR)
+
+
+def _by_step(subject: Subject, passes: Iterable[Pass]) -> tuple[Finding, ...]:
+    """What these find; of a plan of dependencies those that read the order of its text are left out."""
+    found: list[Finding] = []
+    for examine in passes:
+        if subject.plan.order is Order.TEXT or examine not in _OF_TEXT_ORDER:
+            found.extend(examine(subject))
+    last = len(subject.plan.steps)
     return tuple(sorted(found, key=lambda f: last if f.step is None else f.step))
 
 

@@ -5,7 +5,7 @@ In: a plan, a policy, the labels of what the run is given. Out: a verdict. About
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -54,17 +54,17 @@ class _Found(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """What a step may do, what the rules say of it, its arguments as they stand, and where it stands."""
+    """What a step may do, what the rules say of it, what gives its arguments as they stand, and where it stands."""
 
     call: CallView
     notes: Notes
-    values: Sequence[Value]
+    values: Callable[[], Iterable[Value]]
     span: Span | None
 
     def place(self, objection: Objection) -> Span | None:
         """Where the argument stands that an objection is about, or all of it."""
         if objection.argument is not None:
-            for argument, value in zip(self.call.arguments, self.values, strict=False):
+            for argument, value in zip(self.call.arguments, self.values(), strict=False):
                 if argument.name == objection.argument:
                     return value.span or self.span
         return self.span
@@ -151,7 +151,7 @@ def _of_bits(found: _Found, bits: int) -> _Found:
 def _left(subject: Subject) -> Iterator[int]:
     """The steps to judge: all of a plan, also what nothing leads to; of a run under way what is left."""
     every = range(len(subject.plan.steps))
-    return (n for n in every if subject.standing is AT_THE_START or subject.is_reached[n])
+    return iter(every) if subject.standing is AT_THE_START else (n for n in every if subject.is_reached[n])
 
 
 def _judge(labels: Labels, numbers: Sequence[int], said: _Said) -> None:
@@ -171,14 +171,14 @@ def _judge_step(
     for call in calls:
         notes = judge.notes(call, is_clear=call.tool in clear)
         if notes is not None:
-            said.take(number, bare(_Judged, (call, notes, step.values(), step.action.span)))
+            said.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
     then = None if step.on_fail is None else step.on_fail.then
     if then is not None:
         around = subject.surroundings(_reader(labels, number))
         message = failure_view(step, around, labels.failure_way(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
-            said.take(number, _Judged(message, notes, tuple(step.failure_values()), then.span))
+            said.take(number, _Judged(message, notes, step.failure_values, then.span))
     if then is not None or subject.plan.order is Order.DAG:
         said.obligations.update(dict.fromkeys(_withheld(labels, number)))
 

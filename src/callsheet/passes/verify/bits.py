@@ -6,9 +6,10 @@ secret; a plan that asks one bit after another spells the data out.
 
 from __future__ import annotations
 
-from callsheet.ir import Call, Respond
+from callsheet.ir import Call, Order, Respond
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.outcome import Labels
+from callsheet.passes.verify.subject import Subject
 from callsheet.policy.model import Implicit
 
 MOST_BITS = 16
@@ -20,7 +21,17 @@ def told_bits(labels: Labels) -> int:
     subject = labels.subject
     if subject.judge.policy.implicit is Implicit.STRICT:
         return 0
-    return sum(_tells(labels, number) for number in range(len(subject.plan.steps)))
+    return sum(_tells(labels, number) for number in _asking(subject))
+
+
+def _asking(subject: Subject) -> list[int]:
+    """The steps that may tell something: by a question, by what they say, or by their failure."""
+    may_fail = subject.plan.order is Order.DAG
+    return [
+        number
+        for number, (step, reading) in enumerate(zip(subject.plan.steps, subject.readings, strict=True))
+        if may_fail or reading.emptiness or step.on_fail is not None or isinstance(step.action, Respond)
+    ]
 
 
 def _tells(labels: Labels, number: int) -> bool:

@@ -20,7 +20,6 @@ from callsheet.passes.verify.places import CODE
 from callsheet.passes.verify.reaching import naming_strangers, reached
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
-from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, is_plain, stands_apart
 from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
@@ -73,26 +72,26 @@ class _Propagation:
         """Run until nothing waits."""
         subject, web = self.labels.subject, self.labels.subject.web
         self._steps = len(subject.plan.steps)
-        self._readers = [[] for _ in web.values]
+        self._readers = readers = [[] for _ in web.values]
         for step, seen in enumerate(web.seen):
             for value in seen.values():
-                self._readers[value].append(step)
+                readers[value].append(step)
         for value, operands in web.operands.items():
             for operand in operands:
-                self._readers[operand].append(self._steps + value)
+                readers[operand].append(self._steps + value)
         if subject.plan.order is Order.DAG:
             self._waiting_for = waiting_of(subject.plan)
         self._is_waiting = bytearray(self._steps)
         self._entries()
         reached = [step for step in range(self._steps) if subject.is_reached[step]]
-        self._waiting = deque(reached)
-        self._is_waiting = subject.is_reached[: self._steps]
-        while self._waiting:
-            step = self._waiting.popleft()
-            self._is_waiting[step] = 0
+        self._waiting = waiting = deque(reached)
+        self._is_waiting = is_waiting = subject.is_reached[: self._steps]
+        while waiting:
+            step = waiting.popleft()
+            is_waiting[step] = 0
             if subject.is_reached[step]:
                 self._step(step)
-            if not self._waiting and not self._has_settled:
+            if not waiting and not self._has_settled:
                 self._settle()
 
     def _settle(self) -> None:
@@ -111,14 +110,14 @@ class _Propagation:
 
     def _raise(self, value: int, label: Label, presence: Label = LITERAL) -> None:
         """Put a label to that of a value, and of all that it is an operand of."""
-        of_value, of_presence, steps = self.labels.of_value, self.labels.presence, self._steps
         if label is LITERAL and presence is LITERAL:
             return
+        of_value, of_presence, steps = self.labels.of_value, self.labels.presence, self._steps
         rising = [(value, label, presence)]
-        while rising:
-            value, label, presence = rising.pop()
+        for value, label, presence in rising:
             known, was = of_value[value], of_presence[value]
-            joined, present = known.join(label), was.join(presence)
+            joined = label if known is LITERAL else known.join(label)
+            present = was if presence is LITERAL else was.join(presence)
             if (joined is not known and joined != known) or (present is not was and present != was):
                 of_value[value], of_presence[value] = joined, present
                 for reader in self._readers[value]:
@@ -132,25 +131,22 @@ class _Propagation:
         subject = self.labels.subject
         policy = subject.judge.policy
         initial = {name for name, _ in subject.plan.variables}
-        for number, value in enumerate(subject.web.values):
-            if value.kind is Kind.ENTRY:
-                given = subject.inputs.get(value.name, LITERAL)
-                if value.name in initial:
-                    given = given.join(self.labels.planner)
-                if value.name.startswith("note:") and value.name != "note:?":
-                    given = policy.memory
-                self._raise(number, given, subject.standing.presence.get(value.name, LITERAL))
+        for number in subject.web.entries:
+            name = subject.web.values[number].name
+            given = subject.inputs.get(name, LITERAL)
+            if name in initial:
+                given = given.join(self.labels.planner)
+            if name.startswith("note:") and name != "note:?":
+                given = policy.memory
+            self._raise(number, given, subject.standing.presence.get(name, LITERAL))
 
     def _step(self, number: int) -> None:
         labels, subject = self.labels, self.labels.subject
         step = subject.plan.steps[number]
         way = labels.way(number)
         if isinstance(step.action, Call):
-            result = self._result(number, way)
-            if result != labels.results[number]:
-                labels.results[number] = result
-            present = self._present(number, way)
-            labels.present[number] = present
+            labels.results[number] = result = self._result(number, way)
+            labels.present[number] = present = self._present(number, way)
             made = subject.web.made[number]
             if step.output is not None:
                 self._raise(made, result, present)
@@ -171,15 +167,19 @@ class _Propagation:
     def _present(self, number: int, way: Label) -> Label:
         """What decides whether the step gives something: its way, and whether its arguments are there."""
         labels, subject = self.labels, self.labels.subject
-        if subject.plan.steps[number].id in subject.judge.policy.declassify:
+        declassify = subject.judge.policy.declassify
+        if declassify and subject.plan.steps[number].id in declassify:
             return Label(way.untrusted, None)
         label = way
-        values, reading = subject.web.seen[number], subject.readings[number]
-        presence = labels.presence
-        for names in (reading.arguments, reading.source, subject.accesses[number].reads):
-            for name in names:
-                if name in values:
-                    label = label.join(presence[values[name]])
+        values, reading, presence = subject.web.seen[number], subject.readings[number], labels.presence
+        names, places = reading.arguments, subject.accesses[number].reads
+        if reading.source or places:
+            names = (*names, *reading.source, *places)
+        for name in names:
+            if name in values:
+                there = presence[values[name]]
+                if there is not label and there is not LITERAL:
+                    label = label.join(there)
         if subject.prepared[number].tool in _LOOKING_UP:  # which one it is is all that it depends on
             label = label.join(labels.seen(number, reading.arguments))
         return label
@@ -191,16 +191,20 @@ class _Propagation:
         if prepared.tool == "ASK_HUMAN":
             unanswered = join(unasked(call) for call in labels.calls(number))
             return self._source(number).join(unanswered).join(way)
-        result = self._source(number).join(labels.planner)
-        reading, access = subject.readings[number], subject.accesses[number]
-        data = labels.seen(number, reading.arguments) if reading.arguments else LITERAL
-        result = result.join(data)
-        if access.reads:
-            result = result.join(labels.seen(number, access.reads))
-        if not result.is_public:
+        result = self._source(number)
+        if labels.planner is not LITERAL:
+            result = result.join(labels.planner)
+        arguments, reads = subject.readings[number].arguments, subject.accesses[number].reads
+        data = labels.seen(number, arguments) if arguments else LITERAL
+        if data is not LITERAL:
+            result = result.join(data)
+        if reads:
+            result = result.join(labels.seen(number, reads))
+        if result.readers is not None:
             result = self._as_link(number, prepared, data, result)
-        result = result.join(way)
-        if step.id in judge.policy.declassify:
+        if way is not LITERAL:
+            result = result.join(way)
+        if judge.policy.declassify and step.id in judge.policy.declassify:
             result = Label(result.untrusted, None)
         return result
 

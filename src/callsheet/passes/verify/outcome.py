@@ -49,10 +49,12 @@ class Labels:
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
         label, of_value = LITERAL, self.of_value
-        values = self.subject.web.seen[step]
-        for name in self.subject.readings[step].outer(names):
+        values, reading = self.subject.web.seen[step], self.subject.readings[step]
+        for name in names if reading.loop is None else reading.outer(names):
             if name in values:
-                label = label.join(of_value[values[name]])
+                seen = of_value[values[name]]
+                if seen is not label and seen is not LITERAL:
+                    label = label.join(seen)
         return label
 
     def shown(self, step: int, names: Iterable[str]) -> Label:
@@ -94,10 +96,10 @@ class Labels:
         """The labels of what a step's action is given, as they are now."""
         reading, values = self.subject.readings[step], self.subject.web.seen[step]
         of_value, loop = self.of_value, reading.loop
-        known = {
-            name: of_value[values[name]] if name in values and name != loop else self.label_of(step, name)
-            for name in reading.arguments
-        }
+        known: dict[str, Label] = {}
+        for name in reading.arguments:
+            is_plain = name in values and name != loop
+            known[name] = of_value[values[name]] if is_plain else self.label_of(step, name)
         if self.subject.accesses[step].sends:
             known[_SENT] = self._sent(step)
         return known
@@ -115,8 +117,8 @@ class Labels:
     ) -> list[CallView]:
         around = self.subject.surroundings(known.__getitem__)
         made = call_views(self.subject.plan.steps[step], around, way, repeats=repeats)
-        sent = known.get(_SENT, LITERAL)
-        if sent.is_public:
+        sent = known.get(_SENT)
+        if sent is None or sent.is_public:
             return made
         along = Argument(_SENT, (), sent)
         return [call._replace(arguments=(*call.arguments, along)) for call in made]

@@ -42,10 +42,10 @@ class Reading(NamedTuple):
 
     def names(self) -> tuple[str, ...]:
         """All of them."""
-        parts = [part for part in self[:5] if part]
-        if len(parts) == 1:
-            return parts[0]
-        return tuple(dict.fromkeys([name for part in parts for name in part])) if parts else ()
+        arguments, contents, emptiness, source, failure, _ = self
+        if not (contents or emptiness or source or failure):
+            return arguments
+        return tuple(dict.fromkeys((*arguments, *contents, *emptiness, *source, *failure)))
 
     def outer(self, names: Iterable[str]) -> Iterable[str]:
         """The same, with what the items come from in the place of the loop variable."""

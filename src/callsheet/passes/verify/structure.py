@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from callsheet.diagnostics import Severity
 from callsheet.ir import Call, Goto, Order
-from callsheet.passes.pipeline import findings
+from callsheet.passes.pipeline import errors
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.verdict import Violation
 from callsheet.policy.calls import Rule
@@ -35,16 +34,15 @@ def _limits(subject: Subject) -> Iterator[Violation]:
 
 def _errors(subject: Subject) -> Iterator[Violation]:
     """Errors of the ordinary checks: such a plan does not run."""
-    for finding in findings(subject.plan, inputs=subject.inputs, flow=subject.plain):
-        if finding.severity is Severity.ERROR:
-            step = None if finding.step is None else subject.plan.steps[finding.step]
-            yield Violation(
-                None if step is None else step.id,
-                Rule.STRUCTURE,
-                finding.message,
-                help=finding.way_out,
-                span=finding.span if finding.span is not None or step is None else step.span,
-            )
+    for finding in errors(subject.plan, subject.plain, inputs=subject.inputs):
+        step = None if finding.step is None else subject.plan.steps[finding.step]
+        yield Violation(
+            None if step is None else step.id,
+            Rule.STRUCTURE,
+            finding.message,
+            help=finding.way_out,
+            span=finding.span if finding.span is not None or step is None else step.span,
+        )
 
 
 def _endless(subject: Subject) -> Iterator[Violation]:

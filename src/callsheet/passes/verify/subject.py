@@ -219,6 +219,8 @@ _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_W
 def _entered_groups(flow: Flow) -> frozenset[int]:
     """The groups (by their last step) that a jump may enter behind their first member."""
     found: set[int] = set()
+    if flow.group_end == list(range(len(flow.group_end))):
+        return frozenset()
     for number, end in enumerate(flow.group_end):
         inside = number > 0 and flow.group_end[number - 1] == end
         if inside and any(before != number - 1 for before in flow.predecessors[number]):
@@ -226,17 +228,18 @@ def _entered_groups(flow: Flow) -> frozenset[int]:
     return frozenset(found)
 
 
+_RESULT, _STORED = Kind.RESULT, Kind.STORED
+
+
 def _writes(step: Step, access: Access, whole: bool) -> list[Write]:
     found: list[Write] = []
-    sets = step.output is not None and isinstance(step.action, Call)
-    if not sets and not access.writes:
-        return found
-    is_sure = whole and not (step.on_fail is not None and step.on_fail.then is not None)
-    unguarded = step.condition is None
-    if step.output is not None and sets:
-        sure = is_sure and (unguarded or step.foreach is not None)
-        found.append(bare(Write, (step.output.var, Kind.RESULT, sure)))
-    for place in access.writes:
-        sure = is_sure and unguarded and step.foreach is None and place in access.overwrites
-        found.append(bare(Write, (place, Kind.STORED, sure)))
+    output, places = step.output, access.writes
+    is_sure = whole and (step.on_fail is None or step.on_fail.then is None)
+    if output is not None and isinstance(step.action, Call):
+        sure = is_sure and (step.condition is None or step.foreach is not None)
+        found.append(bare(Write, (output.var, _RESULT, sure)))
+    if places:
+        is_sure = is_sure and not is_guarded(step)
+        for place in places:
+            found.append(bare(Write, (place, _STORED, is_sure and place in access.overwrites)))
     return found

@@ -61,15 +61,19 @@ class Web:
     seen: list[dict[str, int]] = field(default_factory=list[dict[str, int]])
     made: list[int] = field(default_factory=list[int])
     """By step the value that it gives to the first name it writes; those of the others follow."""
+    entries: list[int] = field(default_factory=list[int])
+    """The values that are there before the first step."""
 
-    def add(self, value: Value) -> int:
-        """Take a value in and give its number."""
-        self.values.append(value)
+    def enter(self, name: str) -> int:
+        """Take in what a name has before the first step, and give its number."""
+        self.entries.append(len(self.values))
+        self.values.append(Value(Kind.ENTRY, name))
         return len(self.values) - 1
 
     def join(self, name: str, operands: list[int]) -> int:
         """Take in a value that is one of these, and give its number."""
-        number = self.add(bare(Value, (Kind.JOIN, name, -1)))
+        number = len(self.values)
+        self.values.append(bare(Value, (Kind.JOIN, name, -1)))
         self.operands[number] = operands
         return number
 
@@ -97,7 +101,7 @@ def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequ
 
     def join(name: str) -> int:
         if name not in every:
-            every[name] = web.join(name, [web.add(Value(Kind.ENTRY, name))])
+            every[name] = web.join(name, [web.enter(name)])
         return every[name]
 
     for step, written in enumerate(writes):
@@ -145,6 +149,16 @@ def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], di
     return dominator, joins
 
 
+def _children(dominator: list[int]) -> tuple[list[int], list[int]]:
+    """The last node right below each, and the one before each that is below the same."""
+    child, sibling = [NONE] * len(dominator), [NONE] * len(dominator)
+    for node, above in enumerate(dominator):
+        if above != NONE:
+            sibling[node] = child[above]
+            child[above] = node
+    return child, sibling
+
+
 @dataclass(slots=True)
 class _Linking:
     """One walk down the tree of dominators with the value that each name has."""
@@ -167,10 +181,7 @@ class _Linking:
         ends = self.flow.group_end
         inner = [number for number, end in enumerate(ends) if end != number]
         self._grouped = frozenset(inner).union([ends[number] for number in inner])
-        children: list[list[int]] = [[] for _ in self.dominator]
-        for node, above in enumerate(self.dominator):
-            if above != NONE:
-                children[above].append(node)
+        child, sibling = _children(self.dominator)
         for node in sorted(self.joins):
             names = self.joins[node]
             self._join_at[node] = {name: self.web.join(name, []) for name in names}
@@ -186,7 +197,10 @@ class _Linking:
             if stack:  # else nothing is left that would see what was there before
                 undo.append(pushed)
                 stack.append(~node)
-            stack.extend(children[node])
+            below = child[node]
+            while below != NONE:
+                stack.append(below)
+                below = sibling[below]
 
     def _at(self, node: int) -> list[str]:
         """Link a node's reads and writes; gives the names that have a new value."""
@@ -197,7 +211,7 @@ class _Linking:
         if node < len(self.reads):
             if self.reads[node]:
                 self._read(node)
-            if self.flow.group_end[node] == node:
+            if self.flow.group_end[node] == node and (self.writes[node] or node in self._grouped):
                 self._write(node, pushed)
         if self._join_at:
             self._reach(node)
@@ -222,7 +236,7 @@ class _Linking:
         if held:
             return held[-1]
         if name not in self._entries:
-            self._entries[name] = self.web.add(Value(Kind.ENTRY, name))
+            self._entries[name] = self.web.enter(name)
         return self._entries[name]
 
     def _members(self, end: int) -> range:
@@ -257,11 +271,13 @@ class _Linking:
     def _write(self, end: int, pushed: list[str]) -> None:
         """What a step sets, or all members of a group: two that set one name leave either value."""
         writes = self.writes[end]
-        are_apart = len(writes) <= 1 or len({write.name for write in writes}) == len(writes)
-        if end not in self._grouped and are_apart:
-            for made, (name, _, is_sure) in enumerate(writes, self.web.made[end]):
+        are_apart = len(writes) == 1 or len({write.name for write in writes}) == len(writes)
+        if are_apart and end not in self._grouped:
+            made = self.web.made[end]
+            for name, _, is_sure in writes:
                 value = made if is_sure else self.web.join(name, [self._value(name), made])
                 self._push(name, value, pushed)
+                made += 1
             return
         found: dict[str, list[int]] = {}
         sure: dict[str, bool] = {}

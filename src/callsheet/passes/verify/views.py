@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from callsheet.ir import (
     Call,
+    Foreach,
     Goto,
     ListExpr,
     Literal,
@@ -43,7 +44,7 @@ class Surroundings(NamedTuple):
 
     def of_item(self, items: Mapping[str, Literal]) -> Surroundings:
         """The same where variables hold these literals."""
-        return self._replace(constants={**self.constants, **items}) if items else self
+        return self._replace(constants={**self.constants, **items})
 
     def arguments(self, step: Step) -> list[Argument]:
         """The arguments of the action, those without a name under the parameter they fill or their place."""
@@ -105,9 +106,10 @@ def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = F
         return []
     retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
     tool = tool_of(step)
+    each = _NO_ITEMS if step.foreach is None else _items(step.foreach, around)
     made: list[CallView] = []
-    for items in _items(step, around):
-        arguments = tuple(around.of_item(items).arguments(step))
+    for items in each:
+        arguments = tuple((around.of_item(items) if items else around).arguments(step))
         made.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats)))
     return made
 
@@ -169,11 +171,9 @@ def tool_of(step: Step) -> str:
             return "GOTO"
 
 
-def _items(step: Step, around: Surroundings) -> Sequence[Mapping[str, Literal]]:
+def _items(loop: Foreach, around: Surroundings) -> Sequence[Mapping[str, Literal]]:
     """The literal items of a FOREACH, each as what its loop variable is; one without any for all else."""
-    if step.foreach is None:
-        return _NO_ITEMS
-    source = step.foreach.source
+    source = loop.source
     if isinstance(source, Ref) and not source.path:
         source = around.constants.get(source.name, source)
     if not isinstance(source, ListExpr) or not 0 < len(source.items) <= _MOST_ITEMS:
@@ -181,7 +181,7 @@ def _items(step: Step, around: Surroundings) -> Sequence[Mapping[str, Literal]]:
     literals = [item for item in source.items if isinstance(item, Literal)]
     if len(literals) != len(source.items):
         return _NO_ITEMS
-    return [{step.foreach.var: item} for item in literals]
+    return [{loop.var: item} for item in literals]
 
 
 _NO_ITEMS: tuple[Mapping[str, Literal], ...] = (MappingProxyType({}),)
