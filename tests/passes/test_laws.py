@@ -9,11 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.growth import seconds
+from tests.plans import plan_of, plan_texts
 from tests.strategies import ids, plans
 
-from callsheet.diagnostics import CODES
+from callsheet.diagnostics import CODES, Severity
 from callsheet.ir import Call, Goto, NotEmpty, OnFail, Order, Output, Plan, Ref, Respond, Step
-from callsheet.passes import ToolSignature, check
+from callsheet.ir.flow import flow_of
+from callsheet.passes import ToolSignature, check, findings
+from callsheet.passes.pipeline import errors
 
 LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TOOLS = {
@@ -37,6 +40,32 @@ def test_any_plan_can_be_checked_and_every_code_has_an_entry(plan: Plan) -> None
 def test_any_graph_can_be_checked(plan: Plan, waits: list[tuple[str, ...]]) -> None:
     steps = tuple(replace(s, depends_on=w, group=None) for s, w in zip(plan.steps, waits, strict=False))
     assert {d.code for d in check(Plan(steps, order=Order.DAG))} <= set(CODES)
+
+
+def _errors_agree(plan: Plan) -> None:
+    found = findings(plan, inputs={"a"})
+    assert errors(plan, flow_of(plan), inputs={"a"}) == tuple(
+        f for f in found if f.severity is Severity.ERROR
+    )
+
+
+@given(plans())
+@LAWS
+def test_the_errors_alone_are_those_among_the_findings(plan: Plan) -> None:
+    _errors_agree(plan)
+
+
+@given(plan_texts())
+@LAWS
+def test_so_they_are_in_plans_that_run(text: str) -> None:
+    _errors_agree(plan_of(text))
+
+
+@given(plans(), st.lists(st.lists(ids(), max_size=3).map(tuple), min_size=4, max_size=4))
+@LAWS
+def test_so_they_are_in_graphs(plan: Plan, waits: list[tuple[str, ...]]) -> None:
+    steps = tuple(replace(s, depends_on=w, group=None) for s, w in zip(plan.steps, waits, strict=False))
+    _errors_agree(Plan(steps, order=Order.DAG))
 
 
 def _chain(count: int) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,12 +69,12 @@ def test_a_call_of_short_arguments_is_described_as_the_general_way_does(call: Ca
 
 @given(STEPS)
 def test_a_short_label_of_a_flowchart_is_that_of_the_general_way(step: Step):
-    text = describe.describe_action(step.action)
-    quick = mermaid._short_label(step, text)  # pyright: ignore[reportPrivateUsage]
-    assert quick in (None, mermaid._cut_label(step, text))  # pyright: ignore[reportPrivateUsage]
+    (label,) = mermaid._labels((step,))  # pyright: ignore[reportPrivateUsage]
+    assert label == mermaid._cut_label(step)  # pyright: ignore[reportPrivateUsage]
 
 
-def test_the_quick_way_is_taken_where_nothing_is_cut():
+def test_the_quick_way_is_taken_where_nothing_is_cut(monkeypatch: pytest.MonkeyPatch):
     step = Step("S1", Call("READ", (), (("path", Literal("a.txt")),)), output=Output("a"))
-    label = mermaid._short_label(step, describe.describe_action(step.action))  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.delattr(mermaid, "_cut_label")
+    (label,) = mermaid._labels((step,))  # pyright: ignore[reportPrivateUsage]
     assert label == 'S1: @READ (path="a.txt") > $a'

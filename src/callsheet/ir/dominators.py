@@ -34,7 +34,7 @@ def preorder(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int],
         parent[following] = node
         order.append(following)
         followers = successors[following]
-        while len(followers) == 1 and not seen[below := followers[0]]:  # straight on: nothing to come back for
+        while len(followers) == 1 and not seen[below := followers[0]]:  # nothing to come back for
             seen[below] = 1
             parent[below] = following
             order.append(below)

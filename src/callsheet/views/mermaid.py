@@ -148,7 +148,7 @@ class _Nodes:
         """A line for each of some steps: as if it only called something, then anew for those that do more."""
         self.groups += [step.group for step in steps]
         names = self.names[first : first + len(steps)]
-        labels = _escape("\n".join([_label(step) for step in steps])).split("\n")
+        labels = _escape("\n".join(_labels(steps))).split("\n")
         lines = [f'    {name}["{label}"]' for name, label in zip(names, labels, strict=True)]
         for at, step in enumerate(steps):
             if step.condition is not None or step.on_fail is not None or not isinstance(step.action, Call):
@@ -204,37 +204,46 @@ class _Nodes:
         return self.entries.get(number, "")
 
 
-def _label(step: Step) -> str:
-    """What a step does, in one printable line; it ends in a blank where its retries are to follow."""
-    action = step.action
+def _labels(steps: tuple[Step, ...]) -> list[str]:
+    """What each step does, in one printable line; it ends in a blank where its retries are to follow."""
+    labels = [_short_label(step) for step in steps]
+    if _is_plain("".join(labels)):
+        return labels
+    return [
+        label if _is_plain(label) else _cut_label(step) for label, step in zip(labels, steps, strict=True)
+    ]
+
+
+def _is_plain(label: str) -> bool:
+    return label.isascii() and label.isprintable()
+
+
+def _short_label(step: Step) -> str:
+    """The label of a step, if it is plain: where nothing is to be cut, as it stands."""
+    action, step_id, output = step.action, step.id, step.output
     text = short_call(action) if isinstance(action, Call) else describe_action(action)
-    if text is not None:
-        label = _short_label(step, text)
-        if label is not None:
-            return label
-    return _cut_label(step, describe_action(action))
-
-
-def _short_label(step: Step, text: str) -> str | None:
-    """The label of a step whose action is this text, if it is plain and not to be cut; else None."""
-    if step.title is not None or step.foreach is not None:
-        return None
-    step_id, output = step.id, step.output
-    if len(step_id) > _MOST_ID or len(step_id) + len(text) > _MOST_BEFORE_OUTPUT - 2:
-        return None
+    if (
+        text is None
+        or len(step_id) > _MOST_ID
+        or len(step_id) + len(text) > _MOST_BEFORE_OUTPUT - 2
+        or step.title is not None
+        or step.foreach is not None
+    ):
+        return _cut_label(step)
     if output is None:
         label = f"{step_id}: {text}"
     elif output.cast is None:
         label = f"{step_id}: {text} > ${output.var}"
     else:
         label = f"{step_id}: {text} > ${output.var}:{output.cast}"
-    if len(label) > _MOST_BEFORE_RETRY or not (label.isascii() and label.isprintable()):
-        return None
+    if len(label) > _MOST_BEFORE_RETRY:
+        return _cut_label(step)
     return label if step.on_fail is None or step.on_fail.retry is None else f"{label} "
 
 
-def _cut_label(step: Step, text: str) -> str:
-    """The label of any step whose action is this text, as `_label` gives it."""
+def _cut_label(step: Step) -> str:
+    """The label of any step, cut and made printable."""
+    text = describe_action(step.action)
     if step.title is not None:
         text = f"{fitted(step.title[:200], 40)} · {text}"
     if step.foreach is not None:

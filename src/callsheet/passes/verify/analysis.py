@@ -54,7 +54,7 @@ class _Found(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """What a step may do, what the rules say of it, what gives its arguments as they stand, and where it stands."""
+    """What a step may do, what the rules say of it, what gives its arguments, and where it stands."""
 
     call: CallView
     notes: Notes

@@ -72,13 +72,14 @@ class _Propagation:
         """Run until nothing waits."""
         subject, web = self.labels.subject, self.labels.subject.web
         self._steps = len(subject.plan.steps)
-        self._readers = readers = [[] for _ in web.values]
+        readers: list[list[int]] = [[] for _ in web.values]
         for step, seen in enumerate(web.seen):
             for value in seen.values():
                 readers[value].append(step)
         for value, operands in web.operands.items():
             for operand in operands:
                 readers[operand].append(self._steps + value)
+        self._readers = readers
         if subject.plan.order is Order.DAG:
             self._waiting_for = waiting_of(subject.plan)
         self._is_waiting = bytearray(self._steps)
@@ -114,13 +115,13 @@ class _Propagation:
             return
         of_value, of_presence, steps = self.labels.of_value, self.labels.presence, self._steps
         rising = [(value, label, presence)]
-        for value, label, presence in rising:
-            known, was = of_value[value], of_presence[value]
-            joined = label if known is LITERAL else known.join(label)
-            present = was if presence is LITERAL else was.join(presence)
+        for risen, put, there in rising:
+            known, was = of_value[risen], of_presence[risen]
+            joined = put if known is LITERAL else known.join(put)
+            present = was if there is LITERAL else was.join(there)
             if (joined is not known and joined != known) or (present is not was and present != was):
-                of_value[value], of_presence[value] = joined, present
-                for reader in self._readers[value]:
+                of_value[risen], of_presence[risen] = joined, present
+                for reader in self._readers[risen]:
                     if reader >= steps:
                         rising.append((reader - steps, joined, present))
                     elif not self._is_waiting[reader]:
