@@ -91,7 +91,9 @@ def test_each_text_of_a_call_begins_and_ends(pattern: str, argument: str) -> Non
     judge = Judge(Policy(forbidden=(pattern,)))
     proof = verify(plan_of(f'S1: @LLM_ANALYZE ("first", key={argument}, task="last")'), judge)
     assert (Rule.FORBIDDEN, "key") in [(told.rule, told.argument) for told in proof.violations]
-    assert not any(clear(BETWEEN.join(("first", "sk-1234", "last"))) for clear in judge.clears("LLM_ANALYZE"))
+    assert not any(
+        clear(BETWEEN.join(("first", "sk-1234", "last"))) for clear in judge.prepared("LLM_ANALYZE").clears
+    )
 
 
 @given(

@@ -17,7 +17,7 @@ from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.executed import is_executable
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
-from callsheet.policy.prepared import Clears, Prepared, Seen, prepare
+from callsheet.policy.prepared import Prepared, prepare
 from callsheet.policy.rules import RULES, Notes, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.attachments import NAMES, sends_files
@@ -91,7 +91,7 @@ class Judge:
         return frozenset(
             tool
             for tool, texts in told.items()
-            if all(clear(BETWEEN.join(texts)) for clear in self.clears(tool))
+            if all(clear(BETWEEN.join(texts)) for clear in self.prepared(tool).clears)
         )
 
     def result(self, call: CallView) -> Label:
@@ -107,44 +107,8 @@ class Judge:
         """What is known of a tool, however it is spelled."""
         return self.prepared(tool).traits
 
-    def seen(self, tool: str, *, again: bool) -> Seen | None:
-        """The arguments of a tool, by folded names, whose text counts as long as everybody may read all.
-
-        What is said of a call then holds of every other with arguments of the same names and labels, in
-        which these have the same text, behind the same way, if its texts pass what the tool `clears`, what it
-        gives is public (or `adds` holds of the tool) and the policy names neither of their steps. None where
-        the text of any argument may count. `again` asks it of calls that may be made more than once.
-
-        >>> Judge(Policy()).seen("FETCH_PAGE", again=False)
-        frozenset({'url'})
-        """
-        prepared = self.prepared(tool)
-        return prepared.of_labels_again if again else prepared.of_labels
-
-    def clears(self, tool: str) -> tuple[Clears, ...]:
-        """What the texts of a call of a tool have to pass, each in one, whatever their labels are.
-
-        >>> [clear("monkeys") for clear in Judge(Policy(forbidden=("key",))).clears("FETCH_PAGE")]
-        [False]
-        """
-        return self.prepared(tool).clears
-
-    def of_private(self, tool: str) -> bool:
-        """Whether `seen` holds of private data as well, where the values of a call stand apart.
-
-        So they do by `stand_apart`, if none of the texts but the last opens anything in which the next one
-        would stand (`opens_nothing`), and no data is of the label of what the plan says itself.
-        """
-        return self.prepared(tool).of_private
-
-    def prose(self, tool: str) -> frozenset[str] | None:
-        """The arguments, spelled just so, whose text does not count where private data is in a call; None
-        where no more counts than what is `seen`.
-        """
-        return self.prepared(tool).prose
-
     def beside(self, tool: str, name: str, text: str) -> Hashable:
-        """What counts of the text of an argument that is no `prose`, `name` being spelled just so.
+        """What counts of the text of an argument that is no `Prepared.prose`, `name` being spelled just so.
 
         >>> from callsheet.policy.model import ToolRule
         >>> judge = Judge(Policy(tools={"MAIL": ToolRule(audience_arg="to")}))
@@ -197,13 +161,6 @@ class Judge:
         if found is None:
             found = self._prepared[tool] = prepare(self.setting, self._rules, tool)
         return found
-
-    def adds(self, tool: str) -> bool:
-        """Whether private data in what a tool gives for public arguments is what the world adds to it.
-
-        It is then that of every call with these arguments: nothing is made of their words and of that data.
-        """
-        return self.prepared(tool).adds
 
     def _result(self, prepared: Prepared, call: CallView) -> Label:
         source = self._source(prepared, call) if prepared.source is None else prepared.source

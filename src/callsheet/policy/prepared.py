@@ -35,14 +35,21 @@ class Prepared(NamedTuple):
     of_labels: Seen | None
     """What counts of what public arguments say in a call that is made once: the text of these, by name.
 
-    None where all of it may count.
+    What is said of a call then holds of every other with arguments of the same names and labels, in
+    which these have the same text, behind the same way, if its texts pass what the tool `clears`, what it
+    gives is public (or the tool `adds`) and the policy names neither of their steps. None where the text
+    of any argument may count.
     """
     of_labels_again: Seen | None
     """The same of a call that may be made more than once."""
     of_private: bool
-    """Whether the same is so of private arguments that stand apart, as `stand_apart` has it."""
+    """Whether the same is so of private arguments that stand apart, as `stand_apart` has it.
+
+    None of the texts but the last may then open anything in which the next one would stand (`opens_nothing`),
+    and no data may be of the label of what the plan says itself.
+    """
     prose: frozenset[str] | None
-    """The arguments whose text does not count there; None where no more counts than otherwise."""
+    """The arguments, spelled just so, whose text does not count there; None where no more counts."""
     is_plain: tuple[Callable[[str, str], bool], ...]
     """What tells which arguments beside `prose` say nothing that counts, by name and text."""
     clears: tuple[Clears, ...]
@@ -50,7 +57,10 @@ class Prepared(NamedTuple):
     keeps: bool
     """Whether something of what a call is given may be left behind: in a file, a note, a fact."""
     adds: bool
-    """Whether private data in a result, where all arguments are public, is what the world adds to it."""
+    """Whether private data in a result, where all arguments are public, is what the world adds to it.
+
+    It is then that of every call with these arguments: nothing is made of their words and of that data.
+    """
 
 
 _MADE_OF_WORDS = frozenset({"SELECT", "ASK_HUMAN", "AGENT_SOLVE", *ANSWERS})

@@ -25,7 +25,8 @@ from callsheet.machine.program import Kind, Program, StepCode
 from callsheet.machine.values import to_text
 from callsheet.policy.apart import opens_nothing, stand_apart
 from callsheet.policy.calls import bare
-from callsheet.policy.judge import Clears, Judge
+from callsheet.policy.judge import Judge
+from callsheet.policy.prepared import Clears
 from callsheet.policy.rules.base import BETWEEN
 from callsheet.policy.urls import head_of
 
@@ -163,7 +164,7 @@ class Passing:
         labels = [self._standing.labels[slot] for slot in sight.slots]
         if any(label.may_link for label in labels) and self._rules.is_message(code.tool):
             return  # whoever gets it is shown it with its links taken apart
-        apart = not sent.is_public or not (result.is_public or self._rules.adds(code.tool))
+        apart = not sent.is_public or not (result.is_public or self._rules.prepared(code.tool).adds)
         if apart and (
             LITERAL in labels or not sight.of_private or not self._passes(code, sight, True, args, inputs)
         ):
@@ -191,7 +192,7 @@ class Passing:
 
     def _apart(self, code: StepCode) -> Apart:
         assert self._rules is not None
-        prose = self._rules.prose(code.tool)
+        prose = self._rules.prepared(code.tool).prose
         values = [value for name, value in self._written(code) if not _is_whole(prose, name, value)]
         how = Apart.NO
         if stand_apart(values):
@@ -219,51 +220,48 @@ class Passing:
         return named_of(code, call)
 
     def _seen(self, code: StepCode, rules: Judge) -> Sight | None:
+        tool, prepared = code.tool, rules.prepared(code.tool)
         repeats = code.recurs and self._deciding.repeats(code)
-        seen = None if code.id in self._named else rules.seen(code.tool, again=repeats or code.retries > 0)
-        if seen is None:
+        seen = prepared.of_labels_again if repeats or code.retries else prepared.of_labels
+        if seen is None or code.id in self._named:
             return None
         places: dict[int, int] = {}
         slot_of = self._slot_of
-        prose, of_private = rules.prose(code.tool), rules.of_private(code.tool)
-        shape: list[Hashable] = [code.tool, code.retries, repeats]
-        for name, value in self._written(code):
+        prose, of_private = prepared.prose, prepared.of_private
+        shape: list[Hashable] = [tool, code.retries, repeats]
+        for name, value in code.written if code.kind is _TOOL else self._written(code):
             shape.append(name)
             if seen and name.casefold() in seen:
-                counts = _what_counts(rules, code.tool, name.casefold(), value)
+                counts = _what_counts(rules, tool, name.casefold(), value)
                 if counts is None:
                     return None
                 shape.append(counts)
             if prose is not None and name not in prose:
                 if type(value) is Literal:
-                    shape.append((name, rules.beside(code.tool, name, to_text(value.value))))
+                    shape.append((name, rules.beside(tool, name, to_text(value.value))))
                 else:
                     of_private = False  # who gets the data is in the data
             if type(value) is Ref:  # nearly all are this, a text with data in it, or a literal
                 shape.append(places.setdefault(slot_of(value.name), len(places)))
+            elif type(value) is Template:
+                for part in value.parts:
+                    if type(part) is Ref:
+                        shape.append(places.setdefault(slot_of(part.name), len(places)))
+                if self._marks and not all(type(part) is Ref for part in value.parts):
+                    shape.append(_WRITTEN)
             elif type(value) is not Literal:
-                self._read(value, places, shape)
-        shapes = self._sights.shapes
-        known = shapes.get(key := tuple(shape))
-        if known is None:
-            if len(shapes) >= _MOST:
-                shapes.clear()
-            known = shapes[key] = {}
-        return Sight(tuple(places), known, rules.clears(code.tool), of_private)
+                if self._marks:
+                    shape.append(repr(value))
+                shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
+        known = self._sights.shapes.get(tuple(shape)) or self._new(tuple(shape))
+        return bare(Sight, (tuple(places), known, prepared.clears, of_private))
 
-    def _read(self, value: Value, places: dict[int, int], shape: list[Hashable]) -> None:
-        """Note which slots a value reads that is put together of several."""
-        slot_of = self._slot_of
-        if type(value) is Template:
-            for part in value.parts:
-                if type(part) is Ref:
-                    shape.append(places.setdefault(slot_of(part.name), len(places)))
-            if self._marks and not all(type(part) is Ref for part in value.parts):
-                shape.append(_WRITTEN)
-            return
-        if self._marks:
-            shape.append(repr(value))
-        shape += [places.setdefault(slot_of(ref.name), len(places)) for ref in refs_of(value)]
+    def _new(self, shape: _Shape) -> Known:
+        """What is known of a shape of which nothing has been said yet."""
+        shapes = self._sights.shapes
+        if shape not in shapes and len(shapes) >= _MOST:
+            shapes.clear()
+        return shapes.setdefault(shape, {})
 
 
 def _what_counts(rules: Judge, tool: str, name: str, value: Value) -> Hashable:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from callsheet.ir import Call, CallKind
+from callsheet.ir import Call
 from callsheet.ir.labels import Label
 from callsheet.machine.monitor.reads import Guards, Reads, Written, guards_of, reads_of, slots_in, written_of
-from callsheet.machine.program import Program, StepCode
+from callsheet.machine.program import Kind, Program, StepCode
 
 
 class Reading:
@@ -55,6 +55,6 @@ class Reading:
 
 def named_of(code: StepCode, call: Call) -> Written:
     """The arguments of a call by name: of a tool by those of its parameters, of a model by their places."""
-    if call.kind is CallKind.MODEL or call.kind is CallKind.AGENT:
-        return (*((str(n), value) for n, value in enumerate(call.positional)), *call.named)
+    if code.kind is Kind.MODEL or code.kind is Kind.AGENT:
+        return (*[(str(n), value) for n, value in enumerate(call.positional)], *call.named)
     return code.written
