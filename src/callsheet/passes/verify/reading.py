@@ -74,8 +74,6 @@ def reading_of(step: Step) -> Reading:
 
 
 def _names(values: Iterable[Value]) -> tuple[str, ...]:
-    if not values:
-        return ()
     found: list[str] = []
     for value in values:
         if isinstance(value, Ref):

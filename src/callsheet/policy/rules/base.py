@@ -178,13 +178,17 @@ def all_text(arguments: Iterable[Argument]) -> str:
     """The texts of all arguments in one, so that one look is enough."""
     found: list[str] = []
     for argument in arguments:
-        parts = argument.parts
         if argument.items:
             found += texts(argument)
-        elif len(parts) == 1 and isinstance(parts[0], str):
-            found.append(parts[0])
-        else:
-            found.append("".join([known(part) for part in parts]))
+            continue
+        text = ""
+        for part in argument.parts:
+            if isinstance(part, str):
+                text += part
+            elif part.text is not None:
+                text += part.text
+        if text:
+            found.append(text)
     return found[0] if len(found) == 1 else BETWEEN.join(found)
 
 
