@@ -3,7 +3,7 @@
 A stage that takes a run up folds the events of the stages before into a new machine, as a journal
 would be; what was under way when a stage ended is asked again. It goes on with the plan of the start,
 whatever has become of the plan's file (`edit_plan`). With `state_text` it takes over what such a file says
-instead. What a tool makes of its arguments (`mutate_args`) reaches nobody: each call has its own.
+instead. A tool that spoils its arguments (`mutate_args`) is called through the gateway, as in any run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from callsheet.passes import ToolSignature, check
 from callsheet.planning.checkpoints import read_checkpoint
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.adopting import check_done, ended_before, ranks_before, with_room
-from callsheet.runtime.gateway import Ports, Route, describe
+from callsheet.runtime.gateway import Gateway, Ports, Route, describe
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import run_unrecorded
 
@@ -232,6 +232,8 @@ class Session:
 
     def _answer(self, command: CallTool) -> tuple[float, Event | None]:
         script = self.script_of(command.tool)
+        if script.get("mutate_args"):
+            asyncio.run(Gateway(Ports(lambda name: Route(_spoiling)), "case").carry_out(command))
         delay = float(script.get("delay_ms", 0))
         if "exit" in script:
             self._until_exit(delay)
@@ -286,6 +288,18 @@ class Session:
         """The steps that are done, over all stages, in the order of the plan."""
         done = {step_of(event.key) for event in self.events if isinstance(event, Succeeded)}
         return [step.id for step in self.plan.steps if step.id in done]
+
+
+async def _spoiling(arguments: dict[str, Any], context: CallContext) -> Any:
+    """A tool that changes whatever it is given."""
+    _spoil(arguments)
+
+
+def _spoil(value: Any) -> None:
+    if isinstance(value, dict | list):
+        for item in [*(value.values() if isinstance(value, dict) else value)]:
+            _spoil(item)
+        value.clear()
 
 
 # ---------------------------------------------------------------- what is expected

@@ -391,6 +391,18 @@ def test_a_plan_that_is_edited_between_the_stages_has_to_be_accepted() -> None:
     assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": ends}})) == []
 
 
+def test_a_tool_that_spoils_its_arguments_spoils_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
+    tools = {"one": {"output": {"deep": [{"a": 1}]}}, "two": {"mutate_args": True}}
+    expect = {"variables": {"v": {"deep": [{"a": 1}]}}, "args": {"2": {"x": {"deep": [{"a": 1}]}}}}
+    case = dag_case(expect, plan={"title": "p", "steps": [one, two]}, tools=tools)
+    assert dag.differences(case) == []
+
+    monkeypatch.setattr("callsheet.runtime.gateway.own_copy", dict)
+    assert dag.differences(case) != []
+
+
 def test_an_expectation_of_the_plan_tools_that_is_unknown_fails() -> None:
     assert "not looked at" in dag.differences(dag_case({"of_no_meaning": 1}, "tool_schemas"))[0]
     call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}
