@@ -51,7 +51,7 @@ from callsheet.policy import (
     sources,
     urls,
 )
-from callsheet.policy.calls import CallView
+from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.judge import Judge
 from callsheet.policy.rules import (
     RULES,
@@ -63,6 +63,7 @@ from callsheet.policy.rules import (
     control,
     executable,
     filing,
+    flow,
     forbidden,
     images,
     messages,
@@ -455,10 +456,21 @@ MUTANTS: dict[str, list[Patch]] = {
     "recipients decide nothing": [(control, "names_recipients", no)],
     "files that go along decide nothing": [(control, "surely_attached", off)],
     "webhooks are told nothing": [(receivers, "_TOLD_BESIDE", never_matches())],
+    "a list in a variable is not known": [(views, "_labelled", lambda *_: Argument("x", (), UNKNOWN))],
+    "fields of recipients are recipients": [(receivers, "_named_in", base.leaves)],
+    "what describes a recipient is one": [(receivers, "_DESCRIBES", frozenset[str]())],
+    "copies to nobody are to somebody": [(receivers, "_is_empty", no)],
+    "an address with data has no host": [(receivers, "_is_web_address", no)],
+    "tools of the operator read no secret": [(judge, "secret_in", nothing)],
+    "what is done again leaves something": [(retry, "_leaves_nothing", no)],
+    "what is done again leaves nothing": [(retry, "_leaves_nothing", yes)],
+    "what may be read may be sent": [(flow, "_for_the_user_alone", no)],
+    "what may be sent is for the user alone": [(flow, "_for_the_user_alone", yes)],
+    "readers are told nothing by their input": [(readers, "_asks_input", no)],
     "every word beside recipients is an address": [(receivers, "_BEGINS_AS_ADDRESS", re.compile(""))],
     "headers that are not known name nobody": [(receivers, "_HEADERS", never_matches())],
     "only attachments are files": [(attachments, "PATHS", frozenset[str]())],
-    "a file of a dict is all that stands in it": [(attachments, "_pairs", nothing)],
+    "a file of a dict is all that stands in it": [(attachments, "pairs", nothing)],
     "every name beside a content is a path": [(attachments, "_CONTENTS", frozenset[str]())],
     "of a path that is known in part nothing is known": [(attachments, "_LEADS_IN", never_matches())],
     "files go along as the policy says": [(places, "_of_attachments", lambda _: places.NOTHING)],

@@ -10,7 +10,7 @@ from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.paths import PathRefused, workspace_path
-from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves, shown
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves, pairs, shown
 from callsheet.policy.rules.receivers import Receiver, receivers
 from callsheet.policy.running import is_file_name
 
@@ -68,7 +68,7 @@ def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
             named = (leaf for leaf in leaves(argument) if leaf.text and is_file_name(leaf.text))
             yield from (Attached(argument.name, leaf) for leaf in named)
         elif argument.items:
-            members = _pairs(argument)
+            members = pairs(argument)
             yield from _attached(argument.items if members is None else members)
 
 
@@ -82,7 +82,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     held = traits
 
     def check(call: CallView, notes: Notes) -> None:
-        labelled = [(file, _label(setting, file.path)) for file in attached(call)]
+        labelled = [(file, label_of(setting, file.path)) for file in attached(call)]
         along = [(file, label) for file, label in labelled if label is not None]
         found = not_theirs(along, receivers(setting, held, call)) if along else None
         if found is not None:
@@ -127,7 +127,7 @@ def path_of(path: Argument) -> str | None:
         return None
 
 
-def _label(setting: Setting, path: Argument) -> Label | None:
+def label_of(setting: Setting, path: Argument) -> Label | None:
     """The label of the file of that path, by all that is known of it; None where it is none."""
     if path.text is not None:
         named = path_of(path)
@@ -136,7 +136,9 @@ def _label(setting: Setting, path: Argument) -> Label | None:
     if not isinstance(beginning, str) or not _LEADS_IN.match(beginning):
         return UNKNOWN
     guesses = ["".join(known(part, filling) for part in path.parts) for filling in ("x", "")]
-    return join(label for guess in guesses if (label := _label(setting, Argument("", (guess,)))) is not None)
+    return join(
+        label for guess in guesses if (label := label_of(setting, Argument("", (guess,)))) is not None
+    )
 
 
 def _secret_outside(setting: Setting, text: str) -> Label | None:
@@ -155,21 +157,12 @@ def _paths(argument: Argument) -> Iterator[Argument]:
     if not argument.items:
         yield argument
         return
-    pairs = _pairs(argument)
-    if pairs is None:
+    members = pairs(argument)
+    if members is None:
         for item in argument.items:
             yield from _paths(item)
-    elif not any(value.name.casefold() in _CONTENTS for value in pairs):
-        for value in pairs:
+    elif not any(value.name.casefold() in _CONTENTS for value in members):
+        for value in members:
             is_file = not value.items and value.text is not None and is_file_name(value.text)
             if _IN_A_DICT.fullmatch(value.name) or (is_file and not _IS_ITS_NAME.fullmatch(value.name)):
                 yield from _paths(value)
-
-
-def _pairs(argument: Argument) -> list[Argument] | None:
-    """The values of a dict, each named by its key, which stands before it; None for a list."""
-    keys, values = argument.items[::2], argument.items[1::2]
-    is_dict = len(keys) == len(values) and all(
-        key.text == value.name for key, value in zip(keys, values, strict=True)
-    )
-    return list(values) if is_dict else None
