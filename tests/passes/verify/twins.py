@@ -40,6 +40,11 @@ READERS = {
         "@SAVE": {**_OWN, "returns": "U/pub"},
     }
 }
+FILES = {"tools": {"@WRITE_TEXT": {**_OWN, "control": ["path"]}}}
+REPOSITORY = {
+    "tools": {"@GET_FILE_CONTENTS": {"egress": True, "destructive": False, "control": ["owner", "repo"]}}
+}
+DOCS = {"egress_hosts": ["docs.example"]}
 SENDS = '@WEB_SEARCH (query="$a") > $r'
 AGAIN = '?IF ($p contains "wait") THEN GOTO S1'
 
@@ -78,6 +83,13 @@ HOSTILE_TWINS = [
     case("twins: a payment that is made as long as it fails", '@SEND_MONEY (recipient="DE1", amount="5") > $x ON_FAIL GOTO S3', OK, "GOTO S1", **PAY, approved=["S1"]),
     case("twins: a further attempt of a tool that leaves nothing outside", "@SAVE (value=1) > $x ON_FAIL @RETRY(1)", OK, **READERS),
     *(
+        case(f"twins: a page where a machine looks for what to run, {path}", PAGE, f'@WRITE_TEXT (path="{path}", content=$p) > $w', OK, **FILES)
+        for path in ("/home/ada/.bashrc", "~/.config/x/y.md", "/home/ada/../../etc/motd", "/var/spool/x.txt", "/home/ada/site/Makefile", "../page.md", "%2fetc/page.md")
+    ),
+    case("twins: a file without the name of its repository", '@GET_FILE_CONTENTS (repo="site", path="src/app.py") > $r', "@RESPOND ($r)", **REPOSITORY),
+    case("twins: a file beside one of a repository", '@GET_FILE_CONTENTS (owner="acme", repo="site", path="a.md", attachment="notes.txt") > $r', "@RESPOND ($r)", **REPOSITORY),
+    case("twins: a host that neither a list of hosts nor an audience has", '@FETCH_PAGE (url="https://docs.example.evil.example/") > $r', OK, **DOCS),
+    *(
         case(f"twins: a page is what a reader does, {program}", PAGE, f'@SHELL_EXEC (code="{program}", stdin=$p) > $o', "@RESPOND ($o)")
         for program in ("awk -f -", "awk -f /dev/stdin docs/a.md", "sed -f - docs/a.md", "jq --from-file=/dev/stdin docs/a.json")
     ),
@@ -87,10 +99,16 @@ HARMLESS_TWINS = [
     *(
         case(f"twins: guests who may know, {guests}", NOTES, f'@CREATE_EVENT (title="x", description=$a, attendees={guests}) > $r', OK, **EVENTS)
         for guests in (
-            '[{"email": "a@corp.example"}]', '[{"email": "a@corp.example", "displayName": "Ada Lee", "optional": true, "responseStatus": "needsAction"}]',
+            '[{"email": "a@corp.example"}]', '[{"email": "a@corp.example", "displayName": "Ada Lee", "optional": true, "responseStatus": "needsAction"}]', '[{"email": "a@corp.example", "self": true}]',
             '[{"emailAddress": {"address": "a@corp.example", "name": "Ada"}, "type": "required"}]', '{"email": "a@corp.example"}',
         )
     ),
+    *(
+        case(f"twins: a page in a file of a server for files, {path}", PAGE, f'@WRITE_TEXT (path="{path}", content=$p) > $w', OK, **FILES)
+        for path in ("/home/ada/notes/page.md", "~/page.html", "/srv/wiki/page.txt")
+    ),
+    case("twins: a file of a repository", '@GET_FILE_CONTENTS (owner="acme", repo="site", path="src/app.py") > $r', "@RESPOND ($r)", **REPOSITORY),
+    case("twins: a trusted host beside a list of hosts", NOTES, '@FETCH_PAGE (url="https://api.internal/?q=$a") > $r', OK, **DOCS),
     case("twins: a payment to whom a trusted tool names, to anybody", '@LEDGER (id=7) > $i', '@SEND_MONEY (recipient=$i, amount="10") > $p', "@RESPOND ($p)", tools={**PAY["tools"], "@LEDGER": {**_OWN, "returns": "T/priv"}}, approved=["S2"]),
     case("twins: copies to nobody", NOTES, '@SEND_EMAIL (to="a@corp.example", cc=[], bcc=null, reply_to="", body=$a) > $r', OK, **MAIL),
     *(

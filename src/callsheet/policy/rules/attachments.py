@@ -29,6 +29,10 @@ _ALONG = frozenset(
 )  # fmt: skip
 """Those that may as well hold an address or what is sent itself: what reads as the name of a file is one."""
 NAMES = ATTACHMENTS | PATHS | _ALONG
+_REPOSITORIES = (frozenset({"owner", "repo"}), frozenset({"project_id"}))
+"""Arguments that together name a repository on a server, as those of GitHub and GitLab have them."""
+_IN_REPOSITORIES = frozenset({"file_path", "path", "paths"})
+"""Those that say beside them which file of it is meant."""
 _CONTENTS = frozenset({"content", "contents", "data", "bytes", "base64"})
 _IN_A_DICT = re.compile(r"(?:.*_)?(?:path|file|filename|source|src)", re.IGNORECASE)
 _IS_ITS_NAME = re.compile(r"(?:.*_)?(?:id|key|name|title|type)", re.IGNORECASE)
@@ -48,7 +52,17 @@ def sends_files(tool: str, traits: Traits | None) -> bool:
 
 
 def attached(call: CallView) -> Iterator[Attached]:
-    """What a call of such a tool sends along, also by the members of its arguments."""
+    """What a call of such a tool sends along, also by the members of its arguments.
+
+    A path in a repository that the call names is none of the workspace.
+
+    >>> def of(*names): return CallView("S1", "GET", tuple(Argument(name, ("a.md",)) for name in names))
+    >>> [file.name for file in attached(of("repo", "path"))], list(attached(of("owner", "repo", "path")))
+    (['path'], [])
+    """
+    named = {argument.name.casefold() for argument in call.arguments}
+    if any(repository <= named for repository in _REPOSITORIES):
+        return _attached([one for one in call.arguments if one.name.casefold() not in _IN_REPOSITORIES])
     return _attached(call.arguments)
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from callsheet.ir.labels import LINKS, USER, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.executed import is_executable_anywhere
 from callsheet.policy.rules.attachments import PATHS, label_of, path_of
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves
-from callsheet.policy.rules.executable import may_be_executed
 
 _PATHS = PATHS | {"filename", "file_name"}
 _SOURCES = frozenset(
@@ -117,7 +117,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         if not filing.label.untrusted:
             return
         for target in filing.writes:
-            if target.text is not None and may_be_executed(target):
+            if target.text is not None and is_executable_anywhere(target.text):
                 notes.object(
                     Rule.EXECUTABLE,
                     f"@{tool} would put untrusted content where it is executed",

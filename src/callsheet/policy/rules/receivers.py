@@ -66,6 +66,8 @@ _DESCRIBES = frozenset(
      "last_name", "name", "optional", "required", "response_status", "role", "status", "type"}
 )  # fmt: skip
 """Fields beside these that say something else of it."""
+_TELLS = frozenset({"", "false", "true"})
+"""Values of such fields, whatever they are called (`"self": true`)."""
 _WEB_ADDRESS = re.compile(r"(?:.*_)?(?:endpoint|href|link|ur[il]|webhook)")
 """Arguments that hold one web address, however it goes on."""
 _PLACES = frozenset({"address", "endpoint", "host", "link", "uri", "url"})
@@ -240,7 +242,7 @@ def _named_in(argument: Argument) -> Iterator[Argument]:
     keys = [plain_name(member.name) for member in members]
     is_told = not _IS_ADDRESS.isdisjoint(keys)
     for key, member in zip(keys, members, strict=True):
-        if is_told and key in _DESCRIBES and not member.items:
+        if is_told and not member.items and (key in _DESCRIBES or member.text in _TELLS):
             continue
         if key not in _IS_ADDRESS:
             yield Argument(member.name, (member.name,))
