@@ -151,6 +151,22 @@ async def test_a_tool_of_the_operator_that_reads_gives_what_a_run_has_left(filed
     assert [call["query"] for call in filed.sent] == ["public"]
 
 
+async def test_a_tool_of_the_operator_that_reads_a_secret_gives_one(filed: World) -> None:
+    filed.policy = replace(filed.policy, approved=frozenset())
+    filed.write("box/key.txt", "secret")
+    plan = 'S1: @NOTE (text="{}") > $f\nS2: @FS__READ ("$f/key.txt") > $n\nS3: @WEB_SEARCH ("$n") > $r'
+    filed.tools["NOTE"] = _same
+    found = refusal(await filed.run(plan.format("box"), facts=FACTS))
+    assert (found.step, found.rule, filed.sent) == ("S3", "flow", [])
+    filed.write("docs/key.txt", "public")
+    await left_by(filed, plan.format("docs"), "second")
+    assert [call["query"] for call in filed.sent] == ["public"]
+
+
+async def _same(args: dict[str, Any], context: Any) -> str:
+    return args["text"]
+
+
 @pytest.mark.parametrize(
     "look",
     [

@@ -78,6 +78,12 @@ class Audiences:
                 found.append((piece.strip(), self._of_recipient(piece.strip(), patterns)))
         return found or [(text, NOBODY_KNOWN)]
 
+    def of_web_host(self, host: str, trusted: Iterable[str]) -> frozenset[str]:
+        """The audiences of the host of an address, which `trusted` may name as well."""
+        patterns = [pattern.casefold() for pattern in trusted]
+        is_trusted = "*" in patterns or _is_host_of(host, patterns)
+        return self.of_host(host) | {TRUSTED} if is_trusted else self.of_host(host)
+
     def _of_recipient(self, text: str, patterns: list[str]) -> frozenset[str]:
         named = _NAMED_MAIL.fullmatch(text)
         mail = (named[1] if named else text).casefold()
@@ -91,8 +97,7 @@ class Audiences:
                 host = parse_url(text).host
             except AddressRefused:
                 return NOBODY_KNOWN
-            own = {TRUSTED} if _is_host_of(host, patterns) else set[str]()
-            return self.of_host(host) | own
+            return self.of_web_host(host, patterns)
         exact = _PLAIN.fullmatch(text) is not None and any(
             _is_named(text.casefold(), pattern) for pattern in patterns if "@" not in pattern[1:]
         )

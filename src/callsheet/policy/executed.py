@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from callsheet.policy.globs import expression
-from callsheet.policy.paths import PathRefused, readings_of, workspace_path
+from callsheet.policy.paths import PathRefused, host_path, readings_of, workspace_path
 
 _NAMES = (
     "pip.conf gnumakefile cmakelists.txt appveyor.yml rakefile gemfile justfile tox.ini noxfile.py"
@@ -58,6 +58,9 @@ _FOLDERS = (
     "git-hooks hooks autostart systemd launchagents launchdaemons bin sbin cron.daily cron.hourly"
     " cron.weekly cron.monthly site-packages githooks cgi-bin debian polkit-1"
 )
+_SYSTEM = (
+    "applications bin boot dev etc lib lib32 lib64 library nix opt proc run sbin snap sys system usr var"
+)
 _DOCUMENTS = (".md", ".markdown", ".rst", ".adoc", ".txt")
 _HIDDEN_DATA = ".cache .tmp .temp .data .log .logs .output .archive .drafts .notes .trash .well-known"
 """Folders with a dot that keep what programs have made; all others keep what programs are told."""
@@ -69,6 +72,7 @@ _HIDDEN = re.compile(
 """Names with a dot in front: they say what programs do that nobody has told anything, but for mere lists."""
 _NAMES_SET, _ENDINGS_SET = frozenset(_NAMES.split()), frozenset(f".{end}" for end in _ENDINGS.split())
 _FOLDERS_SET, _HIDDEN_DATA_SET = frozenset(_FOLDERS.split()), frozenset(_HIDDEN_DATA.split())
+_SYSTEM_SET = frozenset(_SYSTEM.split())
 
 
 @lru_cache(maxsize=2)
@@ -101,6 +105,25 @@ def is_executable(text: str) -> bool:
         if any(_is_of_programs(folder) for folder in folders) or _is_obeyed(name):
             return True
     return False
+
+
+def is_executable_anywhere(text: str) -> bool:
+    """The same of a path that may lead anywhere on a machine, as those of a server for files do.
+
+    What lies beside the files of people belongs to the system, which may obey whatever it finds there.
+
+    >>> is_executable_anywhere("/home/ada/notes.md"), is_executable_anywhere("~/notes/a.txt")
+    (False, False)
+    >>> [is_executable_anywhere(path) for path in ("/home/../etc/motd", "~/.bashrc", "../a.md")]
+    [True, True, True]
+    """
+    if text.startswith("~/"):
+        return is_executable(text[2:].lstrip("/") or text)
+    try:
+        place = host_path(text).removeprefix("/")
+    except PathRefused:
+        return is_executable(text)
+    return place.partition("/")[0].casefold() in _SYSTEM_SET or is_executable(place)
 
 
 def _is_of_programs(folder: str) -> bool:

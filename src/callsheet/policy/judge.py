@@ -22,6 +22,7 @@ from callsheet.policy.rules import RULES, Notes, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
+from callsheet.policy.rules.filing import keeps_files, secret_in
 from callsheet.policy.rules.messages import is_message, read_in
 from callsheet.policy.rules.opening import opened_by
 from callsheet.policy.urls import authority_of, head_of
@@ -206,6 +207,9 @@ class Judge:
             return traits.returns.join(opened_by(self.setting, prepared.tool, call))
         if traits.path is not None:
             return self._file_source(traits, call)
+        if keeps_files(prepared.tool, traits):
+            secret = secret_in(self.setting, call)
+            return traits.returns if secret is None else traits.returns.join(secret)
         assert traits.address is not None
         argument = of_name(call, traits.address)
         authority = None if argument is None else authority_of(argument)

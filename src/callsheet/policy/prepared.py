@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold
 from callsheet.policy.rules import Check, OfLabels, OfTexts, Prepare, Setting
-from callsheet.policy.rules.filing import keeps_files
+from callsheet.policy.rules.filing import FILE_NAMES, keeps_files
 from callsheet.policy.rules.opening import PROGRAM
 
 Seen: TypeAlias = "frozenset[str]"
@@ -112,7 +112,7 @@ def _fixed_source(setting: Setting, tool: str, traits: Traits | None) -> Label |
     asks = tool == "ASK_HUMAN"
     if asks or traits.runs_code or traits.address is not None:
         return None
-    if traits.path is not None and tool != "EDIT_FILE":
+    if keeps_files(tool, traits) or (traits.path is not None and tool != "EDIT_FILE"):
         return None
     return traits.returns
 
@@ -135,6 +135,7 @@ def _seen(
     if source is None and traits is not None:
         named = PROGRAM if traits.runs_code else (traits.path, traits.address)
         names += [name for name in named if name is not None]
+        names += FILE_NAMES if keeps_files(tool, traits) else ()
     return frozenset(name.casefold() for name in names)
 
 

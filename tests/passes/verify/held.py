@@ -11,6 +11,7 @@ from tests.passes.verify.graphs import HARMLESS_GRAPHS, HOSTILE_GRAPHS
 from tests.passes.verify.named import HARMLESS_NAMED, HOSTILE_NAMED
 from tests.passes.verify.openings import HARMLESS_OPENINGS, HOSTILE_OPENINGS
 from tests.passes.verify.senders import HARMLESS_SENDERS, HOSTILE_SENDERS
+from tests.passes.verify.twins import HARMLESS_TWINS, HOSTILE_TWINS
 
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
@@ -31,8 +32,15 @@ class Held(NamedTuple):
 @cache
 def held() -> list[Held]:
     """All plans of the corpus."""
-    hostile = [*HOSTILE, *HOSTILE_GRAPHS, *HOSTILE_SENDERS, *HOSTILE_OPENINGS, *HOSTILE_NAMED]
-    harmless = [*HARMLESS, *HARMLESS_GRAPHS, *HARMLESS_SENDERS, *HARMLESS_OPENINGS, *HARMLESS_NAMED]
+    hostile = [*HOSTILE, *HOSTILE_GRAPHS, *HOSTILE_SENDERS, *HOSTILE_OPENINGS, *HOSTILE_NAMED, *HOSTILE_TWINS]
+    harmless = [
+        *HARMLESS,
+        *HARMLESS_GRAPHS,
+        *HARMLESS_SENDERS,
+        *HARMLESS_OPENINGS,
+        *HARMLESS_NAMED,
+        *HARMLESS_TWINS,
+    ]
     return [_read(e, False) for e in hostile] + [_read(e, True) for e in harmless]
 
 

@@ -68,6 +68,9 @@ class Surroundings(NamedTuple):
                 text = literal_text(value)
             return bare(Argument, (name, (text,), self.planner, ()))
         if isinstance(value, Ref):
+            known = None if value.path or not self.constants else self.constants.get(value.name)
+            if isinstance(known, ListExpr) and 0 < len(known.items) <= _MOST_ITEMS:
+                return _labelled(self.argument(name, known), self.label_of(value.name))
             hole = self._hole(value)
             return bare(Argument, (name, (hole,), hole.label, ()))
         if isinstance(value, Template):
@@ -98,6 +101,12 @@ class Surroundings(NamedTuple):
         known = self.constants.get(name) if self.constants else None
         text = literal_text(known) if isinstance(known, Literal) else None
         return bare(Hole, (name, self.label_of(name), text))
+
+
+def _labelled(argument: Argument, label: Label) -> Argument:
+    """The same value with this label, as what a variable holds has that of the variable."""
+    items = tuple(_labelled(item, label) for item in argument.items)
+    return argument._replace(label=label, items=items)
 
 
 def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = False) -> list[CallView]:

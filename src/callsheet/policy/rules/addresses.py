@@ -69,9 +69,11 @@ def _refusal(setting: Setting, authority: Authority, only: AllowedHosts | None) 
     audiences = setting.audiences.of_host(host)
     if audiences and authority.chosen_by.untrusted:
         return f"untrusted data chooses {host}, which the policy trusts"
+    if audiences:
+        return None
     if only is not None and not only.allow_name(host) and not _in_network(only, host):
         return f"{host} is not among the hosts that the policy allows"
-    return None if audiences else inside(host)
+    return inside(host)
 
 
 def _in_network(allowed: AllowedHosts, host: str) -> bool:

@@ -10,7 +10,7 @@ from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.paths import PathRefused, workspace_path
-from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves, shown
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves, pairs, shown
 from callsheet.policy.rules.receivers import Receiver, receivers
 from callsheet.policy.running import is_file_name
 
@@ -29,6 +29,10 @@ _ALONG = frozenset(
 )  # fmt: skip
 """Those that may as well hold an address or what is sent itself: what reads as the name of a file is one."""
 NAMES = ATTACHMENTS | PATHS | _ALONG
+_REPOSITORIES = (frozenset({"owner", "repo"}), frozenset({"project_id"}))
+"""Arguments that together name a repository on a server, as those of GitHub and GitLab have them."""
+_IN_REPOSITORIES = frozenset({"file_path", "path", "paths"})
+"""Those that say beside them which file of it is meant."""
 _CONTENTS = frozenset({"content", "contents", "data", "bytes", "base64"})
 _IN_A_DICT = re.compile(r"(?:.*_)?(?:path|file|filename|source|src)", re.IGNORECASE)
 _IS_ITS_NAME = re.compile(r"(?:.*_)?(?:id|key|name|title|type)", re.IGNORECASE)
@@ -48,7 +52,17 @@ def sends_files(tool: str, traits: Traits | None) -> bool:
 
 
 def attached(call: CallView) -> Iterator[Attached]:
-    """What a call of such a tool sends along, also by the members of its arguments."""
+    """What a call of such a tool sends along, also by the members of its arguments.
+
+    A path in a repository that the call names is none of the workspace.
+
+    >>> def of(*names): return CallView("S1", "GET", tuple(Argument(name, ("a.md",)) for name in names))
+    >>> [file.name for file in attached(of("repo", "path"))], list(attached(of("owner", "repo", "path")))
+    (['path'], [])
+    """
+    named = {argument.name.casefold() for argument in call.arguments}
+    if any(repository <= named for repository in _REPOSITORIES):
+        return _attached([one for one in call.arguments if one.name.casefold() not in _IN_REPOSITORIES])
     return _attached(call.arguments)
 
 
@@ -68,7 +82,7 @@ def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
             named = (leaf for leaf in leaves(argument) if leaf.text and is_file_name(leaf.text))
             yield from (Attached(argument.name, leaf) for leaf in named)
         elif argument.items:
-            members = _pairs(argument)
+            members = pairs(argument)
             yield from _attached(argument.items if members is None else members)
 
 
@@ -82,7 +96,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     held = traits
 
     def check(call: CallView, notes: Notes) -> None:
-        labelled = [(file, _label(setting, file.path)) for file in attached(call)]
+        labelled = [(file, label_of(setting, file.path)) for file in attached(call)]
         along = [(file, label) for file, label in labelled if label is not None]
         found = not_theirs(along, receivers(setting, held, call)) if along else None
         if found is not None:
@@ -127,7 +141,7 @@ def path_of(path: Argument) -> str | None:
         return None
 
 
-def _label(setting: Setting, path: Argument) -> Label | None:
+def label_of(setting: Setting, path: Argument) -> Label | None:
     """The label of the file of that path, by all that is known of it; None where it is none."""
     if path.text is not None:
         named = path_of(path)
@@ -136,7 +150,9 @@ def _label(setting: Setting, path: Argument) -> Label | None:
     if not isinstance(beginning, str) or not _LEADS_IN.match(beginning):
         return UNKNOWN
     guesses = ["".join(known(part, filling) for part in path.parts) for filling in ("x", "")]
-    return join(label for guess in guesses if (label := _label(setting, Argument("", (guess,)))) is not None)
+    return join(
+        label for guess in guesses if (label := label_of(setting, Argument("", (guess,)))) is not None
+    )
 
 
 def _secret_outside(setting: Setting, text: str) -> Label | None:
@@ -155,21 +171,12 @@ def _paths(argument: Argument) -> Iterator[Argument]:
     if not argument.items:
         yield argument
         return
-    pairs = _pairs(argument)
-    if pairs is None:
+    members = pairs(argument)
+    if members is None:
         for item in argument.items:
             yield from _paths(item)
-    elif not any(value.name.casefold() in _CONTENTS for value in pairs):
-        for value in pairs:
+    elif not any(value.name.casefold() in _CONTENTS for value in members):
+        for value in members:
             is_file = not value.items and value.text is not None and is_file_name(value.text)
             if _IN_A_DICT.fullmatch(value.name) or (is_file and not _IS_ITS_NAME.fullmatch(value.name)):
                 yield from _paths(value)
-
-
-def _pairs(argument: Argument) -> list[Argument] | None:
-    """The values of a dict, each named by its key, which stands before it; None for a list."""
-    keys, values = argument.items[::2], argument.items[1::2]
-    is_dict = len(keys) == len(values) and all(
-        key.text == value.name for key, value in zip(keys, values, strict=True)
-    )
-    return list(values) if is_dict else None

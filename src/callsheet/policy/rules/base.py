@@ -168,6 +168,20 @@ def leaves(argument: Argument) -> Iterator[Argument]:
             yield current
 
 
+def pairs(argument: Argument) -> list[Argument] | None:
+    """The values of a dict, each named by its key, which stands before it; None for all else.
+
+    >>> key, value = Argument("to", ("email",)), Argument("email", ("a@c.example",))
+    >>> pairs(Argument("to", (), items=(key, value))) == [value], pairs(value)
+    (True, None)
+    """
+    keys, values = argument.items[::2], argument.items[1::2]
+    is_dict = len(keys) == len(values) > 0 and all(
+        key.text == value.name for key, value in zip(keys, values, strict=True)
+    )
+    return list(values) if is_dict else None
+
+
 def texts(argument: Argument) -> Iterator[str]:
     """The texts in an argument, as far as they are known, with nothing in the place of holes."""
     for leaf in leaves(argument) if argument.items else (argument,):

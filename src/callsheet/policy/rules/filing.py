@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from callsheet.ir.labels import Label, join
+from callsheet.ir.labels import LINKS, USER, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
-from callsheet.policy.rules.attachments import PATHS, path_of
+from callsheet.policy.executed import is_executable_anywhere
+from callsheet.policy.rules.attachments import PATHS, label_of, path_of
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves
-from callsheet.policy.rules.executable import may_be_executed
 
 _PATHS = PATHS | {"filename", "file_name"}
 _SOURCES = frozenset(
@@ -96,6 +96,17 @@ def moved(setting: Setting, call: CallView) -> Label:
     return join(setting.sources.file(path) for path in paths if path is not None)
 
 
+def secret_in(setting: Setting, call: CallView) -> Label | None:
+    """The label of a file that a call names where it reads, which the policy calls a secret by its name."""
+    if not any(argument.name.casefold() in FILE_NAMES for argument in call.arguments):
+        return None
+    for path in filing_of(call).reads:
+        label = label_of(setting, path) if path.text else None
+        if label is not None and label.is_secret:
+            return Label(label.untrusted, frozenset({USER, LINKS})) if setting.is_approved(call) else label
+    return None
+
+
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """EXECUTABLE for untrusted content that such a tool puts into a file that something runs."""
     if not keeps_files(tool, traits):
@@ -106,7 +117,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         if not filing.label.untrusted:
             return
         for target in filing.writes:
-            if target.text is not None and may_be_executed(target):
+            if target.text is not None and is_executable_anywhere(target.text):
                 notes.object(
                     Rule.EXECUTABLE,
                     f"@{tool} would put untrusted content where it is executed",

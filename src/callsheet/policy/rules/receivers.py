@@ -8,11 +8,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
-from callsheet.ir.labels import MODEL, USER
+from callsheet.ir.labels import MODEL, TRUSTED, USER
 from callsheet.policy.audiences import NOBODY_KNOWN, mail_addresses
 from callsheet.policy.builtins import Reach, Traits
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.rules.base import Setting, is_nameless, leaves, of_name, texts
+from callsheet.policy.rules.base import Setting, is_nameless, leaves, of_name, pairs, texts
 from callsheet.policy.urls import authority_of
 
 Receiver: TypeAlias = "tuple[str, frozenset[str]]"
@@ -57,8 +57,23 @@ _OF_SENDERS = re.compile(
     r"|in_reply_to|references|(?:.*_)?u?u?id"
 )
 """Arguments that say in mail addresses who sends, or which message is meant."""
+_IS_ADDRESS = frozenset(
+    {"address", "e_mail", "email", "email_address", "emailaddress", "mail", "mail_address"}
+)
+"""Fields of a recipient that is told as a dict which hold where it is reached."""
+_DESCRIBES = frozenset(
+    {"comment", "display_name", "displayname", "first_name", "full_name", "is_optional", "kind", "label",
+     "last_name", "name", "optional", "required", "response_status", "role", "status", "type"}
+)  # fmt: skip
+"""Fields beside these that say something else of it."""
+_TELLS = frozenset({"", "false", "true"})
+"""Values of such fields, whatever they are called (`"self": true`)."""
+_WEB_ADDRESS = re.compile(r"(?:.*_)?(?:endpoint|href|link|ur[il]|webhook)")
+"""Arguments that hold one web address, however it goes on."""
 _PLACES = frozenset({"address", "endpoint", "host", "link", "uri", "url"})
 _WHENCE = ("from_", "old_", "origin_", "source_")
+_ANYBODY: Receiver = ("somebody whom the policy trusts", frozenset({TRUSTED}))
+_UNKNOWN: Receiver = ("recipients that are not known before the run", NOBODY_KNOWN)
 _LONG_NAME = 4
 _LONGEST = 80
 _PLAIN_WORDS = re.compile(r"[A-Za-z0-9_ ,;!?'-]*(?:[.:] [A-Za-z0-9_ ,;!?'-]*)*")
@@ -157,10 +172,15 @@ def in_bodies(traits: Traits, call: CallView) -> frozenset[str]:
     (True, frozenset())
     """
     argument = None if traits.audience is None else of_name(call, traits.audience)
-    is_web = argument is not None and all(
-        leaf.text is not None and _WEB.match(leaf.text) for leaf in leaves(argument)
-    )
+    is_web = argument is not None and all(map(_begins_with_scheme, leaves(argument)))
     return BODIES if is_web else frozenset()
+
+
+def _begins_with_scheme(leaf: Argument) -> bool:
+    """Whether a value is surely a web address, whatever data stands in it."""
+    first = leaf.parts[0] if leaf.parts else None
+    written = leaf.text if first is None or not isinstance(first, str) else first
+    return written is not None and _WEB.match(written) is not None
 
 
 def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Receiver]:
@@ -173,22 +193,74 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
     elif any(is_nameless(argument) for argument in call.arguments):
         yield "outside", NOBODY_KNOWN
     by_mail = not closed and _is_mail_to(call, traits.audience)
-    for argument in _members(call.arguments, closed):
+    for argument in _members(call.arguments, closed, own):
         name = plain_name(argument.name)
-        if name != own and not _is_recipient(name) and not _is_like(name, own):
+        if not _says_who(name, own):
             yield from _told_beside(setting, name, argument)
             if by_mail and name not in PROSE and not argument.items and not _OF_SENDERS.fullmatch(name):
                 yield from _by_mail(setting, traits, argument.text or "")
             continue
-        seen = seen or argument.name.casefold() == traits.audience.casefold()
-        for leaf in leaves(argument):
-            if leaf.text is None:
-                yield "recipients that are not known before the run", NOBODY_KNOWN
+        is_own = argument.name.casefold() == traits.audience.casefold()
+        seen = seen or is_own
+        if not is_own and _is_empty(argument):
+            continue
+        for leaf in _named_in(argument):
+            if _is_web_address(leaf, name):
+                yield _by_web(setting, traits, leaf)
+            elif leaf.text is None:
+                yield _ANYBODY if "*" in traits.trusted_audience else _UNKNOWN
             else:
                 for who, audiences in setting.audiences.of_recipients(leaf.text, traits.trusted_audience):
                     yield _told(who), audiences
     if not seen:
         yield "recipients that the call does not name", NOBODY_KNOWN
+
+
+def _is_empty(argument: Argument) -> bool:
+    """Whether an argument names nobody: `cc=""`, `cc=null`, `cc=[]`."""
+    return not argument.items and argument.text is not None and argument.text.strip() in ("", "[]", "{}")
+
+
+def _named_in(argument: Argument) -> Iterator[Argument]:
+    """Each recipient that an argument names, also one that is told as a dict with a field for its address.
+
+    What other fields hold are recipients as well, and so are their names (`{"ada@c.example": "Ada"}`), unless
+    they are known to describe one: `name`, `role`. A mail address counts there too, as everywhere.
+
+    >>> ada = (("email", "ada@c.example"), ("name", "Ada"), ("via", "x"))
+    >>> items = tuple(a for key, text in ada for a in (Argument("to", (key,)), Argument(key, (text,))))
+    >>> [leaf.text for leaf in _named_in(Argument("to", (), items=items))]
+    ['ada@c.example', 'via', 'x']
+    """
+    members = pairs(argument)
+    if members is None:
+        if not argument.items:
+            yield argument
+        for item in argument.items:
+            yield from _named_in(item)
+        return
+    keys = [plain_name(member.name) for member in members]
+    is_told = not _IS_ADDRESS.isdisjoint(keys)
+    for key, member in zip(keys, members, strict=True):
+        if is_told and not member.items and (key in _DESCRIBES or member.text in _TELLS):
+            continue
+        if key not in _IS_ADDRESS:
+            yield Argument(member.name, (member.name,))
+        yield from _named_in(member)
+
+
+def _is_web_address(leaf: Argument, name: str) -> bool:
+    """Whether what an argument of that plain name holds is one web address, whose beginning is known."""
+    return _WEB_ADDRESS.fullmatch(name) is not None and _begins_with_scheme(leaf)
+
+
+def _by_web(setting: Setting, traits: Traits, leaf: Argument) -> Receiver:
+    """Who stands behind a web address, as far as its host is known."""
+    host = authority_of(leaf).host
+    if host is None:
+        return _UNKNOWN if leaf.text is None else (_told(leaf.text), NOBODY_KNOWN)
+    audiences = setting.audiences.of_web_host(host, traits.trusted_audience)
+    return host if leaf.text is None else _told(leaf.text), audiences
 
 
 def _told_beside(setting: Setting, name: str, argument: Argument) -> Iterator[Receiver]:
@@ -221,6 +293,11 @@ def _by_mail(setting: Setting, traits: Traits, text: str) -> Iterator[Receiver]:
             yield _told(who), audiences
 
 
+def _says_who(name: str, own: str) -> bool:
+    """Whether an argument of that plain name names recipients, where `own` is called the one that does."""
+    return name == own or _is_recipient(name) or _is_like(name, own)
+
+
 def _is_like(name: str, own: str) -> bool:
     """Whether an argument is called as the one that names the recipients: `channels`, `also_to_channel`.
 
@@ -240,15 +317,20 @@ def _told(who: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
-def _members(arguments: Iterable[Argument], closed: frozenset[str] = frozenset()) -> Iterator[Argument]:
+def _members(
+    arguments: Iterable[Argument], closed: frozenset[str] = frozenset(), own: str | None = None
+) -> Iterator[Argument]:
     """The arguments and all that stands in them: recipients may be named in headers as well.
 
-    Those of a `closed` name are not looked into.
+    Those of a `closed` name are not looked into. The names of fields of recipients, `own` being the argument
+    that names them, are left out: they stand in no place of their own.
     """
     for argument in arguments:
         yield argument
-        if not closed or plain_name(argument.name) not in closed:
-            yield from _members(argument.items)
+        name = plain_name(argument.name)
+        if not closed or name not in closed:
+            fields = pairs(argument) if own is not None and _says_who(name, own) else None
+            yield from _members(argument.items if fields is None else fields, closed, own)
 
 
 @lru_cache(maxsize=4_096)

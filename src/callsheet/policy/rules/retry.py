@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.policy.builtins import Traits
+from callsheet.policy.builtins import Reach, Traits
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, of_name
 
@@ -11,6 +11,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     """RETRY for more attempts than the policy allows, or for any of a call that may not be made twice."""
     most = setting.policy.max_retries
     repeatable = traits is not None and traits.repeatable
+    goes_round = traits is not None and _leaves_nothing(traits)
     if most is None and repeatable:
         return None
 
@@ -23,7 +24,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 f"@{tool} is tried {call.retries} times more, the policy allows {most}",
                 help=f"write @RETRY({most}) or less",
             )
-        if not repeatable and not has_key(call, traits):
+        if not repeatable and (call.retries or not goes_round) and not has_key(call, traits):
             notes.object(
                 Rule.RETRY,
                 f"@{tool} may be done twice: it is tried again without an idempotency key",
@@ -31,6 +32,15 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             )
 
     return OfLabels(check, again=repeatable)  # of others the key counts, whether it is empty
+
+
+def _leaves_nothing(traits: Traits) -> bool:
+    """Whether a plan may come back to a tool of the operator: it reaches nobody and destroys nothing.
+
+    So a plan asks again until a build is done. A further attempt is another matter: nobody knows what became
+    of the one before.
+    """
+    return traits.reach is Reach.NOBODY and not traits.destructive and not traits.on_host
 
 
 def _way_out(traits: Traits | None) -> str:

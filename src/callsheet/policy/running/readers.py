@@ -53,6 +53,8 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "pandoc": frozenset({"-F", "-L"}),
 }
 _CODE_OPTIONS = frozenset({"-f", "--file", "--from-file", "-L", "--include", "--load"})
+_INPUT = re.compile(r"-|/dev/stdin|/(?:dev|proc/self)/fd/\d+")
+_ASKS_INPUT = re.compile(rf"(?:-[fL]|--(?:file|from-file|include|load)=)(?:{_INPUT.pattern})")
 _ASKING = frozenset({"awk", "gawk", "mawk", "sed", "jq", "yq", "bc", "dc", "mlr"})
 """Programs that do what a file says which an option names."""
 _AWK_RUNS = re.compile(r"\bsystem\b|\|\s*(?:getline|&|[\"'])|\|&|[\"']\s*\|\s*getline|@load|@include")
@@ -110,6 +112,8 @@ def is_reader(verb: str, operands: Sequence[str]) -> bool:
         return not any(_MAKES_EXECUTABLE.fullmatch(word) for word in operands)
     if verb == "git":
         return _git_reads(operands)
+    if _asks_input(verb, operands):
+        return False
     if (verb.endswith("awk") or verb == "sed") and _MADE.match(_script_of(operands)):
         return False
     if verb.endswith("awk"):
@@ -139,6 +143,20 @@ def _unpacks(verb: str, operands: Sequence[str]) -> bool:
 def asked_by_option(verb: str, option: str) -> bool:
     """Whether a reader does what the file says that stands behind an option."""
     return verb in _ASKING and option in _CODE_OPTIONS
+
+
+def _asks_input(verb: str, operands: Sequence[str]) -> bool:
+    """Whether a reader does what it is told on its standard input (`awk -f -`).
+
+    >>> _asks_input("awk", ["-f", "-"]), _asks_input("sed", ["-f/dev/stdin"]), _asks_input("awk", ["-F", "-"])
+    (True, True, False)
+    """
+    if verb not in _ASKING:
+        return False
+    apart = any(
+        asked_by_option(verb, option) and _INPUT.fullmatch(word) for option, word in pairwise(operands)
+    )
+    return apart or any(_ASKS_INPUT.fullmatch(word) for word in operands)
 
 
 def _git_reads(operands: Sequence[str]) -> bool:
