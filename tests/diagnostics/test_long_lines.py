@@ -9,7 +9,7 @@ from growth import grows_with_the_text
 def shown(text: str) -> str:
     places = range(0, 64 * len(text), 256)
     found = [Diagnostic("CHK001", Severity.ERROR, "wrong", Span(at, at + 4)) for at in places]
-    return render_all(found, Source("p.ltp", 64 * text))
+    return render_all(found, Source("p.ltp", f"{64 * text}\n"))
 
 
 def test_the_time_for_what_is_wrong_grows_with_the_line() -> None:
