@@ -15,6 +15,7 @@ The exit status is 1 if anything was wrong. What must be true stands in `crashes
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import platform
 import sqlite3
@@ -150,7 +151,7 @@ def _servers(given: list[str]) -> dict[str, Path]:
 
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
 
-    return install_servers(user_cache_path("callsheet", appauthor=False) / "servers", _say)
+    return asyncio.run(install_servers(user_cache_path("callsheet", appauthor=False) / "servers", _say))
 
 
 def _say(text: str) -> None:

@@ -9,6 +9,7 @@ can.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import subprocess
@@ -133,7 +134,7 @@ def main() -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "callsheet" / "servers"
     rows: list[dict[str, Any]] = []
     with TemporaryDirectory() as folder:
-        sample = make_sample(Path(folder), install_servers(cache, _say))
+        sample = make_sample(Path(folder), asyncio.run(install_servers(cache, _say)))
         os.chdir(sample.workspace)
         if asked.caches == "warm":
             compared(WARM_UP, sample, asked.model, in_program=True)

@@ -6,6 +6,7 @@ named by CALLSHEET_TEST_SERVERS, else in the user's cache.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import os
@@ -101,7 +102,7 @@ def demonstration_servers() -> dict[str, Path]:
     """The commands of the servers of the demonstration, by their packages; it finds them installed."""
     folder = platformdirs.user_cache_path("callsheet", appauthor=False) / "servers"
     with _alone(folder):
-        return install_servers(folder, lambda text: None)
+        return asyncio.run(install_servers(folder, lambda text: None))
 
 
 @pytest.fixture(scope="session")

@@ -64,3 +64,20 @@ def test_a_text_is_found_in_all_runs_or_in_one(tmp_path: Path) -> None:
             runtime.search_sync("")
     with pytest.raises(ValueError, match="journal"):
         Runtime().search_sync("x")
+
+
+def test_a_tail_that_is_left_in_the_middle_says_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Runtime(journal=tmp_path / "j.db") as runtime:
+        run = runtime.run_sync('S1: @CALC ("1 + 1") > $a\nS2: @RESPOND ($a)').run_id
+
+    async def leave() -> object:
+        events = runtime.tail(run)
+        async for _ in events:
+            break
+        return events
+
+    for _ in range(8):  # the loop closes what is left in no order of its own
+        asyncio.run(leave())
+    assert not caplog.records

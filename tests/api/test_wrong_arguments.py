@@ -8,7 +8,21 @@ from typing import Any
 
 import pytest
 
-from callsheet import Plan, Runtime
+from callsheet import (
+    Journal,
+    Limits,
+    ModelSettings,
+    OtelSettings,
+    Plan,
+    PlanLibrary,
+    PlanTools,
+    Runtime,
+    load_policy,
+    open_model,
+    select,
+    tool,
+    verify,
+)
 
 PLAN = 'PLAN_START\nS1: @CALC ("$n + 1") > $a\nS2: @RESPOND ($a)\nPLAN_END\n'
 
@@ -54,6 +68,46 @@ CALLS: dict[str, tuple[str, Callable[[Any, str], object]]] = {
     "what is looked for": ("text must be a text", lambda r, run: r.search_sync(None, run)),
     "a page": ("path must be a path", lambda r, run: r.report_sync(run, 3)),
     "confidence": ("confidence must be a dict", lambda r, run: r.lctl_sync(run, confidence=3)),
+    "a folder of plans": ("folder must be a path", lambda r, _: PlanLibrary(3)),  # type: ignore[arg-type]
+    "a plan's id": ("text must be the id of a plan", lambda r, _: PlanLibrary().load(None)),  # type: ignore[arg-type]
+    "steps to keep": (
+        r"plan must be the steps of a plan \(its .ir\), not Plan",
+        lambda r, _: PlanLibrary().save(Plan.parse(PLAN)),  # type: ignore[arg-type]
+    ),
+    "who runs plans": ("runtime must be a Runtime, not NoneType", lambda r, _: PlanTools(None)),  # type: ignore[arg-type]
+    "a library": ("library must be a PlanLibrary", lambda r, _: PlanTools(r, "plans")),
+    "a collector": ("otlp must be the address", lambda r, run: r.export_trace_sync(run, None)),
+    "a collector's address": ("url must be the address", lambda r, _: OtelSettings(url=3)),  # type: ignore[arg-type]
+    "times by number": (
+        "approval_timeout must have texts for keys, and not 1",
+        lambda r, _: Runtime(approval_timeout={1: 2}),  # type: ignore[dict-item]
+    ),
+    "a server": ("mcp must be a list of McpServerConfig, not int", lambda r, _: Runtime(mcp=[1])),  # type: ignore[list-item]
+    "a model": ("model must be a model, its name or a function", lambda r, _: Runtime(model=3)),  # type: ignore[arg-type]
+    "an agent": ("agent must be a function", lambda r, _: Runtime(agent="me")),  # type: ignore[arg-type]
+    "a planner": ("planner must be a function", lambda r, _: Runtime(planner=3)),  # type: ignore[arg-type]
+    "who approves": ("on_approval must be a function", lambda r, _: Runtime(on_approval="me")),  # type: ignore[arg-type]
+    "shared names": ("share_values must be a list of names", lambda r, _: Runtime(share_values="city")),
+    "built-in tools": ("builtins must be True, False or", lambda r, _: Runtime(builtins="here")),  # type: ignore[arg-type]
+    "a bound": ("max_calls must be a number, not str", lambda r, _: Limits(max_calls="3")),  # type: ignore[arg-type]
+    "a bound of a tool": (
+        r"max_calls_by_tool\['SEND'\] must be a whole number",
+        lambda r, _: Limits(max_calls_by_tool={"SEND": None}),  # type: ignore[dict-item]
+    ),
+    "a model's name": ("spec must be the name of a model", lambda r, _: open_model(3)),  # type: ignore[arg-type]
+    "a model's settings": ("model must be a text", lambda r, _: ModelSettings(model=None)),  # type: ignore[arg-type]
+    "a policy's name": ("policy must be the name", lambda r, _: load_policy(None)),  # type: ignore[arg-type]
+    "steps approved": ("approved must be a list", lambda r, _: verify(PLAN, "open", approved="S1")),
+    "a query": ("query must be the text of a query", lambda r, _: select({}, None)),  # type: ignore[arg-type]
+    "a journal's path": ("path must be a path", lambda r, _: Journal.open(3)),  # type: ignore[arg-type]
+    "calls at once": ("max_concurrent must be", lambda r, _: Runtime([tool(max_concurrent="2")(greet)])),  # type: ignore[call-overload]
+    "a new run": ("new_id must be the id", lambda r, run: r.rerun_sync(run, "S1", new_id=3)),
+    "consent": ("effects must be True, False or", lambda r, run: r.rerun_sync(run, "S1", effects="no")),
+    "arguments by step": (
+        r"arguments must have \(step, name\) for keys, and not 'S2'",
+        lambda r, run: r.fork_sync(run, 3, arguments={"S2": 1}),
+    ),
+    "another run": ("diff must be the id of a run", lambda r, run: r.report_sync(run, "p.html", diff=3)),
 }
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from callsheet.apps.demo import servers
 from callsheet.apps.demo.sample import plan_text
 from callsheet.frontends.ltp import format_plan, parse
 
@@ -101,3 +104,20 @@ def test_the_readme_shows_the_inbox_example_its_picture_and_its_answer(tmp_path:
     done = callsheet("run", str(example), "--tools", str(tools), "--journal", str(tmp_path / "journal.db"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() in readme
+
+
+def test_what_installs_servers_is_ended_where_nobody_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, told = tmp_path / "python", tmp_path / "pid"
+    slow.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {told}.new\nmv {told}.new {told}\nwait\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(slow))
+    monkeypatch.setattr(servers, "REQUIREMENTS", {"one": ("one",)})
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(servers.install_servers(tmp_path / "servers", lambda text: None), 2))
+    state = Path(f"/proc/{told.read_text().strip()}/stat")
+    deadline = time.monotonic() + 30
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline, "what it has started goes on"
+        time.sleep(0.01)

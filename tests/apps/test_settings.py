@@ -39,28 +39,48 @@ def test_a_file_changes_what_it_names(machine, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "place", "said"),
     [
-        ("x", "not TOML"),
-        ("max_calls = 3", "max_calls belongs to the table [limits]"),
-        ("[serch]\n", "did you mean search"),
-        ("[search]\nproviderr = 'brave'\n", "there is no key search.providerr"),
-        ("[search]\nprovider = 'bing'\n", "one of searxng, brave, tavily"),
-        ("[fetch]\ntimeout = true\n", "fetch.timeout must be a number"),
-        ("[fetch]\nmax_bytes = -1\n", "at least 0"),
-        ("[fetch]\nallow_private_hosts = 'x'\n", "a list of texts"),
-        ("[execution]\nnetwork = 1\n", "true or false"),
-        ("fetch = 3\n", "must be a table"),
-        (f"fetch = {'[' * 9_000}", "nested too deeply"),
-        ('store = "a\\u0000b"\n', "store holds a null character"),
+        ("x", "1:1", "not TOML: Expected"),
+        ("max_calls = 3", "1:1", "max_calls belongs to the table [limits]"),
+        ("[serch]\n", "1:2", "did you mean search"),
+        ("[search]\nproviderr = 'brave'\n", "2:1", "there is no key search.providerr"),
+        ("[search]\nprovider = 'bing'\n", "2:1", "one of searxng, brave, tavily"),
+        ("[fetch]\n\n  timeout = true\n", "3:3", "fetch.timeout must be a number"),
+        ("[fetch]\nmax_bytes = -1\n", "2:1", "at least 0"),
+        ("[fetch]\nallow_private_hosts = 'x'\n", "2:1", "a list of texts"),
+        ("[execution]\nnetwork = 1\n", "2:1", "true or false"),
+        ("[limits]\nmax_calls = 1\nwindow = 9000\n", "3:1", "window must be from 1"),
+        ('[model]\nmodel = "a"\nprices = { inputs = 1 }\n', "3:12", "no key model.prices.inputs"),
+        ('approval_timeout = "never"\n', "1:1", "the time for an approval must be"),
+        ("fetch = 3\n", "1:1", "must be a table"),
+        (f"fetch = {'[' * 9_000}", "1:1", "nested too deeply"),
+        ('store = "a\\u0000b"\n', "1:1", "store holds a null character"),
     ],
 )
-def test_a_wrong_file_is_one_clear_message(machine, monkeypatch, text, said):
+def test_a_wrong_file_is_one_clear_message(machine, monkeypatch, text, place, said):
     monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", text))
     result = machine("tools")
     assert result.exit_code == 2
-    assert result.stderr.startswith("error CFG016: ")
+    assert result.stderr.startswith(f"config.toml:{place}: error CFG016: ")
     assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'passwrd = "hush-hush"',
+        '[model]\nurl = "http://me:hush-hush@host/v1"',
+        '[otel]\nheaders = { a = "hush-hush", b = 3 }',
+        "x = 'hush-hush",
+    ],
+)
+def test_the_place_of_what_is_wrong_shows_no_value(machine, monkeypatch, text):
+    monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", text))
+    for more in ((), ("--json",)):
+        result = machine("tools", *more)
+        assert "CFG016" in result.output
+        assert "hush" not in result.output
 
 
 def test_the_file_names_the_shared_store_where_the_environment_does_not(machine, monkeypatch):

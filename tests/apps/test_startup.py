@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 
 HEAVY = {"mcp", "asyncio", "sqlite3", "httpx2", "pydantic", "rich", "bs4", "ssl", "anyio", "yaml"}
@@ -59,3 +64,18 @@ def test_a_run_of_local_tools_loads_no_server_client(machine):
     assert not {"mcp", "httpx2", "pydantic", "rich"} & loaded(
         machine, "run", plan, "--tools", "tools.py", "--progress", "none"
     )
+
+
+def test_ctrl_c_while_the_command_line_loads_prints_nothing(tmp_path):
+    (tmp_path / "click.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "callsheet", "runs"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")

@@ -11,8 +11,8 @@ from typing import Any
 from callsheet.api.answering import Answering
 from callsheet.api.given import Given, id_of_run, values_of
 from callsheet.api.plan import PlanLike, as_plan
-from callsheet.api.wanted import wanted
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted
 from callsheet.machine import Limits
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted
 from callsheet.ir import canonical_tool_name
 from callsheet.machine import Limits, Refusal, Usage
 
@@ -40,7 +41,7 @@ class SharedBudget:
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+        self.limits = Limits() if limits is None else wanted("limits", limits, Limits, "Limits(…)")
         self.used = Usage()
         self._lock = asyncio.Lock()
 
@@ -65,12 +66,12 @@ class SharedBudget:
 
     def count_call(self, tool: str) -> None:
         """Count a call that the conversation makes itself."""
-        name = canonical_tool_name(tool)
+        name = canonical_tool_name(wanted("tool", tool, str, "the name of a tool"))
         self.add(Usage(calls=1, calls_by_tool={name: 1}))
 
     def refusal(self, tool: str) -> Refusal | None:
         """Why the conversation may not call a tool any more; None if it may."""
-        name, left = canonical_tool_name(tool), self.left()
+        name, left = canonical_tool_name(wanted("tool", tool, str, "the name of a tool")), self.left()
         if left.max_calls == 0:
             return Refusal("max_calls", self.limits.max_calls or 0, self.used.calls, name)
         cap = self.limits.max_calls_by_tool.get(name)

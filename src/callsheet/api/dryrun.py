@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from callsheet.api.findings import Findings
 from callsheet.api.proving import Proof
-from callsheet.api.wanted import wanted, wanted_list, wrong
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics.wanted import wanted, wanted_list, wrong
 from callsheet.ir import JSON, Call, canonical_tool_name
 from callsheet.ir import Plan as Steps
 from callsheet.machine import ToolFacts, compile_plan

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callsheet.api.reporting import Reporting
+from callsheet.diagnostics.wanted import wanted, wanted_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Exporting(Reporting):
         from callsheet.runtime.telemetry.telling import telemetry_of  # noqa: PLC0415 - as above
 
         self._require_journal()
-        target = target_of(otlp, headers or {})
+        wanted("otlp", otlp, str, "the address of a collector")
+        target = target_of(otlp, wanted_names("headers", headers))
         async with self._opened() as session:
             assert session.journal is not None
             name = session.find(run_id)

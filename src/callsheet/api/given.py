@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from callsheet.api.wanted import wanted, wanted_list, wanted_names
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted, wanted_list, wanted_names
 from callsheet.ir import JSON
 from callsheet.machine import Decision, TookPlace
 from callsheet.ports.calls import ToolFailed

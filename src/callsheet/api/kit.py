@@ -20,9 +20,9 @@ from callsheet.api.reach import default_data
 from callsheet.api.replanning import Replan
 from callsheet.api.sending import Collector
 from callsheet.api.tools import ToolSource
-from callsheet.api.wanted import wanted, wanted_list, wanted_path
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import Source
+from callsheet.diagnostics.wanted import wanted, wanted_list, wanted_path
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
 from callsheet.machine.approvals import ApprovalTimeout
@@ -138,7 +138,7 @@ def builtin_settings(
     """
     if isinstance(given, BuiltinSettings):
         return given if workspace is None else replace(given, workspace=Path(workspace))
-    if not given:
+    if not wanted("builtins", given, bool, "True, False or BuiltinSettings(…)"):
         if workspace is not None:
             raise ValueError("the workspace is the folder of the built-in tools: give builtins=True as well")
         return None
@@ -147,7 +147,7 @@ def builtin_settings(
 
 def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
     """The servers that are given; raises CallsheetError (CFG110 to CFG113) for what names none."""
-    from callsheet.ports.mcp import load_config, parse_config  # noqa: PLC0415 - only where servers are named
+    from callsheet.ports.mcp import McpServerConfig, load_config, parse_config  # noqa: PLC0415 - only where servers are named
 
     if isinstance(given, str | os.PathLike):
         return load_config(wanted_path("mcp", given)).servers
@@ -156,8 +156,8 @@ def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
         content = table if any(name in table for name in _TABLES) else {"mcpServers": table}
         text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
         return parse_config(Source("<mcp>", text), Path.cwd()).servers
-    wanted_list("mcp", given, "servers, a table of them, or the path of one")
-    return tuple(given)
+    servers = wanted_list("mcp", given, "servers, a table of them, or the path of one")
+    return tuple(wanted("mcp", each, McpServerConfig, "a list of McpServerConfig") for each in servers)
 
 
 def pin_keeper(pinned: bool, pins: str | os.PathLike[str] | None) -> PinKeeper | None:

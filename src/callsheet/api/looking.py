@@ -15,7 +15,7 @@ from callsheet.api.given import assumed_results, values_of
 from callsheet.api.opening import Opening
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.proving import Proof
-from callsheet.api.wanted import wanted_names
+from callsheet.diagnostics.wanted import wanted_names
 from callsheet.ports.calls import CallContext
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
+from callsheet.diagnostics.wanted import wanted_function
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, RunAgent, to_text
 from callsheet.ports.calls import CallContext
@@ -111,7 +112,8 @@ Compiler: TypeAlias = "Callable[[ReplanRequest], Plan | str | Awaitable[Plan | s
 def opened(model: Model | None) -> Model | None:
     """The model, where it was named the one of that name; raises CallsheetError as `open_model` does."""
     if not isinstance(model, str):
-        return model
+        is_one = isinstance(model, LanguageModel | ChatModel | OperationModel)
+        return model if is_one else wanted_function("model", model, "a model, its name or a function")
     from callsheet.ports.models.opening import open_model  # noqa: PLC0415 - only where a model is named
 
     return open_model(model)

@@ -11,6 +11,7 @@ from callsheet.api.kit import RuntimeOptions
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
+from callsheet.diagnostics.wanted import wanted_names
 from callsheet.policy.model import Policy
 
 if TYPE_CHECKING:
@@ -91,6 +92,6 @@ def verify(
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - only where plans are proved
     from callsheet.api.proving import prove  # noqa: PLC0415 - as above
 
-    given = inputs or {}
+    given = wanted_names("inputs", inputs)
     held = policy if isinstance(policy, Policy) else load_policy(policy)
     return prove(as_plan(plan, given.keys()).ir, held, inputs=given, approved=approved, can_ask=can_ask)

@@ -6,8 +6,8 @@ In: a kit. Out: the session that a run works in, on the event loop that it belon
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -18,6 +18,8 @@ from callsheet.api.threads import let_go, to_the_end, with_own_threads
 
 _T = TypeVar("_T")
 _IS_OPEN = "this runtime is open already; make another one, or share it"
+_IS_NOT_OPEN = "this runtime is not open"
+_IS_BUSY = "another thread runs something with this runtime; make one for each thread"
 
 
 class Opening:
@@ -41,7 +43,8 @@ class Opening:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         session, self._session = self._session, None
-        assert session is not None
+        if session is None:
+            raise RuntimeError(_IS_NOT_OPEN)
         async with session:
             await asyncio.gather(*(handle.interrupt() for handle in tuple(self._handles)))
 
@@ -57,24 +60,27 @@ class Opening:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._runner is not None and self._runner.get_loop().is_running():
+            raise RuntimeError(_IS_BUSY)
         runner, self._runner = self._runner, None
-        assert runner is not None
+        if runner is None:
+            raise RuntimeError(_IS_NOT_OPEN)
         with runner:
             try:
                 runner.run(self.__aexit__(kind, error, trace))
             finally:
                 runner.run(let_go())
 
-    @asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[Session]:
-        """The session of `async with`, or one for this run alone."""
+    def _opened(self) -> AbstractAsyncContextManager[Session]:
+        """The session of `async with`, or one for this run alone.
+
+        No generator: a loop that ends closes those that are left all at once, and not from the outside in.
+        """
         if self._session is None:
-            async with Session(self._kit) as session:
-                yield session
-            return
+            return Session(self._kit)
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("this runtime was opened on another event loop; make one for each loop")
-        yield self._session
+        return nullcontext(self._session)
 
     @property
     def _is_recorded(self) -> bool:
@@ -93,6 +99,8 @@ class Opening:
     def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
         try:
             _refuse_running_loop(f"{name}_sync", f"await runtime.{name}(…)")
+            if self._runner is not None and self._runner.get_loop().is_running():
+                raise RuntimeError(_IS_BUSY)
         except RuntimeError:
             work.close()
             raise

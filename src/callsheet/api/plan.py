@@ -15,8 +15,8 @@ from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
-from callsheet.api.wanted import wanted, wanted_list, wanted_path, wrong
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
+from callsheet.diagnostics.wanted import wanted, wanted_list, wanted_path, wrong
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.ltp import ParseResult, format_plan
 from callsheet.frontends.micro import format_micro

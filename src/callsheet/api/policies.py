@@ -13,8 +13,8 @@ from typing import TypeAlias, cast
 
 from callsheet.api.shared_policies import PREFIX as SHARED
 from callsheet.api.shared_policies import is_shared, shared_policy
-from callsheet.api.wanted import wrong
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
+from callsheet.diagnostics.wanted import wrong
 from callsheet.policy.model import Policy
 from callsheet.policy.reading import Find, read_policy
 
@@ -41,8 +41,6 @@ def policy_of(given: PolicyLike | None) -> Policy | None:
     """The policy that is meant; raises CallsheetError (POL001 to POL006) for one that is none."""
     if isinstance(given, Policy) or given is None:
         return given
-    if not isinstance(cast("object", given), str | os.PathLike):
-        raise wrong("policy", given, "the name of a policy, its path or a Policy")
     return load_policy(given)
 
 
@@ -76,6 +74,8 @@ def policy_source(named: str | os.PathLike[str]) -> Source:
         return _shipped(named)
     if isinstance(named, str) and is_shared(named):
         return shared_policy(named)
+    if not isinstance(cast("object", named), str | os.PathLike):
+        raise wrong("policy", named, "the name of a policy, its path or a Policy")
     path = Path(named)
     try:
         with path.open("rb") as file:

@@ -12,6 +12,7 @@ from typing import Any
 
 from callsheet.api.binding import bind_policy
 from callsheet.api.entries import with_ways_out
+from callsheet.api.given import names_of
 from callsheet.api.obligations import Undertaking, unmet
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
@@ -108,7 +109,7 @@ def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
     not in the registry may be all the same.
     """
     bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry, _may_call(plan))
-    bound = replace(bound, approved=bound.approved | frozenset(approved))
+    bound = replace(bound, approved=bound.approved | frozenset(names_of(approved, "approved")))
     given = {**dict.fromkeys(inputs, bound.inputs), **(labels or {})}
     parameters = {} if registry is None else _parameters(registry)
     verdict = verify(plan, Judge(bound), inputs=given, parameters=parameters, can_ask=can_ask, left=left)

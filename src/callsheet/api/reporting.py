@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from callsheet.api.looking import Looking
-from callsheet.api.wanted import wanted, wanted_names, wanted_path
+from callsheet.diagnostics.wanted import wanted, wanted_names, wanted_number, wanted_path
 from callsheet.ir import canonical_tool_name
 from callsheet.runtime.telling import lctl_of
 from callsheet.trace.lctl.model import DebugDocument, Handoff
@@ -42,6 +42,9 @@ class Reporting(Looking):
         self._require_journal()
         place = wanted_path("path", path)
         wanted("max_value", max_value, int, "a number of bytes")
+        wanted("redact", redact, bool, "True or False")
+        if diff is not None:
+            wanted("diff", diff, str, "the id of a run")
         async with self._opened() as session:
             assert session.journal is not None
             showing = Showing(max_value, redact)
@@ -83,7 +86,10 @@ class Reporting(Looking):
         """
         self._require_journal()
         given = wanted_names("confidence", confidence)
-        by_tool = {canonical_tool_name(tool): value for tool, value in given.items()}
+        by_tool = {
+            canonical_tool_name(tool): wanted_number(f"confidence[{tool!r}]", value)
+            for tool, value in given.items()
+        }
         if not all(0 <= value <= 1 for value in by_tool.values()):
             raise ValueError("confidence is a number from 0 to 1")
         async with self._opened() as session:

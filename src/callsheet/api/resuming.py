@@ -15,8 +15,8 @@ from callsheet.api.given import InDoubt, verdict_of
 from callsheet.api.obligations import Undertaking
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.proving import Proof, refused_by
-from callsheet.api.wanted import wanted
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted
 from callsheet.machine import Limits, PolicyChanged
 from callsheet.passes.verify import Left
 from callsheet.policy.canon import policy_hash

@@ -45,8 +45,8 @@ from callsheet.api.session import Session
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
-from callsheet.api.wanted import wanted, wanted_path
 from callsheet.authoring.shapes import Shared
+from callsheet.diagnostics.wanted import wanted, wanted_function, wanted_path
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
 from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
@@ -151,6 +151,7 @@ class Runtime(Adopting):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else wanted_path("data", data)
         model = opened(model)
+        shared = share_values if callable(share_values) else [*names_of(share_values, "share_values")]
         settings = builtin_settings(builtins, workspace, own_data)
         kit = Kit(
             tools=tuple(local_registry(read_tools(tools), settings)),
@@ -159,16 +160,16 @@ class Runtime(Adopting):
             execution=None if settings is None else settings.execution,
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),
-            agent=None if agent is None else agent_port(agent),
-            replan=replan_by(compiler, model, share_values),
-            planner=graph_planner(planner, model, share_values),
+            agent=None if agent is None else agent_port(wanted_function("agent", agent)),
+            replan=replan_by(wanted_function("compiler", compiler), model, shared),
+            planner=graph_planner(wanted_function("planner", planner), model, shared),
             journal=journal if isinstance(journal, Journal | None) else wanted_path("journal", journal),
             limits=Limits() if limits is None else wanted("limits", limits, Limits, "Limits(…)"),
             on_in_doubt=OnInDoubt(on_in_doubt),
             data=own_data,
             approve=tuple(map(canonical_tool_name, names_of(approve, "approve"))),
             approval_timeout=approval_timeouts(approval_timeout),
-            on_ask=on_approval,
+            on_ask=wanted_function("on_approval", on_approval),
             schedule=schedule,
             agents=_agent_rules(model, agent, agent_tools),
             agent_blocks=agent_blocks,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from callsheet.api.ears import Ears
 from callsheet.api.events import RunEvent
@@ -17,9 +17,9 @@ from callsheet.api.resuming import Terms
 from callsheet.api.session import Session
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import actions_of, event_of_note
-from callsheet.api.wanted import wanted
 from callsheet.api.watching import Watching
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.runtime.edits import Edits
@@ -111,6 +111,7 @@ class Traveling(Watching):
         """
         self._require_journal()
         wanted("step", step, str, "the id of a step")
+        _check_names(new_id, effects, by)
         terms = Terms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
             assert session.journal is not None
@@ -141,8 +142,14 @@ class Traveling(Watching):
         self._require_journal()
         wanted("at", at, int, "the number of an event")
         wanted("arguments", arguments or {}, Mapping, "a dict of values by step and name")
+        for place in arguments or {}:
+            if not (isinstance(cast("object", place), tuple) and [*map(type, place)] == [str, str]):
+                raise TypeError(f"arguments must have (step, name) for keys, and not {place!r}")
         wanted("steps", steps or {}, Mapping, "a dict of lines by step")
+        for line in wanted_names("steps", steps or {}).values():
+            wanted("steps", line, str, "a dict of lines by step")
         edits = Edits(values_of(variables, "variables"), dict(arguments or {}), dict(steps or {}), by)
+        _check_names(new_id, effects, by)
         terms = Terms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
             journal = session.journal
@@ -166,6 +173,14 @@ class Traveling(Watching):
     def fork_sync(self, run_id: str, at: int, **given: Any) -> RunResult:
         """As `fork`, for programs without an event loop; takes what that takes."""
         return self._run_sync(self.fork(run_id, at, **given), "fork")
+
+
+def _check_names(new_id: object, effects: object, by: object) -> None:
+    if new_id is not None:
+        wanted("new_id", new_id, str, "the id of a new run")
+    wanted("by", by, str, "a text")
+    if not (isinstance(effects, bool) or callable(effects)):
+        raise wrong("effects", effects, "True, False or a function")
 
 
 async def _carry_on(

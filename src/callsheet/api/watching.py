@@ -9,7 +9,7 @@ from typing import Any
 
 from callsheet.api.exporting import Exporting
 from callsheet.api.session import Session
-from callsheet.api.wanted import wanted
+from callsheet.diagnostics.wanted import wanted
 
 _PAUSE = 0.1
 """Seconds between two looks for further events."""

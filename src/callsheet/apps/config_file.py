@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import Source
 
 VARIABLE = "CALLSHEET_CONFIG"
 """Names the configuration file in place of the one in the user's configuration folder."""
@@ -38,12 +38,6 @@ def shared_store() -> Generator[None]:
     if address is None:
         yield
         return
-    if "\0" in address:
-        raise CallsheetError.single(
-            "CFG016",
-            f"the configuration {settings_path()}: store holds a null character",
-            help="store is the address of a shared store, such as postgresql://host/name",
-        )
     os.environ[_STORE] = address
     try:
         yield
@@ -57,14 +51,11 @@ def _configured() -> str | None:
         text = place.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None
-    import tomllib  # noqa: PLC0415 - only where there is a file
+    from callsheet.apps.config_text import read_table, wrong_key  # noqa: PLC0415 - only where there is a file
 
-    from callsheet.ir.strict_toml import read_toml  # noqa: PLC0415 - as above
-
-    try:
-        address = read_toml(text).get("store")
-    except tomllib.TOMLDecodeError as error:
-        raise CallsheetError.single(
-            "CFG016", f"the configuration {place}: it is not TOML: {error}"
-        ) from error
+    source = Source(str(place), text)
+    address = read_table(source).get("store")
+    if isinstance(address, str) and "\0" in address:
+        way_out = "store is the address of a shared store, such as postgresql://host/name"
+        raise wrong_key(source, ("store",), "store holds a null character", way_out)
     return address if isinstance(address, str) else None

@@ -1,7 +1,7 @@
 """The user's configuration file: what the built-in tools may do, and the limits of runs.
 
 In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError
-(CFG016) that names the key. The file is the user's own and never looked for in a project: a
+(CFG016) at the key. The file is the user's own and never looked for in a project: a
 folder that somebody else made must not widen what a plan may do.
 """
 
@@ -12,10 +12,10 @@ import types
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from callsheet.apps.config_file import VARIABLE, settings_path
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.machine.approvals import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
@@ -25,6 +25,7 @@ from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.sealing.shapes import Shapes, WrongPattern
 
 _T = TypeVar("_T")
+_Path: TypeAlias = "tuple[str, ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,11 @@ class Settings:
     """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
 
     def __post_init__(self) -> None:
-        self.approval_timeouts()
+        for name in ("approval_timeout", "approval_timeout_by_tool"):
+            try:
+                approval_timeouts(getattr(self, name))
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
 
     def approval_timeouts(self) -> dict[str, float]:
         """The seconds that there are for a yes, by tool ("" for all others); raises ValueError."""
@@ -114,54 +119,77 @@ def load_settings(path: Path | None = None) -> Settings:
     except FileNotFoundError:
         if path is None and VARIABLE not in os.environ:
             return Settings()
-        raise _wrong(str(place), "it does not exist") from None
+        raise _unread(place, "it does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise _wrong(str(place), f"it cannot be read: {reason}") from error
-    import tomllib  # noqa: PLC0415 - only where there is a file
+        raise _unread(place, f"it cannot be read: {reason}") from error
+    from callsheet.apps.config_text import read_table, wrong_key  # noqa: PLC0415 - only where there is a file
 
-    from callsheet.ir.strict_toml import read_toml  # noqa: PLC0415 - as above
-
+    source = Source(str(place), text)
     try:
-        data = read_toml(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _wrong(str(place), f"it is not TOML: {error}") from error
-    return read_settings(data, str(place))
+        return _settings(read_table(source))
+    except _Misfit as misfit:
+        raise wrong_key(source, misfit.path, misfit.message, misfit.way_out, misfit.code) from None
 
 
 def read_settings(data: object, where: str) -> Settings:
     """The settings in JSON-like data; `where` is what a message calls them."""
-    settings = _read(Settings, data, where, "")
+    try:
+        return _settings(data)
+    except _Misfit as misfit:
+        said = f"the configuration {where}: {misfit.message}"
+        raise CallsheetError.single(misfit.code, said, help=misfit.way_out) from misfit
+
+
+class _Misfit(Exception):
+    """A key, or its value, that the configuration does not take."""
+
+    def __init__(self, path: _Path, message: str, way_out: str | None = None, code: str = "CFG016") -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+        self.way_out = way_out
+        self.code = code
+
+
+def _settings(data: object) -> Settings:
+    settings = _read(Settings, data, ())
     limits = cast("Mapping[str, object]", data).get("limits", {})
     if isinstance(limits, Mapping) and "schedule" not in limits:
         return replace(settings, limits=replace(settings.limits, schedule=AUTO))
     return settings
 
 
-def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
+def _read(kind: type[_T], data: object, path: _Path) -> _T:
     """A settings object of a table; every key must be known and of the right type."""
     if not isinstance(data, Mapping):
-        raise _wrong(where, f"{path or 'it'} must be a table")
+        raise _Misfit(path, f"{_dotted(path) or 'it'} must be a table")
     hints = get_type_hints(kind)
     known = [f.name for f in fields(cast("Any", kind))]
     values: dict[str, Any] = {}
     for key, value in cast("Mapping[Any, object]", data).items():
-        name = f"{path}.{key}" if path else str(key)
+        place = (*path, str(key))
         if key not in known:
             near = did_you_mean(str(key), known)
             way_out = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
             table = None if path else _table_of(str(key))
             if table is not None:
                 way_out = f"{key} belongs to the table [{table}]"
-            raise _wrong(where, f"there is no key {name}", way_out)
-        values[key] = _value(hints[key], value, where, name)
+            raise _Misfit(place, f"there is no key {_dotted(place)}", way_out)
+        values[key] = _value(hints[key], value, place)
     try:
         return kind(**values)
     except WrongPattern as error:
-        message = f"the configuration {where}: {path}.more.{error.name}: {error}"
-        raise CallsheetError.single("SEC007", message, help="patterns are those of RE2") from error
+        place = (*path, "more", error.name)
+        raise _Misfit(place, f"{_dotted(place)}: {error}", "patterns are those of RE2", "SEC007") from error
     except ValueError as error:
-        raise _wrong(where, f"{path}: {error}" if path else str(error)) from error
+        named = str(error).partition(" ")[0].rstrip(":")
+        place = (*path, named) if named in values else path
+        raise _Misfit(place, f"{_dotted(path)}: {error}" if path else str(error)) from error
+
+
+def _dotted(path: _Path) -> str:
+    return ".".join(path)
 
 
 def _table_of(key: str) -> str | None:
@@ -171,30 +199,30 @@ def _table_of(key: str) -> str | None:
     return tables[0] if len(tables) == 1 else None
 
 
-def _value(hint: Any, value: object, where: str, name: str) -> Any:
+def _value(hint: Any, value: object, path: _Path) -> Any:
     if is_dataclass(hint):
-        return _read(cast("type[Any]", hint), value, where, name)
+        return _read(cast("type[Any]", hint), value, path)
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         if value is None:
             return None
         (hint,) = (option for option in get_args(hint) if option is not type(None))
-        return _value(hint, value, where, name)
+        return _value(hint, value, path)
     if origin is Literal:
         if value not in get_args(hint):
-            raise _wrong(where, f"{name} must be one of {', '.join(map(str, get_args(hint)))}")
+            raise _Misfit(path, f"{_dotted(path)} must be one of {', '.join(map(str, get_args(hint)))}")
         return value
     if origin is Mapping:
         if not isinstance(value, Mapping):
-            raise _wrong(where, f"{name} must be a table")
+            raise _Misfit(path, f"{_dotted(path)} must be a table")
         named = cast("Mapping[str, object]", value).items()
-        return {key: _scalar(get_args(hint)[1], each, where, f"{name}.{key}") for key, each in named}
+        return {key: _scalar(get_args(hint)[1], each, (*path, key)) for key, each in named}
     if origin is tuple:
         items = cast("list[object]", value)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in items):
-            raise _wrong(where, f"{name} must be a list of texts")
+            raise _Misfit(path, f"{_dotted(path)} must be a list of texts")
         return tuple(items)
-    return _scalar(hint, value, where, name)
+    return _scalar(hint, value, path)
 
 
 _WORDS = {
@@ -205,12 +233,12 @@ _WORDS = {
 }
 
 
-def _scalar(hint: Any, value: object, where: str, name: str) -> Any:
+def _scalar(hint: Any, value: object, path: _Path) -> Any:
     fits = isinstance(value, (int, float) if hint is float else hint)
     if isinstance(value, bool) != (hint is bool):
         fits = False
     if not fits or (isinstance(value, int | float) and value < 0):
-        raise _wrong(where, f"{name} must be {_WORDS[hint]}")
+        raise _Misfit(path, f"{_dotted(path)} must be {_WORDS[hint]}")
     return float(cast("float", value)) if hint is float else value
 
 
@@ -221,5 +249,5 @@ def _listed(value: object) -> object:
     return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
 
 
-def _wrong(where: str, message: str, way_out: str | None = None) -> CallsheetError:
-    return CallsheetError.single("CFG016", f"the configuration {where}: {message}", help=way_out)
+def _unread(place: Path, why: str) -> CallsheetError:
+    return CallsheetError.single("CFG016", f"the configuration {place}: {why}")

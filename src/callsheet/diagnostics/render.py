@@ -15,6 +15,8 @@ _PLAIN = re.compile(r"[ -~\n]*")
 
 def _width(text: str) -> int:
     """Columns that a terminal needs for `text` (wide characters need two, marks none)."""
+    if text.isascii():
+        return len(text)
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
     )
@@ -22,6 +24,8 @@ def _width(text: str) -> int:
 
 def _printable(text: str) -> str:
     """The text without control characters, so that a hostile line cannot drive a terminal."""
+    if text.isprintable():
+        return text
     unknown = "\N{REPLACEMENT CHARACTER}"
     return "".join(c if c.isprintable() or c == " " else " " if c == "\t" else unknown for c in text)
 
@@ -31,12 +35,13 @@ def _excerpt(source: Source, diagnostic: Diagnostic) -> list[str]:
     if span is None:
         return []
     line, column = source.position(span.start)
-    text = source.line(line)
-    length = max(1, min(span.end - span.start, len(text) - column + 1))
+    start, end = source.line_span(line)  # not the line itself: one of megabytes may have thousands of errors
+    length = max(1, min(span.end - span.start, end - start - column + 1))
     offset = 0
-    if len(text) > _MAX_SHOWN:
-        offset = max(0, min(column - 1 - _MAX_SHOWN // 3, len(text) - _MAX_SHOWN))
-        text = text[offset : offset + _MAX_SHOWN]
+    if end - start > _MAX_SHOWN:
+        offset = max(0, min(column - 1 - _MAX_SHOWN // 3, end - start - _MAX_SHOWN))
+        end = start + offset + _MAX_SHOWN
+    text = source.text[start + offset : end]
     before = _printable(text[: column - 1 - offset])
     marked = _printable(text[column - 1 - offset : column - 1 - offset + length])
     gutter = str(line)

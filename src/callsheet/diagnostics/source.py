@@ -59,8 +59,17 @@ class Source:
 
     def line(self, number: int) -> str:
         """The text of a line (from 1), without its end; empty if there is no such line."""
+        start, end = self.line_span(number)
+        return self.text[start:end]
+
+    def line_span(self, number: int) -> Span:
+        """Where a line (from 1) stands, without its end; an empty stretch if there is no such line."""
         starts = self._line_starts()
         if not 1 <= number <= len(starts):
-            return ""
-        end = starts[number] if number < len(starts) else len(self.text)
-        return self.text[starts[number - 1] : end].rstrip("\r\n")
+            return Span(0, 0)
+        start, end = starts[number - 1], len(self.text)
+        if number < len(starts):
+            end = starts[number] - 1
+        if end > start and self.text[end - 1] == "\r":
+            end -= 1
+        return Span(start, end)

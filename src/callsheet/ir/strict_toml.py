@@ -24,3 +24,19 @@ def read_toml(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError("it is nested too deeply") from None
     except ValueError:  # of `int`
         raise tomllib.TOMLDecodeError("it holds a number of thousands of digits") from None
+
+
+def wrong_at(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int]:
+    """What is wrong with a text that is not TOML, and the offset of it; the last line where nothing is said.
+
+    >>> try:
+    ...     read_toml("a = 1\\nb = ?\\n")
+    ... except tomllib.TOMLDecodeError as error:
+    ...     wrong_at(error, "a = 1\\nb = ?\\n")
+    ('Invalid value', 10)
+    """
+    said = str(error)
+    head, _, place = said.rpartition(" (at ")
+    numbers = [int(word) for word in place.replace(",", " ").replace(")", " ").split() if word.isdigit()]
+    line, column = (numbers[0], numbers[1]) if len(numbers) == 2 else (text.count("\n") + 1, 1)
+    return head or said, sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column - 1

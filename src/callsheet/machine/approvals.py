@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from callsheet.diagnostics.wanted import wanted_names
 from callsheet.ir import canonical_tool_name, executor_name
 from callsheet.machine.durations import read_duration
 from callsheet.machine.questions import MAX_TIMEOUT
@@ -58,12 +59,14 @@ def approval_timeouts(given: ApprovalTimeout | None) -> dict[str, float]:
     """
     if given is None:
         return {}
-    by_tool: Mapping[str, float | str] = given if isinstance(given, Mapping) else {"": given}
+    by_tool: Mapping[str, float | str] = (
+        wanted_names("approval_timeout", given) if isinstance(given, Mapping) else {"": given}
+    )
     found: dict[str, float] = {}
     for tool, told in by_tool.items():
         seconds = read_duration(told)
         if seconds is None or not 0 < seconds <= MAX_TIMEOUT:
-            wanted = 'seconds or a text such as "45m", "12h" or "3d", at most a year'
-            raise ValueError(f"the time for an approval must be {wanted}, and not {told!r}")
+            said = 'seconds or a text such as "45m", "12h" or "3d", at most a year'
+            raise ValueError(f"the time for an approval must be {said}, and not {told!r}")
         found[canonical_tool_name(tool) if tool else ""] = seconds
     return found

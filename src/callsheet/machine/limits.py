@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, Self
 
+from callsheet.diagnostics.wanted import wanted, wanted_names, wanted_number
+
 MAX_WINDOW = 500
 SEQUENTIAL: Final = "sequential"
 AUTO: Final = "auto"
@@ -71,6 +73,12 @@ class Limits:
     """Seconds that the waits between attempts may come to in one run."""
 
     def __post_init__(self) -> None:
+        for name in _WHOLE:
+            wanted(name, getattr(self, name), int, "a whole number")
+        for name in (*_OPTIONAL, *_PACE):
+            given: float | None = getattr(self, name)
+            if given is not None or name in _PACE:
+                wanted_number(name, given)
         if self.max_steps < 1:
             raise ValueError("max_steps must be at least 1")
         if self.replans_on_failure < 0:
@@ -85,9 +93,9 @@ class Limits:
             raise ValueError("retry delays must be finite and not negative")
         if not 1 <= self.retry_backoff < math.inf:
             raise ValueError("retry_backoff must be finite and at least 1")
-        caps = _by_tool(self.max_calls_by_tool)
+        caps = _by_tool("max_calls_by_tool", self.max_calls_by_tool)
         object.__setattr__(self, "max_calls_by_tool", caps)
-        at_once = _by_tool(self.max_concurrency_by_tool)
+        at_once = _by_tool("max_concurrency_by_tool", self.max_concurrency_by_tool)
         object.__setattr__(self, "max_concurrency_by_tool", at_once)
         for name, most in at_once.items():
             if most < 1:
@@ -131,11 +139,16 @@ class Limits:
         return cls(**{**bounds, **data})
 
 
-def _by_tool(given: Mapping[str, int]) -> dict[str, int]:
-    return {name.strip().removeprefix("@").upper(): most for name, most in given.items()}
+def _by_tool(argument: str, given: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name.strip().removeprefix("@").upper(): wanted(f"{argument}[{name!r}]", most, int, "a whole number")
+        for name, most in wanted_names(argument, given).items()
+    }
 
 
 _ENDLESS = 2**62
+_WHOLE = ("max_steps", "max_replans", "replans_on_failure", "max_concurrency", "window")
+_PACE = ("retry_delay", "retry_backoff", "max_retry_delay")
 _OPTIONAL = (
     "max_calls", "max_model_calls", "max_tokens", "max_cost", "max_bytes", "max_seconds", "max_items",
     "max_repeats", "max_waiting",

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER
-from callsheet.ir.strict_toml import read_toml
+from callsheet.ir.strict_toml import read_toml, wrong_at
 from callsheet.policy.model import Audience, Policy
 from callsheet.policy.tables import KEYS, Faults, Table, read_table
 
@@ -76,18 +76,13 @@ def _parsed(source: Source) -> dict[str, Any]:
     try:
         return read_toml(source.text)
     except tomllib.TOMLDecodeError as error:
-        line = source.text.count("\n") + 1
-        said = str(error)
-        head, _, place = said.rpartition(" (at ")
-        numbers = [int(word) for word in place.replace(",", " ").replace(")", " ").split() if word.isdigit()]
-        line, column = (numbers[0], numbers[1]) if len(numbers) == 2 else (line, 1)
-        start = sum(len(text) + 1 for text in source.text.split("\n")[: line - 1]) + column - 1
+        said, start = wrong_at(error, source.text)
         diagnostic = Diagnostic(
             "POL001",
             Severity.ERROR,
-            f"the policy is not TOML: {head or said}",
+            f"the policy is not TOML: {said}",
             Span(start, start + 1),
-            _IN_QUOTES.get(head, "a policy is a TOML file; `callsheet policy init` writes one"),
+            _IN_QUOTES.get(said, "a policy is a TOML file; `callsheet policy init` writes one"),
         )
         raise CallsheetError([diagnostic], source) from None
 

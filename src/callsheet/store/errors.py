@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 
 
@@ -59,6 +61,11 @@ class WrongProcess(JournalError):
             f"this journal handle belongs to process {opened_by}; a forked process cannot use it",
             way_out="open the journal in the new process",
         )
+
+
+def closed(path: Path) -> ValueError:
+    """That a journal is used which has been closed, as Python says it of files."""
+    return ValueError(f"the journal {path} is closed: open it again")
 
 
 def run_exists(run_id: str) -> JournalError:

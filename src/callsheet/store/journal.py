@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from callsheet.diagnostics.wanted import wanted_path
 from callsheet.ir import Plan
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
@@ -24,7 +25,7 @@ from callsheet.sealing.sealer import Path as Part
 from callsheet.sealing.sealer import Sealer, names_in
 from callsheet.sealing.shapes import Shapes
 from callsheet.store.chain import BadEvent, verify
-from callsheet.store.errors import JournalError, run_exists
+from callsheet.store.errors import JournalError, closed, run_exists
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
 from callsheet.store.guides import Guides
 from callsheet.store.ids import check_run_id
@@ -112,7 +113,7 @@ class Journal:
         JRN008 (another program's file), JRN009 (a newer format), JRN010 (a place that cannot
         be written) or JRN011 (a network file system).
         """
-        place = place_of(path)
+        place = place_of(wanted_path("path", path))
         prepare(place)
         return cls(place, durability, clock, monotonic, None, vault, finder)
 
@@ -123,7 +124,7 @@ class Journal:
         Nothing is made. Raises JournalError JRN008 (another program's file), JRN009 (a newer
         format), JRN010 (no file, or one that cannot be read).
         """
-        place = place_of(path)
+        place = place_of(wanted_path("path", path))
         connection = connect_to_look(place)
         return cls(place, Durability.FULL, time.time, time.monotonic, connection)
 
@@ -373,7 +374,7 @@ class Journal:
     def _group_writer(self) -> GroupWriter:
         with self._group_mutex:
             if self._is_closed:
-                raise ValueError("the journal is closed")
+                raise closed(self._place.database)
             if self._group is None:
                 from callsheet.store.group import GroupWriter  # noqa: PLC0415 - brings asyncio
 

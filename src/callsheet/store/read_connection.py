@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from callsheet.store.errors import damaged
+from callsheet.store.errors import closed, damaged
 from callsheet.store.place import Place
 from callsheet.store.schema import connect_reading, is_of_the_disk, unusable
 
@@ -33,10 +33,12 @@ class ReadConnection:
         self._settle = settle
         self._mutex = threading.Lock()
         self._connection = connection or connect_reading(place.database)
+        self._is_closed = False
 
     def close(self) -> None:
         """Close the connection."""
         with self._mutex:
+            self._is_closed = True
             self._connection.close()
 
     def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -66,6 +68,8 @@ class ReadConnection:
             try:
                 yield self._connection
             except sqlite3.ProgrammingError:
+                if self._is_closed:
+                    raise closed(self._place.database) from None
                 raise
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a table's or column's name
                 if is_of_the_disk(error):

@@ -150,6 +150,24 @@ def test_a_head_that_is_too_large_is_refused(api):
 
 
 @pytest.mark.parametrize(
+    ("sent", "status", "code"),
+    [
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 413, "API005"),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000, 413, "API005"),
+        (b"ping\r\n\r\n", 400, "API008"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, "API008"),
+    ],
+)
+def test_what_the_server_cannot_read_is_told_as_a_problem(api, sent, status, code):
+    head, _, body = raw(api.url, sent).partition(b"\r\n\r\n")
+    told = json.loads(body)
+    assert (told["status"], told["code"]) == (status, code)
+    assert head.startswith(b"HTTP/1.1 %d" % status)
+    assert b"content-type: application/problem+json" in head
+    assert b"nosniff" in head
+
+
+@pytest.mark.parametrize(
     ("peer", "said", "client"),
     [
         ("127.0.0.1", ["203.0.113.7"], "203.0.113.7"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -37,3 +38,26 @@ def test_an_editor_that_goes_without_a_word_ends_the_server(editor):
     )
     server.communicate(timeout=60)
     assert server.returncode == 0
+
+
+def test_ctrl_c_ends_a_server_that_waits_for_its_editor(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-m", "callsheet", "lsp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    ) as server:
+        told = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}'
+        server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(told), told))
+        server.stdin.flush()
+        assert server.stdout.readline().startswith(b"Content-Length")
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == -signal.SIGINT
+        assert server.stderr.read() == b""
+
+
+def test_without_standard_output_there_is_no_editor(tmp_path):
+    command = f'exec "{sys.executable}" -m callsheet lsp >&-'
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "CFG010" in done.stderr) == (2, True)

@@ -22,6 +22,7 @@ from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
 from callsheet.api.steps import StepResult
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted
 from callsheet.ir import JSON, Call, Effect, canonical_tool_name, executor_name
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Spent, Usage
@@ -66,11 +67,17 @@ class PlanTools:
         max_characters: int = MAX_CHARACTERS,
         follow: Follow | None = None,
     ) -> None:
-        self._runtime = runtime
-        self.library = library or PlanLibrary()
+        self._runtime = wanted("runtime", runtime, Runtime, "a Runtime")
+        self.library = (
+            PlanLibrary() if library is None else wanted("library", library, PlanLibrary, "a PlanLibrary")
+        )
         self._confirm = confirm
-        self.budget = budget or SharedBudget(runtime.limits)
-        self._most = max_characters
+        self.budget = (
+            SharedBudget(runtime.limits)
+            if budget is None
+            else wanted("budget", budget, SharedBudget, "a SharedBudget")
+        )
+        self._most = wanted("max_characters", max_characters, int, "a number of characters")
         self._follow: Follow = follow or RunHandle.result
 
     # ------------------------------------------------------------ definitions

@@ -61,12 +61,14 @@ def demo(
     from platformdirs import user_cache_path  # noqa: PLC0415 - only here
 
     from callsheet.api.reach import default_data  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.demo.sample import make_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
 
     asked = "" if goal is None else _model_for(model)
     folder = (folder or default_data() / "demo").absolute()
-    servers = install_servers(user_cache_path("callsheet", appauthor=False) / "servers", _say)
+    cache = user_cache_path("callsheet", appauthor=False) / "servers"
+    servers = run_to_end(install_servers(cache, _say))
     sample = make_sample(folder, servers)
     _know_anew(sample.config)
     _say(f"made a repository, a database and a list of offices in {sample.workspace}")

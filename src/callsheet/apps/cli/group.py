@@ -6,6 +6,7 @@ a short message that says how to report it; a traceback is shown only with `--de
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -123,6 +124,8 @@ class LazyGroup(LazyCommands):
         **extra: Any,
     ) -> NoReturn:
         """Run a command line and end the process with its exit status."""
+        if args is None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         line = list(sys.argv[1:] if args is None else args)
         _print_whatever_is_said()
         asked = line[: line.index("--")] if "--" in line else line
@@ -140,6 +143,8 @@ class LazyGroup(LazyCommands):
             if told is Exit.BUG and "--debug" in asked:
                 raise
             status = told
+        if args is None:  # the status stands: Ctrl-C could only print a traceback now
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         if args is None and "asyncio" in sys.modules:
             from callsheet.apps.cli.loop import leave  # noqa: PLC0415 - only where something ran
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +35,10 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
     """
     if stdio and port is not None:
         raise click.UsageError("--stdio and --tcp are two ways; give one")
+    if port is None:
+        if sys.stdin is None or sys.stdout is None:
+            raise click.UsageError("no editor can be there: standard input or output is closed")
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # what waits for the editor's next line hears no Ctrl-C
     given = parse_variables(variables)
     try:
         from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help

@@ -14,6 +14,7 @@ from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import say
 from callsheet.apps.cli.screen import is_terminal
+from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.mcp.serving import Web
@@ -74,6 +75,10 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
 
     if token_file is not None and http is None:
         raise click.UsageError("--token-file is for --http: elsewhere nobody but the client can speak")
+    if http is None and (sys.stdin is None or sys.stdout is None):
+        message = "no client can be there: standard input or output is closed"
+        way_out = "let an MCP client start this command, or write --http 8321"
+        raise CallsheetError.single("CFG010", message, help=way_out)
     web = None if http is None else _web(http, token_file)
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)

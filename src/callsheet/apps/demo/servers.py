@@ -6,13 +6,15 @@ environment is made once and kept in the user's cache.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import shutil
-import subprocess
+import signal
 import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
@@ -25,17 +27,22 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def install_servers(folder: Path, say: Callable[[str], None]) -> dict[str, Path]:
+async def install_servers(folder: Path, say: Callable[[str], None]) -> dict[str, Path]:
     """The command of each server by its package, installed under `folder` where it is missing.
 
-    Raises CallsheetError (CFG201) with what pip said, where one cannot be installed.
+    Where this is cancelled, or one cannot be installed, what installs the others is ended. Raises
+    CallsheetError (CFG201) with what pip said.
     """
-    with ThreadPoolExecutor(len(REQUIREMENTS)) as pool:
-        made = {package: pool.submit(_installed, folder, package, say) for package in REQUIREMENTS}
-        return {package: future.result() for package, future in made.items()}
+    tasks = [asyncio.create_task(_installed(folder, package, say)) for package in REQUIREMENTS]
+    try:
+        return dict(zip(REQUIREMENTS, await asyncio.gather(*tasks), strict=True))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _installed(folder: Path, package: str, say: Callable[[str], None]) -> Path:
+async def _installed(folder: Path, package: str, say: Callable[[str], None]) -> Path:
     wanted = repr((sys.version_info[:3], REQUIREMENTS[package]))
     environment = folder / f"{package}-{hashlib.sha256(wanted.encode()).hexdigest()[:8]}"
     command = environment / ("Scripts" if os.name == "nt" else "bin") / package
@@ -43,29 +50,37 @@ def _installed(folder: Path, package: str, say: Callable[[str], None]) -> Path:
         return command
     say(f"installing {package} into an environment of its own")
     shutil.rmtree(environment, ignore_errors=True)
-    environment.parent.mkdir(parents=True, exist_ok=True)
-    _run(package, sys.executable, "-m", "venv", str(environment))
-    python = command.with_name("python")
-    _run(
-        package,
-        str(python),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        *REQUIREMENTS[package],
-    )
-    (environment / "complete").touch()
+    try:
+        environment.parent.mkdir(parents=True, exist_ok=True)
+        await _run(package, sys.executable, "-m", "venv", str(environment))
+        pip = (str(command.with_name("python")), "-m", "pip", "install", "--quiet")
+        await _run(package, *pip, "--disable-pip-version-check", *REQUIREMENTS[package])
+        (environment / "complete").touch()
+    except OSError as error:
+        raise _not_installed(package, f"{environment.parent}: {error.strerror or error}") from error
     return command
 
 
-def _run(package: str, *command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise CallsheetError.single(
-            "CFG201",
-            f"{package} could not be installed: {said[-1] if said else f'exit code {done.returncode}'}",
-            help="the demonstration needs pip and the package index once; after that it needs no network",
-        )
+async def _run(package: str, *command: str) -> None:
+    """Carry out a command, which is ended with all that it has started where nobody waits for it any more."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    try:
+        out, err = await process.communicate()
+    except asyncio.CancelledError:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        raise
+    if process.returncode:
+        said = (err or out).decode(errors="replace").strip().splitlines()
+        raise _not_installed(package, said[-1] if said else f"exit code {process.returncode}")
+
+
+def _not_installed(package: str, why: str) -> CallsheetError:
+    return CallsheetError.single(
+        "CFG201",
+        f"{package} could not be installed: {why}",
+        help="the demonstration needs pip and the package index once; after that it needs no network",
+    )

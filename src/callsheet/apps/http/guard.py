@@ -27,7 +27,7 @@ WRITES_HEADER = "x-callsheet"
 """The header that a browser sends with changes: pages of other sites cannot."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _MOST_HEAD = 16 * 1024
-_SECURITY = {
+SECURITY = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -37,6 +37,7 @@ _SECURITY = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
+"""The headers of every answer."""
 
 
 def cookie_name(host: str) -> str:
@@ -65,7 +66,7 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _SECURITY.items():
+                for name, value in SECURITY.items():
                     headers.setdefault(name, value)
                 if "server" in headers:
                     del headers["server"]

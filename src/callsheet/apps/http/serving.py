@@ -27,10 +27,10 @@ from callsheet.apps.hosting.attempts import MOST
 from callsheet.apps.hosting.reviving import Left
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
+from callsheet.apps.http.protocol import MOST_UNREAD, ApiProtocol
 from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rates import Rate, Rates
 from callsheet.apps.http.state import Bounds, State
-from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup
 from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError
@@ -226,14 +226,14 @@ async def serve(
             )
             config = uvicorn.Config(
                 make_app(state),
-                http=PatientProtocol,
+                http=ApiProtocol,
                 lifespan="off",
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
                 ws=_NO_WEBSOCKETS,
-                h11_max_incomplete_event_size=32 * 1024,
+                h11_max_incomplete_event_size=MOST_UNREAD,
                 timeout_keep_alive=15,
                 timeout_graceful_shutdown=1,
             )

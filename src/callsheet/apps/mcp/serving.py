@@ -16,7 +16,6 @@ from typing import Any
 
 import uvicorn
 from mcp.server.lowlevel.server import Server
-from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -27,6 +26,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.server import make_server
+from callsheet.apps.mcp.wire import client_at_standard_streams
 from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup
 from callsheet.apps.veil import Veil
@@ -96,9 +96,9 @@ async def serve(served: Served, web: Web | None, say: Callable[[str], None]) -> 
 
 async def serve_stdio(server: Server[Any], veil: Veil) -> None:
     """Serve the client at the other end of standard input and output, until it closes them."""
-    async with stdio_server() as (read_stream, write_stream):
+    async with client_at_standard_streams() as (heard, said):
         with veil.over_prints():  # the streams are taken: what tools print from now on is no message
-            await server.run(read_stream, write_stream, server.create_initialization_options())
+            await server.run(heard, said, server.create_initialization_options())
 
 
 async def serve_http(server: Server[Any], bound: socket.socket, address: Address, token: str) -> None:

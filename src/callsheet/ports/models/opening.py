@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics.wanted import wanted
 from callsheet.ports.models.endpoint import EndpointModel
 from callsheet.ports.models.model import Failure, LanguageModel
 from callsheet.ports.models.patience import PatientModel
@@ -31,6 +32,9 @@ def open_model(spec: str, settings: ModelSettings | None = None) -> LanguageMode
     >>> open_model("http://127.0.0.1:8080/v1#small").name
     'http://127.0.0.1:8080/v1#small'
     """
+    wanted("spec", spec, str, "the name of a model")
+    if settings is not None:
+        wanted("settings", settings, ModelSettings, "ModelSettings(…)")
     try:
         chosen = (settings or ModelSettings()).naming(spec)
     except ValueError as error:

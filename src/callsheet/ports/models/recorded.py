@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted_path
 from callsheet.ports.models.model import (
     Completion,
     Constraint,
@@ -47,7 +48,7 @@ class RecordedModel:
     ) -> None:
         if mode == "record" and model is None:
             raise ValueError('mode="record" needs a model to ask')
-        self._path = Path(path)
+        self._path = wanted_path("path", path)
         self._model = model if mode == "record" else None
         if self._model is not None:
             about = {"name": self._model.name, "accepts": [str(syntax) for syntax in self._model.accepts]}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from callsheet.diagnostics.wanted import wanted_list
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
 
@@ -46,6 +47,8 @@ class ScriptedModel:
         name: str = "scripted",
     ) -> None:
         self._function = answers if callable(answers) else None
+        if not callable(answers):
+            wanted_list("answers", answers, "answers, or a function")
         self._answers = [] if callable(answers) else list(answers)
         self._accepts = tuple(accepts)
         self._name = name

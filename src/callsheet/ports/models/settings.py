@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from callsheet.diagnostics.wanted import wanted, wanted_number
 from callsheet.ports.models.model import Usage
 
 VARIABLE = "CALLSHEET_MODEL"
@@ -81,6 +82,12 @@ class ModelSettings:
     prices: ModelPrices = field(default_factory=ModelPrices)
 
     def __post_init__(self) -> None:
+        for name in ("model", "url", "name", "key_env"):
+            wanted(name, getattr(self, name), str, "a text")
+        for name in ("retries", "max_tokens"):
+            wanted(name, getattr(self, name), int, "a whole number")
+        wanted_number("timeout", self.timeout, "a number of seconds")
+        wanted("prices", self.prices, ModelPrices, "ModelPrices(…)")
         for address in (self.url, self.model if is_address(self.model) else ""):
             if has_secret(address):
                 raise ValueError(
@@ -88,7 +95,7 @@ class ModelSettings:
                 )
         if self.max_tokens < 1:
             raise ValueError("max_tokens must be at least 1")
-        if self.timeout <= 0:
+        if not self.timeout > 0:
             raise ValueError("timeout must be more than 0")
 
     @property

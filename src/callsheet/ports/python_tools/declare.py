@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics.wanted import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
@@ -183,7 +184,7 @@ def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None
         way_out = "write @tool(effect='probe', probe=function)"
         raise cannot(function, "the effect probe and a probe belong together", way_out)
     most = declared.max_concurrent
-    if most is not None and most < 1:
+    if most is not None and wanted("max_concurrent", most, int, "a whole number") < 1:
         raise cannot(function, f"max_concurrent is {most}", "let at least one call be under way")
 
 

@@ -6,6 +6,7 @@ points to the place. Importing this is cheap: JMESPath and RE2 are loaded by the
 
 from __future__ import annotations
 
+from callsheet.diagnostics.wanted import wanted
 from callsheet.ir import JSON
 from callsheet.machine.values import to_text
 from callsheet.ports.transforms.fault import Fault
@@ -44,6 +45,7 @@ def select(data: JSON, query: str) -> JSON:
     from callsheet.ports.transforms.query import search  # noqa: PLC0415 - brings JMESPath
     from callsheet.ports.transforms.work import Work  # noqa: PLC0415 - as above
 
+    wanted("query", query, str, "the text of a query")
     try:
         return search(data, query, Work())
     except Fault as fault:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted, wanted_names
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FROM_ENVIRONMENT = "env:"
@@ -34,10 +35,11 @@ class OtelSettings:
     content: bool = False
 
     def __post_init__(self) -> None:
+        wanted("url", self.url, str, "the address of a collector")
         try:
             if self.url:
                 checked_url(self.url)
-            for name, value in self.headers.items():
+            for name, value in wanted_names("headers", self.headers).items():
                 checked_header(name, value)
         except CallsheetError as error:
             raise ValueError(error.diagnostics[0].message) from error
@@ -111,6 +113,7 @@ def headers_of(given: Iterable[str]) -> dict[str, str]:
 
 def checked_header(name: str, value: str) -> str:
     """The name of a header, in small letters; raises CallsheetError (TRC004)."""
+    wanted(f"headers[{name!r}]", value, str, "env:VARIABLE")
     if _HEADER.fullmatch(name) is None:
         raise _no_header(f"{name[:40]!a} is not the name of a header")
     if not value.startswith(_FROM_ENVIRONMENT) or not value.removeprefix(_FROM_ENVIRONMENT):

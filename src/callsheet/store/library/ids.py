@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Container
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wanted import wanted
 from callsheet.frontends.dag.fields import ID
 
 _PLAN_ID = re.compile(ID, re.ASCII)
@@ -22,7 +23,7 @@ def check_plan_id(text: str) -> str:
     >>> check_plan_id("refactor-auth-001")
     'refactor-auth-001'
     """
-    if _PLAN_ID.fullmatch(text) is None:
+    if _PLAN_ID.fullmatch(wanted("plan_id", text, str, "the id of a plan")) is None:
         raise CallsheetError.single(
             "PLN001",
             f"{text[:80]!a} is not a plan id",

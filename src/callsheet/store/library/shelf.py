@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics.wanted import wanted, wanted_names, wanted_path
 from callsheet.frontends.spelling import Syntax, format_as, read_as
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.calling import called_names
@@ -54,7 +55,8 @@ class PlanLibrary:
         files: Files | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._files = files or FolderFiles(default_plans_folder() if folder is None else Path(folder))
+        place = default_plans_folder() if folder is None else wanted_path("folder", folder)
+        self._files = files or FolderFiles(place)
         self._clock = clock
         self._versions = Versions(self._files)
 
@@ -104,7 +106,7 @@ class PlanLibrary:
         Its text may have errors: `StoredPlan.require` raises them. Raises CallsheetError: as `find`,
         PLN004 for a file that cannot be read, PLN021 for a version that there is not.
         """
-        name, at, number = text.partition("@")
+        name, at, number = wanted("text", text, str, "the id of a plan").partition("@")
         plan_id = self.find(name)
         if at:
             with self._readable():
@@ -182,6 +184,9 @@ class PlanLibrary:
         calls, `goal` what it is for, `compiled` how it was made. Raises CallsheetError: PLN001, PLN003 for
         an id that is taken unless it `replaces`, PLN004, PLN022 for a parameter that the plan never reads.
         """
+        wanted("plan", plan, Plan, "the steps of a plan (its .ir)")
+        if goal is not None:
+            wanted("goal", goal, str, "a text")
         given = plan_id or plan.id
         if given is not None:
             check_plan_id(given)
@@ -202,8 +207,8 @@ class PlanLibrary:
                 hash_of(plan),
                 _sayable(goal or (None if before is None else before.goal)),
                 _still_read(before, plan) if given_params is None else given_params,
-                dict.fromkeys(called_names(plan)) if tools is None else dict(tools),
-                compiled,
+                dict.fromkeys(called_names(plan)) if tools is None else dict(wanted_names("tools", tools)),
+                None if compiled is None else wanted_names("compiled", compiled),
             )
             self._put(name, record, is_new=before is None or not record.says_the_same(before))
         return self.load(name)

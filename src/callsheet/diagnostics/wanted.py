@@ -50,6 +50,20 @@ def wanted_names(name: str, given: Mapping[str, T] | None) -> Mapping[str, T]:
     return given
 
 
+def wanted_number(name: str, given: object, said: str = "a number") -> float:
+    """The number that is given."""
+    if not isinstance(given, int | float):
+        raise wrong(name, given, said)
+    return given
+
+
+def wanted_function(name: str, given: T, said: str = "a function") -> T:
+    """The function that is given, None for none."""
+    if given is not None and not callable(given):
+        raise wrong(name, given, said)
+    return given
+
+
 def wanted_list(name: str, given: object, of: str) -> Iterable[object]:
     """The list that is given, or another iterable."""
     if not isinstance(given, Iterable):

@@ -1,0 +1,46 @@
+"""The text of a configuration file: the table that it is, and what is wrong with it at its place.
+
+In: a text with its name. Out: data, or CallsheetError (CFG016). A line is shown up to the key alone, without
+the texts that stand before it: the value of a key may be a password.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.ir.strict_toml import read_toml, wrong_at
+from callsheet.policy.places import Path, key_spans, place_of
+
+_TEXT = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+
+def read_table(source: Source) -> dict[str, Any]:
+    """The table that a configuration is; raises CallsheetError (CFG016)."""
+    try:
+        return read_toml(source.text)
+    except tomllib.TOMLDecodeError as error:
+        said, start = wrong_at(error, source.text)
+        raise _error("CFG016", source, Span(start, start + 1), f"this is not TOML: {said}", None) from None
+
+
+def wrong_key(
+    source: Source, path: Path, message: str, way_out: str | None, code: str = "CFG016"
+) -> CallsheetError:
+    """What is wrong with the key at a path, or with the nearest one above it that is there."""
+    span = place_of(source.text, key_spans(source.text), path)
+    return _error(code, source, span, message, way_out)
+
+
+def _error(code: str, source: Source, span: Span | None, message: str, way_out: str | None) -> CallsheetError:
+    shown = source if span is None else Source(source.name, _up_to(source.text, span))
+    return CallsheetError([Diagnostic(code, Severity.ERROR, message, span, way_out)], shown)
+
+
+def _up_to(text: str, span: Span) -> str:
+    """The text as far as the end of the span, with no text in quotes on the line before it."""
+    line = text.rfind("\n", 0, span.start) + 1
+    hidden = _TEXT.sub(lambda found: "…" * len(found[0]), text[line : span.start])
+    return text[:line] + hidden + text[span.start : span.end]

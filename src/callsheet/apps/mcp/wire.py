@@ -1,0 +1,97 @@
+"""One client at standard input and output: a message a line, and an answer also to a line that is none.
+
+In: the two streams of this process, which are the client's alone from then on. Out: streams of messages for a
+session. The SDK's own transport drops what it cannot read in silence, and cannot be cancelled while it waits
+for a line: neither signal nor the end of the client's interest would end the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import BinaryIO, TypeAlias
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+
+from callsheet.apps.mcp.messages import MOST_BYTES, Unreadable, read_message
+
+Heard: TypeAlias = "MemoryObjectReceiveStream[SessionMessage | Exception]"
+Said: TypeAlias = "MemoryObjectSendStream[SessionMessage]"
+_ToSession: TypeAlias = "MemoryObjectSendStream[SessionMessage | Exception]"
+_ToClient: TypeAlias = "MemoryObjectReceiveStream[SessionMessage]"
+_PIECE = 1024 * 1024
+
+
+@asynccontextmanager
+async def client_at_standard_streams() -> AsyncGenerator[tuple[Heard, Said]]:
+    """What the client says, and where it is answered; both end when it goes."""
+    to_session, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    said, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+    with _taken(0) as source, _taken(1) as sink:
+        async with anyio.create_task_group() as both:
+            both.start_soon(_listen, os.fdopen(source, "rb", closefd=False), to_session, said.clone())
+            both.start_soon(_speak, sink, to_client, both.cancel_scope)
+            yield heard, said
+
+
+@contextmanager
+def _taken(number: int) -> Generator[int]:
+    """A standard stream by another number; under its own nothing is read, and standard error is written.
+
+    It is not closed at the end: a thread may still wait for a line.
+    """
+    own = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+    with open(os.devnull, "r+b") as nothing:
+        os.dup2(nothing.fileno() if number == 0 or sys.stderr is None else 2, number)
+    try:
+        yield own
+    finally:
+        os.dup2(own, number)
+
+
+async def _listen(source: BinaryIO, to_session: _ToSession, answers: Said) -> None:
+    """Hand on messages, and answer what is none, until the client says no more."""
+    async with to_session, answers:
+        while line := await asyncio.to_thread(_line, source):
+            try:
+                message = read_message(line)
+                if message is not None:
+                    await to_session.send(SessionMessage(message))
+            except Unreadable as wrong:
+                await answers.send(SessionMessage(wrong.answer))
+            except anyio.BrokenResourceError:  # the session has ended
+                return
+
+
+def _line(source: BinaryIO) -> bytes:
+    """The next line, of one that is too long no more than shows it; b"" at the end."""
+    try:
+        line = rest = source.readline(MOST_BYTES + 1)
+        while len(line) > MOST_BYTES and rest and not rest.endswith(b"\n"):
+            rest = source.readline(_PIECE)
+    except OSError:  # a terminal that is gone
+        return b""
+    return line
+
+
+async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope) -> None:
+    """Write what is said to the client; when it hears no more, all ends."""
+    async with to_client:
+        async for said in to_client:
+            text = said.message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                await asyncio.to_thread(_write, sink, memoryview(text.encode() + b"\n"))
+            except OSError:
+                both.cancel()
+                return
+
+
+def _write(sink: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(sink, data) :]

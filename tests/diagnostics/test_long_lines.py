@@ -1,0 +1,28 @@
+"""A line of megabytes is shown around what is wrong with it, however much that is."""
+
+from __future__ import annotations
+
+from callsheet.diagnostics import Diagnostic, Severity, Source, Span, render, render_all
+from growth import grows_with_the_text
+
+
+def shown(text: str) -> str:
+    places = range(0, 64 * len(text), 256)
+    found = [Diagnostic("CHK001", Severity.ERROR, "wrong", Span(at, at + 4)) for at in places]
+    return render_all(found, Source("p.ltp", f"{64 * text}\n"))
+
+
+def test_the_time_for_what_is_wrong_grows_with_the_line() -> None:
+    assert grows_with_the_text(shown, "{}", "abcd" * 8)
+
+
+def test_what_is_wrong_far_behind_in_a_line_stands_above_its_caret() -> None:
+    text = Source("p.ltp", f"first\r\n{'x' * 500_000}WRONG{'y' * 500_000}\r\nlast")
+    at = text.text.index("WRONG")
+    lines = render(Diagnostic("CHK001", Severity.ERROR, "wrong", Span(at, at + 5)), text).splitlines()
+    assert lines[0] == "p.ltp:2:500001: error CHK001: wrong"
+    assert lines[1][lines[2].index("^") :].startswith("WRONG")
+    assert lines[2].split() == ["|", "^^^^^"]
+    assert len(lines[1]) < 200
+    assert text.line(1) == "first"
+    assert text.line(3) == "last"
