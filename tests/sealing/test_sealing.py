@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
+from base64 import b32encode, b64encode
+from binascii import hexlify
 from typing import Any
 from urllib.parse import quote
 
@@ -103,6 +104,52 @@ def test_a_secret_within_base64_is_found_wherever_it_begins(before: bytes, after
     found = Finder(Known.of([secret], "declared")).spans(text)
     assert found
     assert len(secret) <= found[0].end - found[0].start
+
+
+LONG = "correct-horse/battery+staple?of 2024"
+
+
+def in_lines(text: str, width: int, end: str) -> str:
+    return end.join(text[at : at + width] for at in range(0, len(text), width))
+
+
+@pytest.mark.parametrize(("width", "end"), [(76, "\n"), (64, "\r\n"), (60, "\n  "), (76, "\\n")])
+@given(before=st.binary(max_size=120), after=st.binary(min_size=60, max_size=90))
+def test_a_secret_within_encoded_lines_is_found_wherever_they_break(
+    width: int, end: str, before: bytes, after: bytes
+) -> None:
+    known = Known.of([LONG], "declared")
+    for encode in (b64encode, b32encode, hexlify):
+        text = f"It is: {in_lines(encode(before + LONG.encode() + after).decode(), width, end)}"
+        assert known.may_be_in(encoded({"value": text}))
+        spans = Finder(known).spans(text)
+        assert len(spans) == 1
+        assert text[: spans[0].start] + text[spans[0].end :] != text
+        assert not known.may_be_in(encoded({"value": text[: spans[0].start] + "…" + text[spans[0].end :]}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        quote(quote(LONG, safe=""), safe=""), "correct-horse%252fbattery%252bstaple%253fof%25202024",
+        b64encode(b'{"auth":"' + b64encode(LONG.encode()) + b'"}').decode(),
+        b64encode(quote(LONG).encode()).decode(),
+        b64encode(b64encode(b"joe:" + LONG.encode())).decode(),
+        b64encode(LONG.encode().hex().encode()).decode(),
+        b64encode(LONG.encode()).hex(), quote(b64encode(b"~" + LONG.encode()).decode(), safe=""),
+        LONG.encode().hex(" "), LONG.encode().hex(":").upper(), b32encode(b"abc" + LONG.encode()).decode(),
+    ],
+)  # fmt: skip
+def test_a_secret_that_was_encoded_twice_is_found(text: str) -> None:
+    known = Known.of([LONG], "declared")
+    assert known.may_be_in(encoded({"value": f"it is {text}."}))
+    (span,) = Finder(known).spans(f"it is {text}.")
+    assert span.end - span.start > len(LONG)
+
+
+def test_what_is_broken_into_lines_stays_where_no_secret_is_in_it() -> None:
+    text = in_lines(b64encode(bytes(range(256)) * 2).decode(), 76, "\n")
+    assert seal({"value": text}) == {"value": text}
 
 
 @pytest.mark.parametrize(

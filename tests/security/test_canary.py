@@ -23,7 +23,8 @@ from tests.security.world import World
 from callsheet.apps.veil import Veil
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.secrecy import Secrecy
-from callsheet.sealing.known import Known, forms_of
+from callsheet.sealing.forms import forms_of
+from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import Sealer
 from callsheet.sealing.shapes import Shapes
 from callsheet.store import Journal

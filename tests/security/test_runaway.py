@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from tests.runtime.tools import FACTS, plan_of, ports_for, route_to
 
 from callsheet import Runtime
@@ -27,6 +29,8 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.ports.calls import CallContext
+from callsheet.ports.mcp import flooding
+from callsheet.ports.mcp.flooding import Unanswered
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
@@ -157,3 +161,42 @@ async def test_pictures_that_a_server_sends_count_although_they_lie_beside_the_v
     assert changeling.calls == ["look", "look"]
     assert 1_200_000 <= result.usage.bytes < 1_201_000
     assert (await runtime.resume(result.run_id)).usage.bytes == result.usage.bytes
+
+
+async def test_a_server_that_asks_without_end_fills_no_memory(changeling: Any, tmp_path: Path) -> None:
+    """The SDK keeps a task for each request of a server until its answer is written."""
+    changeling.answer(look="flood")
+    most = 0
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            most = max(most, len(asyncio.all_tasks()))
+            await asyncio.sleep(0.05)
+
+    watching = asyncio.create_task(watch())
+    server = replace(changeling.config(), timeout=1.0)
+    result = await Runtime(mcp=[server], data=tmp_path).run('S1: @LOOK (thing="x") > $a')
+    watching.cancel()
+    assert result.variables["a"] == "no answer within 1 s"
+    assert most < 250
+
+
+async def test_requests_wait_for_room_and_for_nothing_that_never_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flooding, "_PATIENCE", 0.05)
+    unanswered = Unanswered()
+    for number in range(99):
+        await unanswered.arrives(JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))
+    await unanswered.arrives(JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"))
+    waiting = asyncio.create_task(unanswered.arrives(JSONRPCRequest(jsonrpc="2.0", id=100, method="ping")))
+    await asyncio.sleep(0)
+    unanswered.has_left(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call"))  # one of ours
+    assert not waiting.done()
+    unanswered.has_left(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
+    await asyncio.wait_for(waiting, 0.04)
+    cancels = JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled", params={"requestId": 1})
+    await unanswered.arrives(cancels)
+    await asyncio.wait_for(unanswered.arrives(JSONRPCRequest(jsonrpc="2.0", id=101, method="ping")), 0.04)
+    await unanswered.arrives(JSONRPCRequest(jsonrpc="2.0", id=102, method="ping"))

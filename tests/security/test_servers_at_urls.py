@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,7 +27,8 @@ class Site:
     """A server at a port of this machine: an MCP server that answers calls of its tool with `result`.
 
     Requests whose method of MCP stands in `redirects` are sent on to that address instead; `bodies` are sent
-    as they are, with headers. `seen` has the headers of every request, by what was asked.
+    as they are, with headers. While `ends` is not set the end of a session is not answered. `seen` has the
+    headers of every request, by what was asked.
     """
 
     def __init__(self) -> None:
@@ -34,6 +36,9 @@ class Site:
         self.redirects: dict[str, tuple[int, str]] = {}
         self.bodies: dict[str, tuple[dict[str, str], bytes]] = {}
         self.result: dict[str, Any] = {"content": [{"type": "text", "text": "ok"}]}
+        self.session: dict[str, str] = {}
+        self.ends = threading.Event()
+        self.ends.set()
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -44,7 +49,10 @@ class Site:
                 site.seen.append((f"GET {self.path}", dict(self.headers)))
                 self.answer(*site.redirect("GET") or (405, {}, b""))
 
-            do_DELETE = do_GET
+            def do_DELETE(self) -> None:
+                site.seen.append((f"DELETE {self.path}", dict(self.headers)))
+                site.ends.wait(20)
+                self.answer(405, {}, b"")
 
             def do_POST(self) -> None:
                 message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -92,7 +100,7 @@ class Site:
             said["result"] = results[method]
         else:
             said["error"] = {"code": -32601, "message": "no such method"}
-        return 200, {"Content-Type": "application/json"}, json.dumps(said).encode()
+        return 200, {"Content-Type": "application/json", **self.session}, json.dumps(said).encode()
 
     @property
     def asked(self) -> list[str]:
@@ -259,3 +267,69 @@ async def test_the_token_stands_in_no_journal_and_no_error(site, other, tmp_path
     assert b"canary-token" not in kept
     assert "canary-token" not in repr(result)
     assert "canary-token" not in repr(config(site))
+
+
+class Modern(Site):
+    """A server of the protocol of 2026 that refuses the first call for its headers.
+
+    From then on it says that the schema of the argument is another one, `schema`.
+    """
+
+    def __init__(self, schema: dict[str, str]) -> None:
+        super().__init__()
+        self.schema = schema
+        self.refused = False
+
+    def reply(self, message: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        said: dict[str, Any] = {"jsonrpc": "2.0", "id": message.get("id")}
+        about = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        q = self.schema if self.refused else {"type": "string"}
+        results: dict[str, Any] = {
+            "server/discover": {**about, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}},
+            "tools/list": {
+                **about,
+                "tools": [{**LOOK, "inputSchema": {"type": "object", "properties": {"q": q}}}],
+            },
+            "tools/call": {**self.result, "resultType": "complete"},
+        }
+        if message["method"] == "tools/call" and not self.refused:
+            self.refused = True
+            said["error"] = {"code": -32020, "message": "other headers"}
+        else:
+            said["result"] = results[message["method"]]
+        return (
+            400 if "error" in said else 200,
+            {"Content-Type": "application/json"},
+            json.dumps(said).encode(),
+        )
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "string", "x-mcp-header": "Q"}, "is declared differently now (inputSchema); not called"),
+        ({"type": "string"}, "other headers"),
+    ],
+)
+async def test_a_call_that_was_refused_for_its_headers_is_not_sent_again_with_others(tmp_path, schema, said):
+    """The SDK lists the tools again by itself, and puts arguments where the new declaration wants them."""
+    site = Modern(schema)
+    try:
+        result = await run(site, tmp_path, 'S1: @LOOK (q="herring") > $a\nS2: @RESPOND ($a)')
+    finally:
+        site.close()
+    assert said in str(result.variables["a"])
+    assert site.asked.count("tools/call") == 1
+    assert not any("herring" in value for _, headers in site.seen for value in headers.values())
+
+
+async def test_the_end_of_a_session_is_told_to_the_server_and_not_waited_for(site, tmp_path):
+    site.session = {"Mcp-Session-Id": "s1"}
+    site.ends.clear()
+    begun = time.monotonic()
+    try:
+        await run(site, tmp_path)
+        assert time.monotonic() - begun < 8
+    finally:
+        site.ends.set()
+    assert "DELETE /mcp" in site.asked

@@ -102,3 +102,14 @@ def test_a_label_is_never_below_what_may_be_in_the_place(writes: list[tuple[Labe
             known = store.of("", ["a"])
             assert known is not None
             assert all(held.flows_to(known) for held in inside)
+
+
+def test_a_write_under_another_spelling_takes_no_label_away() -> None:
+    with LabelStore.in_memory() as store:
+        store.end(store.begin("/w", "a.md", SECRET, spelling="A.md"), replaced=True)
+        store.end(store.begin("/w", "a.md", PUBLIC, spelling="a.md"), replaced=True)
+        assert store.of("/w", ["a.md"]) == SECRET.join(PUBLIC)
+        assert store.forget("/w", "a.md")
+        store.end(store.begin("/w", "a.md", SECRET, spelling="a.md"), replaced=True)
+        store.end(store.begin("/w", "a.md", PUBLIC, spelling="a.md"), replaced=True)
+        assert store.of("/w", ["a.md"]) == PUBLIC

@@ -86,6 +86,15 @@ def file_key(path: str) -> str:
     return walked(unquote(folded).casefold().replace("\\", "/"))
 
 
+def note_key(key: str) -> str:
+    """A key as the working memory keeps it, which has no halves of characters.
+
+    >>> note_key("k\\ud800")
+    'k?'
+    """
+    return key if key.isascii() else key.encode(errors="replace").decode()
+
+
 def with_folders(path: str) -> tuple[str, ...]:
     """The path of a file in its normal form, and those of the folders that it is in.
 

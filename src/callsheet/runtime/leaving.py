@@ -83,7 +83,7 @@ class Leaving:
             return None
         if kept.note is not None:
             return store.begin(self._notes, kept.note, taken, run)
-        return store.begin(self._root, kept.path, taken, run)
+        return store.begin(self._root, kept.path, taken, run, kept.spelling)
 
     def _left_by(self, command: CallTool, kept: Kept, copied: Label) -> Label:
         """The label of what a call is about to leave behind; that of an edit counts what it is put into."""

@@ -16,7 +16,7 @@ from callsheet.machine import to_text
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.paths import PathRefused, file_key, is_pattern, workspace_path
+from callsheet.policy.paths import PathRefused, file_key, is_pattern, note_key, workspace_path
 from callsheet.policy.rules.attachments import path_of
 from callsheet.policy.rules.filing import FILE_NAMES, Filing, filing_of, keeps_files
 from callsheet.policy.rules.opening import opened, written
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
     """What a call leaves behind: the names of facts, a note, or a path.
 
     `replaces` says that nothing of what was there before is left, `copied` are the paths of files that
-    may be in it.
+    may be in it, `spelling` is the path as the call has it.
     """
 
     path: str = ""
@@ -42,6 +42,7 @@ class Kept(NamedTuple):
     note: str | None = None
     replaces: bool = False
     copied: tuple[str, ...] = ()
+    spelling: str = ""
 
 
 class Here(NamedTuple):
@@ -52,15 +53,19 @@ class Here(NamedTuple):
 
     def keys(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The names under which those of the paths are kept that lead into it, as programs spell them."""
-        return tuple(dict.fromkeys(key for path in paths if (key := self._key(path))))
+        return tuple(dict.fromkeys(map(file_key, self.inside(paths))))
 
-    def _key(self, path: str) -> str:
+    def inside(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """The normal forms of those of the paths that lead into it, as programs spell them."""
+        return tuple(dict.fromkeys(found for path in paths if (found := self._inside(path))))
+
+    def _inside(self, path: str) -> str:
         try:
             if self.root and path.startswith("/"):
                 path = str(PurePosixPath(path).relative_to(self.root))
         except ValueError:
             return ""
-        return _path(path)
+        return _normal(path)
 
 
 NOWHERE = Here()
@@ -112,30 +117,29 @@ def kept_by(
     A program may write anywhere what it is given; what it opens goes to the files that it names.
 
     >>> kept_by("WRITE_FILE", {"path": "./a//b.txt", "content": "x"})
-    (Kept(path='a/b.txt', facts=(), note=None, replaces=True, copied=()),)
-    >>> (kept,) = kept_by("MOVE", {"path": "a", "new_path": "B"}, Traits(), Here("", {"b"}.__contains__))
-    >>> kept.path, kept.copied
-    ('b/a', ('a',))
+    (Kept(path='a/b.txt', facts=(), note=None, replaces=True, copied=(), spelling='a/b.txt'),)
+    >>> (kept,) = kept_by("MOVE", {"path": "A", "new_path": "b"}, Traits(), Here("", {"b"}.__contains__))
+    >>> kept.path, kept.copied, kept.spelling
+    ('b/a', ('a',), 'b/A')
     >>> [kept.path for kept in kept_by("SHELL_EXEC", {"code": "cp a.txt /w/b.txt"}, None, Here("/w"))]
     ['*', 'b.txt']
     """
     if tool == "STORE_FACT":
         return (Kept(facts=_names(args.get("content"))),)
     if tool == "SET_WM":
-        return (Kept(note=to_text(args.get("key")), replaces=True),)
+        return (Kept(note=note_key(to_text(args.get("key"))), replaces=True),)
     if tool in ("WRITE_FILE", "EDIT_FILE"):
-        path = _path(args.get("path"))
-        return (Kept(path, replaces=tool == "WRITE_FILE"),) if path else ()
+        path = _normal(args.get("path"))
+        return (Kept(file_key(path), replaces=tool == "WRITE_FILE", spelling=path),) if path else ()
     program = program_of(tool, args)
     if program is not None:
-        copied = here.keys(opened(program.tool, program))
-        named = _targets(copied, here.keys(written(program.tool, program)), here.is_folder)
-        return (Kept(ANYWHERE), *(Kept(path, copied=copied) for path in named))
+        copied, targets = (
+            here.inside(opened(program.tool, program)),
+            here.inside(written(program.tool, program)),
+        )
+        return (Kept(ANYWHERE), *_copies(copied, targets, here.is_folder))
     filing = _filing(tool, args, traits)
-    if filing is None:
-        return ()
-    copied, targets = _keys(filing.reads), _keys(filing.writes)
-    return tuple(Kept(path, copied=copied) for path in _targets(copied, targets, here.is_folder))
+    return () if filing is None else _copies(_named(filing.reads), _named(filing.writes), here.is_folder)
 
 
 def read_by(
@@ -149,7 +153,7 @@ def read_by(
     if tool == "QUERY_MEMORY":
         return Read(facts=_names(value))
     if tool == "GET_WM":
-        return Read(note=to_text(args.get("key")))
+        return Read(note=note_key(to_text(args.get("key"))))
     if tool == "SEARCH_FILES":
         return Read((_path(args.get("path") or ""),), is_folder=True, files=_found(value))
     if tool in ("READ_FILE", "EDIT_FILE"):
@@ -179,6 +183,15 @@ def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing
     return filing_of(view_of(tool, args))
 
 
+def _copies(
+    copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
+) -> tuple[Kept, ...]:
+    """The files that a call leaves into which others may have been copied, by their normal paths."""
+    keys = tuple(dict.fromkeys(map(file_key, copied)))
+    named = dict.fromkeys(_targets(copied, targets, is_folder))
+    return tuple(Kept(file_key(path), copied=keys, spelling=path) for path in named)
+
+
 def _targets(
     copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
 ) -> Iterable[str]:
@@ -191,9 +204,14 @@ def _targets(
             yield target
 
 
-def _keys(paths: Iterable[Argument]) -> tuple[str, ...]:
+def _named(paths: Iterable[Argument]) -> tuple[str, ...]:
+    """The normal paths that arguments have."""
     named = (path_of(path) for path in paths)
-    return tuple(dict.fromkeys(file_key(path) for path in named if path))
+    return tuple(dict.fromkeys(path for path in named if path))
+
+
+def _keys(paths: Iterable[Argument]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(file_key, _named(paths))))
 
 
 def _found(rows: Any) -> tuple[str, ...]:
@@ -212,7 +230,11 @@ def _names(facts: Any) -> tuple[str, ...]:
 
 
 def _path(given: Any) -> str:
+    return file_key(_normal(given))
+
+
+def _normal(given: Any) -> str:
     try:
-        return file_key(workspace_path(given)) if isinstance(given, str) else ""
+        return workspace_path(given) if isinstance(given, str) else ""
     except PathRefused:
         return ""

@@ -6,28 +6,23 @@ In: values. Out: the forms in which they may turn up, and where in a text they d
 from __future__ import annotations
 
 import json
-import re
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from html import escape
 from importlib import import_module
 from typing import Any, NamedTuple
-from urllib.parse import quote, quote_plus
 
+from callsheet.sealing.forms import forms_of, twice_encoded
 from callsheet.sealing.heads import Heads
+from callsheet.sealing.lines import LINES, joined, joined_text
 
 SHORTEST = 4
 """Characters of a declared secret that is looked for; a shorter one would be found everywhere."""
 _SHORTEST_LINE = 12
 _SHORTEST_CORE = 8
-_FEW = 24
-"""So many forms are looked for one by one; of more all are looked for in one pass."""
-
+_LONGEST_TWICE, _MOST_TWICE = 300, 50
+"""Characters of a secret, and secrets, that are looked for also where they have been encoded twice."""
 _SOME = 100
 """Of more forms those are looked for whose first letters stand in a text."""
-_MANY = 1_000
-"""Of more forms nobody looks which of them stand in others."""
 
 
 class Form(NamedTuple):
@@ -35,80 +30,6 @@ class Form(NamedTuple):
 
     text: str
     why: str
-
-
-_KEPT_IN_ADDRESSES = ("", "/", "!'()*", "!'()*;/?:@&=+$,#", "!$&'()*+,;=", "!$&'()*+,;=:@/")
-"""What programs write as it is: Python, a browser for a part of an address and for a whole one, RFC 3986."""
-_ESCAPED = re.compile(r"%[0-9A-F]{2}|\\u[0-9a-f]{4}")
-
-
-def forms_of(value: str) -> Iterator[str]:
-    """The secret, as it is and as programs encode it: URL, base64, hexadecimal, in JSON, HTML or a literal.
-
-    >>> sorted(forms_of("a b&c"))[:3]
-    ['6120622663', '6120622663', 'EgYiZj']
-    """
-    yield value
-    data = value.encode("utf-8", "surrogatepass")
-    in_addresses = dict.fromkeys((quote_plus(data), *(quote(data, safe=kept) for kept in _KEPT_IN_ADDRESSES)))
-    yield from in_addresses
-    yield from map(_of_other_case, in_addresses)
-    for text in dict.fromkeys(_in_json(value)):
-        yield text
-        for ascii_only in (True, False):  # a JSON text that stands in another one
-            yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-    yield from _in_html(value)
-    yield repr(value)[1:-1]
-    yield repr(data)[2:-1]
-    yield data.hex()
-    yield data.hex().upper()
-    for before in range(3):
-        core = _core(data, before)
-        yield core
-        yield core.replace("+", "-").replace("/", "_")
-
-
-def _of_other_case(text: str) -> str:
-    r"""The same with the letters of its escapes in the other case.
-
-    >>> _of_other_case(r"%2Fab \u00fc")
-    '%2fab \\u00FC'
-    """
-    return _ESCAPED.sub(lambda found: found[0].swapcase().replace("U", "u"), text)
-
-
-def _in_json(text: str) -> Iterator[str]:
-    """A text as it stands in a JSON text, also of those who put JSON into pages."""
-    for ascii_only in (True, False):
-        plain = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-        yield plain
-        yield _of_other_case(plain)
-        yield plain.replace("/", "\\/")
-        for signs in ("<>&", "<>&'"):
-            unseen = plain.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in signs})
-            yield unseen
-            yield _of_other_case(unseen)
-
-
-def _in_html(text: str) -> Iterator[str]:
-    """A text as it stands in a page."""
-    yield escape(text, quote=False)
-    whole = escape(text)
-    for quote_mark, double in (
-        ("&#x27;", "&quot;"),
-        ("&#39;", "&quot;"),
-        ("&#39;", "&#34;"),
-        ("&apos;", "&quot;"),
-    ):
-        yield whole.replace("&#x27;", quote_mark).replace("&quot;", double)
-
-
-def _core(data: bytes, before: int) -> str:
-    """What stands in any base64 text of data with these bytes after `before` others, whatever is around."""
-    text = b64encode(bytes(before) + data).decode().rstrip("=")
-    first = (before * 8 + 5) // 6
-    last = (before + len(data)) * 8 // 6
-    return text[first:last]
 
 
 def _texts_of(value: object) -> Iterator[str]:
@@ -140,15 +61,35 @@ class _Portion:
         return len(self.whys)
 
     def may_be_in(self, data: bytes) -> bool:
-        """Whether one of them stands in the bytes of a JSON text."""
-        if self._pass is not None:
-            return bool(self._pass.Match(data))
-        if len(self._encoded) > _MANY:
-            return any(True for _ in self._heads_of_encoded.found_in(data))
-        return any(form in data for form in self._encoded)
+        """Whether one of them stands in the bytes of a JSON text, also over several lines."""
+        if self._pass is None:  # they are too long for one pass
+            in_one_line = joined(data)
+            return self._stands_in(data) or (in_one_line is not None and self._stands_in(in_one_line))
+        found = self._pass.Match(data)
+        if found != self._lines_alone:
+            return bool(found)
+        in_one_line = joined(data)
+        found = None if in_one_line is None else self._pass.Match(in_one_line)
+        return bool(found) and found != self._lines_alone
+
+    def _stands_in(self, data: bytes) -> bool:
+        return any(True for _ in self._heads_of_encoded.found_in(data))
 
     def found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where they stand in a text: start, end, and why it is a secret."""
+        has_lines = True
+        if self._pass is not None:
+            found = self._pass.Match(text.encode("utf-8", "surrogatepass"))
+            if not found:
+                return
+            has_lines = self._lines_alone[0] in found
+        yield from self._each_in(text)
+        in_one_line = joined_text(text) if has_lines else None
+        if in_one_line is not None:
+            for start, end, why in self._each_in(in_one_line.text):
+                yield in_one_line.place_of(start), in_one_line.place_of(end - 1) + 1, why
+
+    def _each_in(self, text: str) -> Iterator[tuple[int, int, str]]:
         if len(self.whys) > _SOME:
             for at, form in self._heads.found_in(text):
                 yield at, at + len(form), self.whys[form]
@@ -169,17 +110,18 @@ class _Portion:
 
     @cached_property
     def _encoded(self) -> tuple[bytes, ...]:
-        """The forms as they stand in a journal's JSON text."""
+        """The forms, also as they stand in a journal's JSON text."""
         said = (json.dumps(text, ensure_ascii=False)[1:-1] for text in self.whys)
-        every = dict.fromkeys(text.encode("utf-8", "surrogatepass") for text in said)
-        if len(every) > _MANY:
-            return tuple(every)
-        return tuple(form for form in every if not any(other in form for other in every if other != form))
+        every = dict.fromkeys((*self.whys, *said))
+        return tuple(text.encode("utf-8", "surrogatepass") for text in every)
+
+    @cached_property
+    def _lines_alone(self) -> list[int]:
+        """What the pass finds where there are encoded lines, and none of the forms."""
+        return [len(self._encoded)]
 
     @cached_property
     def _pass(self) -> Any:
-        if len(self._encoded) <= _FEW:
-            return None
         re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
@@ -188,9 +130,10 @@ class _Portion:
         found = re2.Set.SearchSet(options)
         for form in self._encoded:
             found.Add(re2.escape(form))
+        found.Add(LINES)
         try:
             found.Compile()
-        except re2.error:  # they are too long
+        except re2.error:
             return None
         return found
 
@@ -213,7 +156,8 @@ class Known:
         `shortest` is how many characters one has at least.
         """
         texts = [text for value in values for text in _texts_of(value) if len(text.strip()) >= shortest]
-        return cls(Form(form, why) for text in texts for form in _looked_for(text))
+        twice = len(texts) <= _MOST_TWICE
+        return cls(Form(form, why) for text in texts for form in _looked_for(text, twice=twice))
 
     def __bool__(self) -> bool:
         return bool(self._portions)
@@ -245,6 +189,8 @@ class Known:
             yield from portion.found_in(text)
 
 
-def _looked_for(text: str) -> Iterator[str]:
+def _looked_for(text: str, *, twice: bool) -> Iterator[str]:
     yield text
     yield from (form for form in forms_of(text) if len(form) >= _SHORTEST_CORE)
+    if twice and len(text) <= _LONGEST_TWICE:
+        yield from (form for form in twice_encoded(text) if len(form) >= _SHORTEST_CORE)

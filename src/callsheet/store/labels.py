@@ -3,7 +3,8 @@ or in a store that many machines share.
 
 A write is noted before it leaves, joined with what the place had, so that a process that dies leaves no file
 that looks more harmless than it is. Only a write that was alone with its place, and is known to have put
-something else there, takes the old label away.
+something else there, takes the old label away; not where the place has been called otherwise before, since
+that may be another file on this system (`Notes.md`, `notes.md`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ CREATE TABLE IF NOT EXISTS left_by (
     run TEXT NOT NULL, root TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (run, root, name)
 )
 """
-TABLES = (_TABLE, _LEFT)
+_SPELLED = """
+CREATE TABLE IF NOT EXISTS spelled (
+    root TEXT NOT NULL, name TEXT NOT NULL, spelling TEXT NOT NULL, PRIMARY KEY (root, name, spelling)
+)
+"""
+TABLES = (_TABLE, _LEFT, _SPELLED)
 _PATIENCE = 10.0
 """Seconds that another process may take for its own write."""
 _AT_ONCE = 500
@@ -58,7 +64,8 @@ class Noted(NamedTuple):
 class Writing(NamedTuple):
     """A write under way: where, of which label, and the number that it has at its place.
 
-    `was_alone` says that no other write was under way there when it began.
+    `was_alone` says that no other write was under way there when it began, `spelling` what the place was
+    called.
     """
 
     root: str
@@ -66,6 +73,7 @@ class Writing(NamedTuple):
     label: Label
     number: int
     was_alone: bool
+    spelling: str = ""
 
 
 class LabelStore:
@@ -99,9 +107,13 @@ class LabelStore:
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         return cls(SqliteDatabase(connection))
 
-    def begin(self, root: str, name: str, label: Label, run: str = "") -> Writing:
+    def begin(self, root: str, name: str, label: Label, run: str = "", spelling: str = "") -> Writing:
         """Something of this label is about to be written to a place by a run; durable when this returns."""
         with self._changing(root, name):
+            if spelling:
+                self._database.execute(
+                    "INSERT INTO spelled VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (root, name, spelling)
+                )
             if run:
                 self._database.execute(
                     "INSERT INTO left_by VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (run, root, name)
@@ -117,7 +129,7 @@ class LabelStore:
                 " SET label = excluded.label, open = label.open + 1, writes = label.writes + 1",
                 (root, name, str(before.join(label))),
             )
-        return Writing(root, name, label, writes + 1, under_way == 0)
+        return Writing(root, name, label, writes + 1, under_way == 0, spelling)
 
     def end(self, writing: Writing, *, replaced: bool) -> None:
         """The write has ended; `replaced` says that nothing of what was there before is left."""
@@ -125,8 +137,10 @@ class LabelStore:
         with self._changing(*place):
             if replaced and writing.was_alone:
                 self._database.execute(
-                    "UPDATE label SET label = ? WHERE root = ? AND name = ? AND open = 1 AND writes = ?",
-                    (str(writing.label), *place, writing.number),
+                    "UPDATE label SET label = ? WHERE root = ? AND name = ? AND open = 1 AND writes = ?"
+                    " AND NOT EXISTS"
+                    " (SELECT 1 FROM spelled WHERE root = ? AND name = ? AND spelling <> ?)",
+                    (str(writing.label), *place, writing.number, *place, writing.spelling),
                 )
             self._database.execute("UPDATE label SET open = open - 1 WHERE root = ? AND name = ?", place)
 
@@ -164,7 +178,8 @@ class LabelStore:
                 "DELETE FROM label WHERE root = ? AND name = ? AND open = 0", (root, name)
             )
             if found.rowcount:
-                self._database.execute("DELETE FROM left_by WHERE root = ? AND name = ?", (root, name))
+                for table in ("left_by", "spelled"):
+                    self._database.execute(f"DELETE FROM {table} WHERE root = ? AND name = ?", (root, name))
         return found.rowcount > 0
 
     def of(self, root: str, names: Iterable[str]) -> Label | None:
@@ -219,5 +234,5 @@ def notes_of(run_id: str) -> str:
 
 
 def fact_name(text: str) -> str:
-    """Under which name a line of a fact is kept: its words stay where they are."""
-    return sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()
+    """Under which name a line of a fact is kept, as memory gives it: its words stay where they are."""
+    return sha256(text.strip().encode(errors="replace")).hexdigest()

@@ -2,9 +2,9 @@
 
 STATE is {"tools": [wire objects], "answers": {tool: text}, "name": …, "version": …}, read anew for every
 request. An answer "poke" says that the list of tools has changed, "huge" is 20 MB, "environment" tells which
-variables the server sees, "odd" sends messages that are none of the protocol, an object is the whole result;
-with "fails" the tools are not listed, with "hangs" they never come. Each call that arrives is noted in
-STATE.calls.
+variables the server sees, "odd" sends messages that are none of the protocol, "flood" asks 20,000 things and
+reads no answer, an object is the whole result; with "fails" the tools are not listed, with "hangs" they never
+come. Each call that arrives is noted in STATE.calls.
 """
 
 import json
@@ -41,6 +41,9 @@ def call(state, params):
         say(method="notifications/progress", params={"x": 1})
         say(method="notifications/tools/list_changed", params={"_meta": 5})
         say(method="nothing/known")
+    if text == "flood":
+        for number in range(20_000):
+            say(id=number, method="roots/list")
     if isinstance(text, dict):
         return text
     if text == "environment":
@@ -51,7 +54,7 @@ def call(state, params):
 REQUESTS = {"initialize": initialize, "tools/list": list_tools, "tools/call": call}
 for line in sys.stdin:
     request = json.loads(line)
-    if "id" not in request:
+    if "id" not in request or "method" not in request:
         continue
     handler = REQUESTS.get(request["method"])
     result = handler and handler(json.loads(STATE.read_text()), request.get("params", {}))

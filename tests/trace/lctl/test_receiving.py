@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from callsheet.lctl import (
     Ack,
+    Chain,
     Fact,
     Handoff,
     LctlError,
@@ -89,6 +90,40 @@ def test_a_value_that_came_up_is_handed_on_at_what_it_is_worth() -> None:
     assert got.concerns == ("F1",)
     assert got.ack().confidence_concerns == ("F1",)
     assert got.hand_on(work("payer", "auditor")).facts["F1"].confidence == 0.65
+
+
+def left_at_half(*, minimal: bool = False) -> list[Handoff]:
+    """A chain in which F3, worth 0.5, has been left."""
+    facts = [Fact("F1", "It is", 0.9), Fact("F3", "Maybe", 0.5)]
+    begun = begin("c", work("reader", "checker", facts=facts, critical=["F1"]), minimal=minimal)
+    onward = work("checker", "payer", dropped=["F3"])
+    if not minimal:
+        return [begun, receive(begun).hand_on(onward)]
+    return [
+        begun,
+        replace(
+            begin("c", onward, minimal=True),
+            facts={"F1": begun.facts["F1"]},
+            chain=Chain("c", 2, "checker", "payer"),
+        ),
+    ]
+
+
+def test_a_fact_that_was_left_is_handed_on_again_at_what_it_was_worth() -> None:
+    chain = left_at_half(minimal=True)
+    got = receive(chain[-1], after=chain[:-1], accept=["X07"])  # without lists all facts are critical
+    again = [Fact("F3", "Surely", 0.96), Fact("F5", "New", 0.96)]
+    onward = got.hand_on(work("payer", "auditor", facts=again))
+    assert {fact.id: fact.confidence for fact in onward.facts.values()} == {"F1": 0.9, "F3": 0.5, "F5": 0.96}
+    assert check([*chain, onward]).effective == {"F1": 0.9, "F3": 0.5, "F5": 0.96}
+    assert merge([got], work("payer", "auditor", facts=again)).facts["F3"].confidence == 0.5
+
+
+def test_what_derives_from_a_fact_that_was_left_is_worth_no_more_in_whatever_order_it_is_told() -> None:
+    chain = left_at_half()
+    derived = [Fact("F5", "So", 0.96, derived_from=("F6",)), Fact("F6", "Then", 0.9, derived_from=("F3",))]
+    onward = receive(chain[-1], after=chain[:-1]).hand_on(work("payer", "auditor", facts=derived))
+    assert (onward.facts["F5"].confidence, onward.facts["F6"].confidence) == (0.5, 0.5)
 
 
 def test_the_minimal_form_is_answered_in_the_minimal_form() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, CODE, MEMORY
 from callsheet.policy.calls import CallView
-from callsheet.policy.paths import PathRefused, file_key, with_folders, workspace_path
+from callsheet.policy.paths import PathRefused, file_key, note_key, with_folders, workspace_path
 
 _FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
 
@@ -61,7 +61,7 @@ class Left:
     def _noted(self, call: CallView) -> Iterator[Label]:
         key = call.argument("key")
         text = None if key is None else key.text
-        yield from self.notes.values() if text is None else (self.notes.get(text, LITERAL),)
+        yield from self.notes.values() if text is None else (self.notes.get(note_key(text), LITERAL),)
 
     def _in_files(self, tool: str, call: CallView) -> Iterator[Label]:
         path = "" if tool in CODE else _path(call, is_folder=tool == "SEARCH_FILES")

@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.paths import PathRefused, file_key, is_pattern, names_within, workspace_path
+from callsheet.policy.paths import (
+    PathRefused,
+    file_key,
+    is_pattern,
+    names_within,
+    note_key,
+    workspace_path,
+)
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
 from callsheet.policy.rules.filing import filing_of, keeps_files
@@ -128,7 +135,9 @@ def _seen(paths: Sequence[str]) -> Access:
 
 def _of_notes(tool: str, call: CallView) -> Access:
     key = call.argument("key")
-    text = None if key is None else key.text
+    text = None if key is None or key.text is None else note_key(key.text)
+    if text in ("*", "?"):  # as good as unknown: so the places of all and of some note are called
+        text = None
     place = SOME_NOTE if text is None else f"note:{text}"
     if tool == "SET_WM":
         return Access((), (place, ALL_NOTES), () if text is None else (place,))

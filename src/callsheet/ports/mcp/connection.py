@@ -29,7 +29,7 @@ from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, proce
 if TYPE_CHECKING:
     import httpx2
     from mcp.client import Client, IncomingMessage
-    from mcp_types import CallToolResult, LoggingMessageNotificationParams
+    from mcp_types import CallToolResult, ListToolsResult, LoggingMessageNotificationParams
 
     from callsheet.ports.mcp.oauth.sources import TokenSource
 
@@ -37,8 +37,14 @@ if TYPE_CHECKING:
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
-_CLOSE = 10.0
+_CLOSE, _CLOSE_AT_URL = 10.0, 2.0
+"""Seconds that the end of a session may take: a process is stopped; a URL is told, and not waited for."""
 _MAX_PAGES = 1_000
+_HEADER_MISMATCH, _NO_METHOD = -32020, -32601
+
+
+class OtherHeaders(ToolFailed):
+    """The server refused a call for its headers: it may declare the tool otherwise by now."""
 
 
 class Connection:
@@ -112,8 +118,9 @@ class Connection:
         self._over.set()
         if self._task is None:
             return
+        within = _CLOSE_AT_URL if isinstance(self.config.transport, HttpServer) else _CLOSE
         try:
-            done, _ = await asyncio.wait({self._task}, timeout=_CLOSE)
+            done, _ = await asyncio.wait({self._task}, timeout=within)
             if not done:
                 self._task.cancel()
                 await _finished(self._task)
@@ -185,6 +192,9 @@ class Connection:
             name = f"the MCP server {self.config.name!r}"
             return ToolFailed(f"{name} answered with what is no result: {because(error)}", in_doubt=True)
         if not lost:
+            if error.error.code == _HEADER_MISMATCH:
+                self._stale = True
+                return OtherHeaders(error.message)
             return ToolFailed(error.message, final=error.error.data == TOO_LONG)
         self._stale = True  # whoever answers next may be another server than the one we know
         if error.message == "Session terminated":
@@ -222,6 +232,8 @@ class Connection:
                 self._client = client
                 # The SDK would try the server's own patterns on its results, for hours if they ask for it.
                 client.session.validate_tool_result = _let_through
+                # Nor may it list tools by itself and call again: what changed has to be looked at first.
+                client.list_tools = _not_by_itself
                 await self.list_tools()
                 self.refusal = self._barred = None
                 if not ready.done():
@@ -346,6 +358,13 @@ class Connection:
 
 async def _let_through(name: str, result: CallToolResult) -> None:
     """Leave a result to `check_declared`."""
+
+
+async def _not_by_itself(**_: Any) -> ListToolsResult:
+    """Leave the listing of tools to `Connection.list_tools`, which pins them."""
+    from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
+
+    raise MCPError(_NO_METHOD, "tools are listed by callsheet alone")
 
 
 def _unwelcome(trouble: CallsheetError) -> ToolFailed:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from callsheet.ports.mcp.flooding import Unanswered
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
@@ -64,17 +65,19 @@ class LateAnswers:
 
 @asynccontextmanager
 async def heard(transport: Transport, late: LateAnswers) -> AsyncGenerator[Any]:
-    """The transport's streams, whose messages `late` sees."""
+    """The transport's streams, whose messages `late` sees; requests wait while too many have no answer."""
+    unanswered = Unanswered()
     async with transport as (received, sending):
-        yield _Received(received, late), _Sending(sending, late)
+        yield _Received(received, late, unanswered), _Sending(sending, late, unanswered)
 
 
 class _Stream:
     """A stream of the SDK's that is looked at; what is not defined here is the stream's own."""
 
-    def __init__(self, inner: Any, late: LateAnswers) -> None:
+    def __init__(self, inner: Any, late: LateAnswers, unanswered: Unanswered) -> None:
         self._inner = inner
         self._late = late
+        self._unanswered = unanswered
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
@@ -94,18 +97,19 @@ class _Stream:
 
 class _Received(_Stream):
     async def receive(self) -> Any:
-        return self._seen(await self._inner.receive())
+        return await self._seen(await self._inner.receive())
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        return self._seen(await self._inner.__anext__())
+        return await self._seen(await self._inner.__anext__())
 
-    def _seen(self, item: Any) -> Any:
+    async def _seen(self, item: Any) -> Any:
         message = getattr(item, "message", None)  # an exception of the transport has none
         if message is not None:
             self._late.arrives(message)
+            await self._unanswered.arrives(message)
         return item
 
 
@@ -113,3 +117,4 @@ class _Sending(_Stream):
     async def send(self, item: Any) -> None:
         self._late.leaves(item.message)
         await self._inner.send(item)
+        self._unanswered.has_left(item.message)

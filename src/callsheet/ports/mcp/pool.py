@@ -18,7 +18,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import JSON
 from callsheet.machine import Fact, Spent
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.mcp.connection import Connection
+from callsheet.ports.mcp.connection import Connection, OtherHeaders
 from callsheet.ports.mcp.content import BlobSink, check_declared, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import hint_against, is_plain, qualified_name, spec_of
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
@@ -335,10 +335,7 @@ class _Server:
                 connection = await self.open()
             except CallsheetError as error:
                 raise ToolFailed(error.diagnostics[0].message) from error
-        seconds = spec.timeout or self.config.timeout
-        await connection.refresh(seconds)
-        if connection.pins.get(spec.executor) != spec.pin:
-            raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
+        await self._look_at(spec, declaration, connection)
         meta = {TRACEPARENT: context.traceparent}
         if context.idempotency_key:
             meta[IDEMPOTENCY_KEY] = context.idempotency_key
@@ -355,7 +352,12 @@ class _Server:
                 value = self._without_tokens(value)
             context.came_late(value)
 
-        result = await connection.call(spec.executor, args, meta, seconds, note_late)
+        try:
+            seconds = spec.timeout or self.config.timeout
+            result = await connection.call(spec.executor, args, meta, seconds, note_late)
+        except OtherHeaders:
+            await self._look_at(spec, declaration, connection)
+            raise
         try:
             check_declared(result, schema)
         except ToolFailed as error:
@@ -377,6 +379,12 @@ class _Server:
             return await asyncio.to_thread(value_of, result, schema, keep)
         finally:
             context.charge(Spent(kept=sum(sizes)))
+
+    async def _look_at(self, spec: ToolSpec, declaration: Mapping[str, Any], connection: Connection) -> None:
+        """Raise ToolFailed if the tool is not what it was when it was opened."""
+        await connection.refresh(spec.timeout or self.config.timeout)
+        if connection.pins.get(spec.executor) != spec.pin:
+            raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
 
     def _changed(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any] | None) -> ToolFailed:
         """The refusal of a tool that changed since it was opened; what it says now goes to the log alone.

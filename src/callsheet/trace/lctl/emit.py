@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from callsheet.trace.lctl.check import check
-from callsheet.trace.lctl.confidence import Confidence, is_blocked, lowest
+from callsheet.trace.lctl.confidence import Confidence, Effective, effective, is_blocked, lowest
 from callsheet.trace.lctl.fields import frozen
 from callsheet.trace.lctl.findings import Finding, LctlError
-from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.hops import Hop, known_before
 from callsheet.trace.lctl.model import Body, Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.lctl.rules.merges import conflicts, origins
 
@@ -75,7 +75,7 @@ def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
     ('F1',)
     """
     entry = work.entry(1)
-    carried = _with_work(_Carried({}, [], []), work, 1)
+    carried = _with_work(_Carried({}, [], []), work, 1, ())
     chain = Chain(chain_id, 1, work.agent, work.to)
     trace = None if minimal else (entry,)
     return _checked(_document(chain, carried, trace, work, with_lists=not minimal), ())
@@ -85,7 +85,7 @@ def hand_on(hop: Hop, work: Work) -> Handoff:
     """The document after one that was received; raises `LctlError` where it would break a rule."""
     document = hop.body
     step = _next_step([document])
-    carried = _with_work(_kept(hop.body, hop.effective), work, step)
+    carried = _with_work(_kept(hop.body, hop.effective), work, step, known_before([hop]))
     entries = (*document.entries, work.entry(step)) if document.has_trace else None
     chain = Chain(document.chain.id, _chain_step(step, [document]), work.agent, work.to)
     with_lists = not document.is_minimal
@@ -118,7 +118,7 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
     step = _next_step(bodies)
     if work.action is not None:
         entries = (*entries, work.entry(step))
-    carried = _with_work(merged(branches), work, step)
+    carried = _with_work(merged(branches), work, step, known_before(branches))
     chain = Chain(
         bodies[0].chain.id, _chain_step(step, bodies), work.agent, work.to,
         parallel_merge=sum(entry.parallel for entry in entries) > 1,
@@ -251,8 +251,12 @@ def _kept(document: Body, values: Mapping[str, Confidence]) -> _Carried:
     return _Carried(facts, [f for f in fit if f in critical], [f for f in fit if f not in critical])
 
 
-def _with_work(kept: _Carried, work: Work, step: int) -> _Carried:
-    """What was carried, with what the work added, changed and left out."""
+def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective]) -> _Carried:
+    """What was carried, with what the work added, changed and left out.
+
+    `before` is what facts were worth up to here, also those that a document has left since: a new fact
+    under the name of one of them is worth no more, nor is one that derives from it.
+    """
     facts = dict(kept.facts)
     demoted, dropped = frozenset(work.demoted), frozenset(work.dropped)
     _refuse_clashes(facts, work)
@@ -261,9 +265,11 @@ def _with_work(kept: _Carried, work: Work, step: int) -> _Carried:
         facts[fact.id] = replace(fact, confidence=capped, source=work.agent, step=step)
     for fact in work.facts:
         facts[fact.id] = replace(fact, source=fact.source or work.agent, step=fact.step or step)
+    worth = effective(Handoff(Chain(), facts), before)
     for fact in (*work.facts, *work.modified):
-        parents = [facts[parent].confidence for parent in fact.derived_from if parent in facts]
-        facts[fact.id] = replace(facts[fact.id], confidence=lowest([facts[fact.id].confidence, *parents]))
+        if facts[fact.id].confidence is not None:  # else that is what is wrong with the work
+            known = worth[fact.id]
+            facts[fact.id] = replace(facts[fact.id], confidence=0.0 if known is None else known)
     new = [fact.id for fact in work.facts if not is_blocked(facts[fact.id].confidence)]
     wanted = new if work.critical is None else list(work.critical)
     critical = [fact for fact in dict.fromkeys((*kept.critical, *wanted)) if fact not in demoted]

@@ -1,0 +1,115 @@
+"""Places that are called alike, and are others: none of them lends its harmless label to another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.runtime.tools import plan_of
+from tests.security.world import FACTS, POLICY, World, refusal
+
+from callsheet.ir import Effect
+from callsheet.ir.labels import read_label
+from callsheet.machine import Status, ToolFacts
+from callsheet.passes.verify import verify
+from callsheet.policy.model import Policy, SourceRule, ToolRule
+
+HALF = "\\ud83d"
+"""Half of a character, as JSON and plans may hold it and no database does."""
+FACTS_HERE = {"VAULT": ToolFacts(Effect.READ, ("name",))}
+SEARCHED = 'S1: {} > $n\nS2: @WEB_SEARCH ("$n") > $r\nS3: @RESPOND ("done")'
+
+
+@pytest.fixture
+def vault(world: World) -> World:
+    """A world with a tool that tells what is private; files and facts are public where nothing is known."""
+
+    async def private(args: dict[str, Any], context: Any) -> str:
+        return f"private {args['name']}"
+
+    world.tools["VAULT"] = private
+    own = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/priv"))
+    everything = SourceRule(kind="file", pattern="**", label=read_label("T/pub"))
+    world.policy = replace(
+        POLICY, sources=(everything,), memory=read_label("U/pub"), tools={**POLICY.tools, "VAULT": own}
+    )
+    return world
+
+
+async def left_by(world: World, plan: str, run_id: str) -> None:
+    outcome = await world.run(f'{plan}\nS9: @RESPOND ("done")', run_id, facts=FACTS_HERE)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE, outcome.result.response
+
+
+async def is_told(world: World, read: str, run_id: str = "last") -> bool:
+    """Whether what a call reads gets outside."""
+    outcome = await world.run(SEARCHED.format(read), run_id, facts=FACTS_HERE)
+    if not world.sent:
+        assert refusal(outcome).rule == "flow"
+    return bool(world.sent)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("Plan.md", "plan.md"),
+        ("plan.md", "Plan.md"),
+        ("a/plan.md", "A/plan.md"),
+        ("a\\\\plan.md", "a/plan.md"),
+    ],
+)
+async def test_a_file_keeps_its_label_when_another_one_is_written(
+    vault: World, name: str, other: str
+) -> None:
+    await left_by(vault, f'S1: @VAULT ("x") > $s\nS2: @WRITE_FILE ("{name}", "$s") > $r', "first")
+    await left_by(vault, f'S1: @WRITE_FILE ("{other}", "hello") > $r', "second")
+    assert len([path for path in vault.folder.rglob("*") if path.is_file()]) == 2
+    assert not await is_told(vault, f'@READ_FILE ("{name}")')
+
+
+@pytest.mark.parametrize("name", ["plan.md", "Plan.md", "Docs/README.md"])
+async def test_a_file_that_is_written_again_takes_the_new_label(vault: World, name: str) -> None:
+    await left_by(vault, f'S1: @VAULT ("x") > $s\nS2: @WRITE_FILE ("{name}", "$s") > $r', "first")
+    await left_by(vault, f'S1: @WRITE_FILE ("./{name}", "hello") > $r', "second")
+    assert await is_told(vault, f'@READ_FILE ("{name}")')
+
+
+async def test_a_fact_with_half_of_a_character_keeps_its_label(vault: World) -> None:
+    await left_by(vault, f'S1: @VAULT ("x") > $s\nS2: @STORE_FACT ("note {HALF}: $s") > $r', "first")
+    assert not await is_told(vault, '@QUERY_MEMORY ("note private")')
+
+
+@pytest.mark.parametrize("keys", [(f"k{HALF}", "k?"), ("k?", f"k{HALF}"), (f"k{HALF}", "k\\udc00")])
+async def test_a_note_under_half_of_a_character_keeps_its_label(vault: World, keys: tuple[str, str]) -> None:
+    """They are one note: what is no character is a question mark in a database."""
+    noted, asked = keys
+    plan = f'S1: @VAULT ("x") > $s\nS2: @SET_WM ("{noted}", $s) > $r\nS3: @GET_WM ("{asked}") > $n'
+    outcome = await vault.run(f'{plan}\nS4: @WEB_SEARCH ("$n") > $f', facts=FACTS_HERE)
+    assert (refusal(outcome).step, vault.sent) == ("S4", [])
+
+
+def proved(policy: Policy, text: str) -> bool:
+    parameters = {name: fact.parameters for name, fact in {**FACTS, **FACTS_HERE}.items()}
+    return not verify(plan_of(text), policy, parameters=parameters).violations
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        'S3: @SET_WM ("k", $s) > $r\nS4: @SET_WM ("*", "x") > $r\nS5: @GET_WM ($key) > $n',
+        'S3: @SET_WM ($key, $s) > $r\nS4: @SET_WM ("?", "x") > $r\nS5: @GET_WM ("k") > $n',
+        f'S3: @SET_WM ("k{HALF}", $s) > $r\nS5: @GET_WM ("k?") > $n',
+    ],
+)
+def test_a_key_that_reads_as_any_key_proves_nothing(vault: World, plan: str) -> None:
+    begin, end = 'S1: @VAULT ("x") > $s\nS2: @NOTE ("k") > $key\n', '\nS6: @WEB_SEARCH ("$n") > $r'
+    assert not proved(vault.policy, f"{begin}{plan}{end}")
+
+
+def test_other_keys_prove_as_before(vault: World) -> None:
+    for key in ("j", "*", "k*"):
+        noted = f'S1: @VAULT ("x") > $s\nS2: @SET_WM ("k", $s) > $r\nS3: @SET_WM ("{key}", "x") > $r'
+        text = f'{noted}\nS4: @GET_WM ("{key}") > $n\nS5: @WEB_SEARCH ("$n") > $r'
+        assert proved(vault.policy, text) is (key != "*")
