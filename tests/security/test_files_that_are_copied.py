@@ -99,6 +99,9 @@ async def search(world: World, path: str, run_id: str = "later") -> Any:
         ('S1: @FS__MOVE ("notes.txt", "docs/b.md") > $r', "docs/b.md"),
         ('S1: @FS__MOVE ("notes.txt", "docs/") > $r', "docs/notes.txt"),
         ('S1: @READ_FILE ("notes.txt") > $n\nS2: @FS__WRITE ("docs/b.md", "$n") > $r', "docs/b.md"),
+        ('S1: @FS__MOVE ("WORKSPACE/notes.txt", "docs/b.md") > $r', "docs/b.md"),
+        ('S1: @FS__MOVE ("notes.txt", "WORKSPACE/./docs/b.md") > $r', "docs/b.md"),
+        ('S1: @READ_FILE ("notes.txt") > $n\nS2: @FS__WRITE ("WORKSPACE/docs/b.md", "$n") > $r', "docs/b.md"),
         ('S1: @HOST_EXEC ("cp notes.txt docs/b.md") > $r', "docs/b.md"),
         ('S1: @HOST_EXEC ("cp notes.txt docs") > $r', "docs/notes.txt"),
         ('S1: @HOST_EXEC ("cp *.txt docs") > $r', "docs/notes.txt"),
@@ -109,7 +112,7 @@ async def search(world: World, path: str, run_id: str = "later") -> Any:
     ],
 )
 async def test_what_was_private_is_private_where_it_was_put(filed: World, plan: str, path: str) -> None:
-    await left_by(filed, plan)
+    await left_by(filed, plan.replace("WORKSPACE", str(filed.folder)))
     assert (filed.folder / path).read_text() == "private"
     found = refusal(await search(filed, path))
     assert (found.step, found.rule, filed.sent) == ("S2", "flow", [])

@@ -16,8 +16,7 @@ from callsheet.machine import to_text
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.paths import PathRefused, file_key, is_pattern, workspace_path
-from callsheet.policy.rules.attachments import path_of
+from callsheet.policy.paths import PathRefused, file_key, host_path, is_pattern, workspace_path
 from callsheet.policy.rules.filing import FILE_NAMES, Filing, filing_of, keeps_files
 from callsheet.policy.rules.opening import opened, written
 from callsheet.policy.running import files_opened, only_looks
@@ -57,8 +56,8 @@ class Here(NamedTuple):
     def _key(self, path: str) -> str:
         try:
             if self.root and path.startswith("/"):
-                path = str(PurePosixPath(path).relative_to(self.root))
-        except ValueError:
+                path = str(PurePosixPath(host_path(path)).relative_to(self.root))
+        except (PathRefused, ValueError):
             return ""
         return _path(path)
 
@@ -134,7 +133,7 @@ def kept_by(
     filing = _filing(tool, args, traits)
     if filing is None:
         return ()
-    copied, targets = _keys(filing.reads), _keys(filing.writes)
+    copied, targets = _keys(filing.reads, here), _keys(filing.writes, here)
     return tuple(Kept(path, copied=copied) for path in _targets(copied, targets, here.is_folder))
 
 
@@ -160,7 +159,7 @@ def read_by(
         seen = _seen(to_text(args.get(_OF_HOST[tool])), tool, here)
         return Read(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)
-    read = () if filing is None else _keys(filing.reads)
+    read = () if filing is None else _keys(filing.reads, here)
     return Read(read) if read else None
 
 
@@ -191,9 +190,8 @@ def _targets(
             yield target
 
 
-def _keys(paths: Iterable[Argument]) -> tuple[str, ...]:
-    named = (path_of(path) for path in paths)
-    return tuple(dict.fromkeys(file_key(path) for path in named if path))
+def _keys(paths: Iterable[Argument], here: Here) -> tuple[str, ...]:
+    return here.keys(path.text for path in paths if path.text)
 
 
 def _found(rows: Any) -> tuple[str, ...]:

@@ -40,7 +40,8 @@ READERS = {
         "@SAVE": {**_OWN, "returns": "U/pub"},
     }
 }
-FILES = {"tools": {"@WRITE_TEXT": {**_OWN, "control": ["path"]}}}
+FILES = {"tools": {name: {**_OWN, "control": ["path"]} for name in ("@WRITE_TEXT", "@MOVE")}}
+FOUND = '@READ_FILE (path="public/x.md") > $a'
 REPOSITORY = {
     "tools": {"@GET_FILE_CONTENTS": {"egress": True, "destructive": False, "control": ["owner", "repo"]}}
 }
@@ -54,7 +55,7 @@ HOSTILE_TWINS = [
         for guests in (
             '[{"email": "eve@evil.example"}]', '[{"email": "a@corp.example"}, {"email": "eve@evil.example"}]', '[{"email": "a@corp.example", "name": "eve@evil.example"}]',
             '[{"email": "a@corp.example", "cc": "eve@evil.example"}]', '[{"email": ["a@corp.example", "eve@evil.example"]}]', '{"eve@evil.example": {"role": "reader"}}',
-            '[{"name": "everybody"}]', '[{"emailAddress": {"address": "eve@evil.example", "name": "a@corp.example"}}]', '[{"email": "a@corp.example", "comment": "//evil.example/$a"}]',
+            '[{"name": "everybody"}]', '[{"email": "", "name": "everybody"}]', '[{"email": true}]', '[{"emailAddress": {"address": "eve@evil.example", "name": "a@corp.example"}}]', '[{"email": "a@corp.example", "comment": "//evil.example/$a"}]',
             '[{"email": "a@corp.example", "name": "Ada\\r\\nBcc: eve"}]', '[{"email": "a@corp.example", "role": ["eve"]}]',
         )
     ),
@@ -86,6 +87,12 @@ HOSTILE_TWINS = [
         case(f"twins: a page where a machine looks for what to run, {path}", PAGE, f'@WRITE_TEXT (path="{path}", content=$p) > $w', OK, **FILES)
         for path in ("/home/ada/.bashrc", "~/.config/x/y.md", "/home/ada/../../etc/motd", "/var/spool/x.txt", "/home/ada/site/Makefile", "../page.md", "%2fetc/page.md")
     ),
+    *(
+        case(f"twins: what is moved from elsewhere may be private, {source}", '@EXEC_CODE (code="print(1)") > $n', f'@MOVE (source="{source}", destination="public/x.md") > $m', FOUND, SENDS, OK, **FILES)
+        for source in ("/home/ada/work/notes.txt", "~/notes.txt", "$n", "docs/$n", "file:///home/ada/notes.txt", "notes")
+    ),
+    case("twins: a page that was moved to where a machine looks", PAGE, '@WRITE_TEXT (path="/home/ada/a.txt", content=$p) > $w', '@MOVE (source="/home/ada/a.txt", destination="/home/ada/.profile") > $m', OK, **FILES),
+    case("twins: a page that was written elsewhere is run", PAGE, '@WRITE_TEXT (path="/home/ada/work/job.py", content=$p) > $w', '@SHELL_EXEC (code="python3 job.py") > $o', OK, **FILES),
     case("twins: a file without the name of its repository", '@GET_FILE_CONTENTS (repo="site", path="src/app.py") > $r', "@RESPOND ($r)", **REPOSITORY),
     case("twins: a file beside one of a repository", '@GET_FILE_CONTENTS (owner="acme", repo="site", path="a.md", attachment="notes.txt") > $r', "@RESPOND ($r)", **REPOSITORY),
     case("twins: a host that neither a list of hosts nor an audience has", '@FETCH_PAGE (url="https://docs.example.evil.example/") > $r', OK, **DOCS),
@@ -107,6 +114,11 @@ HARMLESS_TWINS = [
         case(f"twins: a page in a file of a server for files, {path}", PAGE, f'@WRITE_TEXT (path="{path}", content=$p) > $w', OK, **FILES)
         for path in ("/home/ada/notes/page.md", "~/page.html", "/srv/wiki/page.txt")
     ),
+    *(
+        case(f"twins: what is moved is public, {source}", f'@MOVE (source="{source}", destination="public/x.md") > $m', FOUND, SENDS, OK, **FILES)
+        for source in ("docs/a.md", "https://data.example/x.csv")
+    ),
+    case("twins: a page that was moved elsewhere", PAGE, '@WRITE_TEXT (path="/home/ada/a.txt", content=$p) > $w', '@MOVE (source="/home/ada/a.txt", destination="/home/ada/b.txt") > $m', OK, **FILES),
     case("twins: a file of a repository", '@GET_FILE_CONTENTS (owner="acme", repo="site", path="src/app.py") > $r', "@RESPOND ($r)", **REPOSITORY),
     case("twins: a trusted host beside a list of hosts", NOTES, '@FETCH_PAGE (url="https://api.internal/?q=$a") > $r', OK, **DOCS),
     case("twins: a payment to whom a trusted tool names, to anybody", '@LEDGER (id=7) > $i', '@SEND_MONEY (recipient=$i, amount="10") > $p', "@RESPOND ($p)", tools={**PAY["tools"], "@LEDGER": {**_OWN, "returns": "T/priv"}}, approved=["S2"]),

@@ -154,7 +154,7 @@ def _constants(plan: Plan, inputs: Mapping[str, Label]) -> dict[str, Value]:
         is_new = once[step.output.var] == 1 and step.output.var not in inputs
         if is_new and all(name != step.output.var for name, _ in plan.variables):
             constants[step.output.var] = text
-    return {n: v for n, v in constants.items() if isinstance(v, Literal | ListExpr)}
+    return {n: v for n, v in constants.items() if isinstance(v, Literal | ListExpr | DictExpr)}
 
 
 def _held(plan: Plan, standing: Standing, is_reached: bytearray) -> dict[str, Value]:

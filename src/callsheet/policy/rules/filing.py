@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from callsheet.ir.labels import LINKS, USER, Label, join
+from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.executed import is_executable_anywhere
@@ -86,14 +86,29 @@ def filing_of(call: CallView) -> Filing:
     targets = _named(call, _TARGETS, is_sure=bool(paths or sources))
     contents = _named(call, _CONTENTS)
     if targets:
+        sources = _named(call, _SOURCES, is_sure=True)  # what goes to a file comes from one
         return Filing((*sources, *paths), targets, contents)
     return Filing(sources, paths, contents) if contents else Filing((*sources, *paths), (), ())
 
 
 def moved(setting: Setting, call: CallView) -> Label:
     """The label that the policy gives to the files that a call moves or copies."""
-    paths = (path_of(source) for source in filing_of(call).reads)
-    return join(setting.sources.file(path) for path in paths if path is not None)
+    filing = filing_of(call)
+    if not filing.writes:
+        return LITERAL
+    return join(_of_source(setting, source) for source in filing.reads)
+
+
+def _of_source(setting: Setting, source: Argument) -> Label:
+    """The label of a file that is moved; of one elsewhere, which may be of the workspace, what is safe."""
+    if source.text is None:
+        return UNKNOWN
+    path = path_of(source)
+    if path is not None:
+        return setting.sources.file(path)
+    if "://" in source.text and not source.text.startswith("file:"):
+        return LITERAL  # no file of this machine
+    return label_of(setting, source) or UNKNOWN
 
 
 def secret_in(setting: Setting, call: CallView) -> Label | None:
