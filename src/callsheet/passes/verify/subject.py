@@ -209,8 +209,8 @@ def _may_name(action: Call) -> bool:
 
 
 def _names_file(action: Call) -> bool:
-    """Whether an argument of a call names a file."""
-    return any(name.casefold() in FILE_NAMES for name, _ in action.named)
+    """Whether an argument of a call may name a file."""
+    return bool(action.positional) or any(name.casefold() in FILE_NAMES for name, _ in action.named)
 
 
 _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}
