@@ -25,6 +25,7 @@ FACTS = {
     "FS__MOVE": ToolFacts(Effect.IDEMPOTENT, ("source", "destination")),
     "FS__MOVE_ALL": ToolFacts(Effect.IDEMPOTENT, ("sources", "destination")),
     "FS__WRITE": ToolFacts(Effect.IDEMPOTENT, ("path", "content")),
+    "FS__BATCH": ToolFacts(Effect.IDEMPOTENT, ("operations",)),
     "FS__READ": ToolFacts(Effect.READ, ("path",)),
     "VAULT": ToolFacts(Effect.READ, ("name",)),
     "HOST_EXEC": ToolFacts(Effect.IDEMPOTENT, ("command",)),
@@ -66,7 +67,18 @@ def filed(world: World) -> World:
     async def python(args: dict[str, Any], context: Any) -> str:
         return await asyncio.to_thread(output_of, [sys.executable, "-c", args["code"]], folder)
 
-    world.tools |= {"FS__MOVE": move, "FS__MOVE_ALL": move_all, "FS__WRITE": write, "FS__READ": read}
+    async def batch(args: dict[str, Any], context: Any) -> str:
+        for one in args["operations"]:
+            (folder / one["path"]).write_text(one["content"])
+        return "written"
+
+    world.tools |= {
+        "FS__BATCH": batch,
+        "FS__MOVE": move,
+        "FS__MOVE_ALL": move_all,
+        "FS__WRITE": write,
+        "FS__READ": read,
+    }
 
     async def vault(args: dict[str, Any], context: Any) -> str:
         return f"the secret {args['name']}"
@@ -75,7 +87,7 @@ def filed(world: World) -> World:
         return await asyncio.to_thread(Path(args["path"]).read_text)
 
     world.tools |= {"HOST_EXEC": shell, "EXEC_CODE": python, "HOST_FILE_READ": host_file, "VAULT": vault}
-    own = dict.fromkeys(("FS__MOVE", "FS__MOVE_ALL", "FS__WRITE", "FS__READ"), OURS)
+    own = dict.fromkeys(("FS__BATCH", "FS__MOVE", "FS__MOVE_ALL", "FS__WRITE", "FS__READ"), OURS)
     own["VAULT"] = replace(OURS, returns=SECRET)
     world.policy = replace(world.policy, tools={**POLICY.tools, **own}, approved=frozenset({"S1"}))
     world.write("notes.txt", "private")
@@ -99,6 +111,14 @@ async def search(world: World, path: str, run_id: str = "later") -> Any:
         ('S1: @FS__MOVE ("notes.txt", "docs/b.md") > $r', "docs/b.md"),
         ('S1: @FS__MOVE ("notes.txt", "docs/") > $r', "docs/notes.txt"),
         ('S1: @READ_FILE ("notes.txt") > $n\nS2: @FS__WRITE ("docs/b.md", "$n") > $r', "docs/b.md"),
+        ('S1: @FS__MOVE ("WORKSPACE/notes.txt", "docs/b.md") > $r', "docs/b.md"),
+        ('S1: @FS__MOVE ("notes.txt", "WORKSPACE/./docs/b.md") > $r', "docs/b.md"),
+        ('S1: @READ_FILE ("notes.txt") > $n\nS2: @FS__WRITE ("WORKSPACE/docs/b.md", "$n") > $r', "docs/b.md"),
+        (
+            'S1: @READ_FILE ("notes.txt") > $n\n'
+            'S2: @FS__BATCH (operations=[{"path": "docs/b.md", "content": $n}])',
+            "docs/b.md",
+        ),
         ('S1: @HOST_EXEC ("cp notes.txt docs/b.md") > $r', "docs/b.md"),
         ('S1: @HOST_EXEC ("cp notes.txt docs") > $r', "docs/notes.txt"),
         ('S1: @HOST_EXEC ("cp *.txt docs") > $r', "docs/notes.txt"),
@@ -109,7 +129,7 @@ async def search(world: World, path: str, run_id: str = "later") -> Any:
     ],
 )
 async def test_what_was_private_is_private_where_it_was_put(filed: World, plan: str, path: str) -> None:
-    await left_by(filed, plan)
+    await left_by(filed, plan.replace("WORKSPACE", str(filed.folder)))
     assert (filed.folder / path).read_text() == "private"
     found = refusal(await search(filed, path))
     assert (found.step, found.rule, filed.sent) == ("S2", "flow", [])

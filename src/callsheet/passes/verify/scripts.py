@@ -19,7 +19,7 @@ from callsheet.ir import Order
 from callsheet.passes.verify.outcome import Labels
 from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
-from callsheet.policy.executed import is_executable
+from callsheet.policy.executed import is_executable_anywhere
 from callsheet.policy.rules.base import known, of_name
 from callsheet.policy.rules.executable import content_label
 from callsheet.policy.rules.filing import filing_of, keeps_files
@@ -303,7 +303,7 @@ def _comes_before(labels: Labels, file: _Written, number: int) -> bool:
 
 def _is_run_there(path: str) -> bool:
     """Whether something executes the file of that path; the machine's scratch folder holds what is named."""
-    return not path.startswith("/dev/") and is_executable(path.removeprefix("/tmp/"))
+    return not path.startswith("/dev/") and is_executable_anywhere(path.removeprefix("/tmp/"))
 
 
 def _text(argument: Argument) -> str:

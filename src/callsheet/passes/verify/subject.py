@@ -154,7 +154,7 @@ def _constants(plan: Plan, inputs: Mapping[str, Label]) -> dict[str, Value]:
         is_new = once[step.output.var] == 1 and step.output.var not in inputs
         if is_new and all(name != step.output.var for name, _ in plan.variables):
             constants[step.output.var] = text
-    return {n: v for n, v in constants.items() if isinstance(v, Literal | ListExpr)}
+    return {n: v for n, v in constants.items() if isinstance(v, Literal | ListExpr | DictExpr)}
 
 
 def _held(plan: Plan, standing: Standing, is_reached: bytearray) -> dict[str, Value]:
@@ -209,8 +209,8 @@ def _may_name(action: Call) -> bool:
 
 
 def _names_file(action: Call) -> bool:
-    """Whether an argument of a call names a file."""
-    return any(name.casefold() in FILE_NAMES for name, _ in action.named)
+    """Whether an argument of a call may name a file."""
+    return bool(action.positional) or any(name.casefold() in FILE_NAMES for name, _ in action.named)
 
 
 _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}

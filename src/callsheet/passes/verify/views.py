@@ -14,7 +14,11 @@ from typing import NamedTuple
 
 from callsheet.ir import (
     Call,
+<<<<<<< HEAD
     Foreach,
+=======
+    DictExpr,
+>>>>>>> h3
     Goto,
     ListExpr,
     Literal,
@@ -68,8 +72,8 @@ class Surroundings(NamedTuple):
                 text = literal_text(value)
             return bare(Argument, (name, (text,), self.planner, ()))
         if isinstance(value, Ref):
-            known = None if value.path or not self.constants else self.constants.get(value.name)
-            if isinstance(known, ListExpr) and 0 < len(known.items) <= _MOST_ITEMS:
+            known = self._constant(value) if self.constants else None
+            if isinstance(known, ListExpr | DictExpr) and known.items and _is_small(known):
                 return _labelled(self.argument(name, known), self.label_of(value.name))
             hole = self._hole(value)
             return bare(Argument, (name, (hole,), hole.label, ()))
@@ -96,11 +100,36 @@ class Surroundings(NamedTuple):
 
     def _hole(self, ref: Ref) -> Hole:
         name = ref.name
-        if ref.path:
-            return bare(Hole, (".".join((name, *map(str, ref.path))), self.label_of(name), None))
-        known = self.constants.get(name) if self.constants else None
+        known = self._constant(ref) if self.constants else None
         text = literal_text(known) if isinstance(known, Literal) else None
+        if ref.path:
+            return bare(Hole, (".".join((name, *map(str, ref.path))), self.label_of(name), text))
         return bare(Hole, (name, self.label_of(name), text))
+
+    def _constant(self, ref: Ref) -> Value | None:
+        """What stands at a place of a variable that holds one value all through the run."""
+        found = self.constants.get(ref.name)
+        for part in ref.path:
+            if isinstance(found, DictExpr) and len(found.items) <= _MOST_ITEMS:
+                found = next((value for key, value in found.items if key == str(part)), None)
+            elif isinstance(found, ListExpr) and str(part).isdecimal() and int(part) < len(found.items):
+                found = found.items[int(part)]
+            else:
+                return None
+        return found
+
+
+def _is_small(value: Value) -> bool:
+    """Whether few values stand in one, so that it may be looked at wherever its variable is read."""
+    waiting, seen = [value], 0
+    while waiting and seen <= _MOST_ITEMS:
+        current = waiting.pop()
+        seen += 1
+        if isinstance(current, ListExpr):
+            waiting += current.items[: _MOST_ITEMS + 1]
+        elif isinstance(current, DictExpr):
+            waiting += [item for _, item in current.items[: _MOST_ITEMS + 1]]
+    return seen <= _MOST_ITEMS
 
 
 def _labelled(argument: Argument, label: Label) -> Argument:

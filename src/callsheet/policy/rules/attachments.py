@@ -33,6 +33,10 @@ _REPOSITORIES = (frozenset({"owner", "repo"}), frozenset({"project_id"}))
 """Arguments that together name a repository on a server, as those of GitHub and GitLab have them."""
 _IN_REPOSITORIES = frozenset({"file_path", "path", "paths"})
 """Those that say beside them which file of it is meant."""
+_OF_PEOPLE = re.compile(
+    r"(?:file:(?://(?:localhost)?)?)?(?:/+(?:home|root|users)/|~|[a-z]:[/\\]+users[/\\])", re.IGNORECASE
+)
+"""Where the files of people lie, the workspace among them."""
 _CONTENTS = frozenset({"content", "contents", "data", "bytes", "base64"})
 _IN_A_DICT = re.compile(r"(?:.*_)?(?:path|file|filename|source|src)", re.IGNORECASE)
 _IS_ITS_NAME = re.compile(r"(?:.*_)?(?:id|key|name|title|type)", re.IGNORECASE)
@@ -96,7 +100,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     held = traits
 
     def check(call: CallView, notes: Notes) -> None:
-        labelled = [(file, label_of(setting, file.path)) for file in attached(call)]
+        labelled = [(file, _label_along(setting, file)) for file in attached(call)]
         along = [(file, label) for file, label in labelled if label is not None]
         found = not_theirs(along, receivers(setting, held, call)) if along else None
         if found is not None:
@@ -139,6 +143,14 @@ def path_of(path: Argument) -> str | None:
         return workspace_path(path.text) if path.text else None
     except PathRefused:
         return None
+
+
+def _label_along(setting: Setting, file: Attached) -> Label | None:
+    """The label of a file that goes along; of one in the folder of a person all that is safe."""
+    label, text = label_of(setting, file.path), file.path.text
+    if label is not None or text is None:
+        return label
+    return UNKNOWN if _OF_PEOPLE.match(text) else None
 
 
 def label_of(setting: Setting, path: Argument) -> Label | None:

@@ -6,38 +6,55 @@ and `append (file, text)`. What it does is taken from the names, since a policy 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from callsheet.ir.labels import LINKS, USER, Label, join
+from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.executed import is_executable_anywhere
 from callsheet.policy.rules.attachments import PATHS, label_of, path_of
-from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, pairs
+from callsheet.policy.running import is_file_name
 
 _PATHS = PATHS | {"filename", "file_name"}
 _SOURCES = frozenset(
     {"source", "src", "source_path", "src_path", "source_file", "from_path", "old_path", "archive",
-     "input_file", "sources", "from", "input", "source_paths"}
+     "input_file", "sources", "from", "input", "source_paths", "append_from", "copy_from", "from_file",
+     "patch_file", "template", "template_file", "template_path"}
 )  # fmt: skip
 _TARGETS = frozenset(
     {"destination", "dest", "dst", "target", "target_path", "destination_path", "dest_path", "new_path",
      "to_path", "output_path", "output_file", "outfile", "save_as", "to", "into", "out", "output",
-     "dest_dir", "target_dir", "output_dir", "destination_dir"}
+     "dest_dir", "target_dir", "output_dir", "destination_dir", "dest_file", "target_file", "to_file",
+     "out_file", "save_to", "save_path", "download_path", "output_filename"}
 )  # fmt: skip
 _CONTENTS = frozenset(
     {"content", "contents", "data", "bytes", "base64", "text", "body", "line", "lines", "new", "new_text",
      "new_str", "edits", "patch", "diff", "replacement", "append", "value", "values", "string", "entry",
      "entries", "json", "message", "html", "markdown", "row", "rows", "note", "payload", "record",
-     "records"}
+     "records", "file_content", "file_text", "insert_text", "new_content", "new_string", "newtext"}
 )  # fmt: skip
 _FOR_OTHERS = frozenset(
     {"source", "src", "destination", "dest", "dst", "target", "from", "to", "into", "out", "input", "output",
-     "sources"}
+     "sources", "template"}
 )  # fmt: skip
-FILE_NAMES = _PATHS | _SOURCES | _TARGETS
-"""Arguments that name a file, folded."""
+_TITLES = frozenset({"doc", "document", "id", "name", "title", "uri"})
+"""Arguments that name a file beside its content, where they read as the name of one."""
+_ADDRESSES = frozenset({"download_url", "file_url", "href", "link", "source_url", "uri", "url"})
+"""Arguments that say where what is put into a file is fetched from."""
+_REQUESTS = frozenset(
+    {"actions", "changes", "copies", "documents", "entries", "files", "items", "moves", "operations", "ops",
+     "pairs", "paths", "requests", "steps", "writes"}
+)  # fmt: skip
+"""Arguments whose members, where they are dicts, are each a request of its own."""
+_SCHEME = re.compile(r"file:(?://(?:localhost(?=/))?)?")
+_PLAIN = re.compile(r"[\w.~+/-]+")
+_IN_ORDER = frozenset(map(str, range(10)))
+"""Arguments without a name: the first that is the name of a file is the path."""
+FILE_NAMES = _PATHS | _SOURCES | _TARGETS | _TITLES | _ADDRESSES | _REQUESTS | _IN_ORDER
+"""Arguments that name a file, folded, or may hold such a name."""
 
 
 class Filing(NamedTuple):
@@ -82,18 +99,91 @@ def filing_of(call: CallView) -> Filing:
     >>> [argument.name for argument in written.writes], filing_of(CallView("S1", "LINT", (text("path"),)))[1]
     (['path'], ())
     """
-    paths, sources = _named(call, _PATHS), _named(call, _SOURCES)
-    targets = _named(call, _TARGETS, is_sure=bool(paths or sources))
-    contents = _named(call, _CONTENTS)
+    if FILE_NAMES.isdisjoint([argument.name.casefold() for argument in call.arguments]):
+        return _NOTHING
+    found = [_filing(arguments) for arguments in _requests(call.arguments)]
+    if len(found) == 1:
+        return found[0]
+    return Filing(*(tuple(part for one in found for part in one[at]) for at in range(3)))
+
+
+_NOTHING = Filing((), (), ())
+
+
+def _requests(arguments: tuple[Argument, ...]) -> Iterator[tuple[Argument, ...]]:
+    """The arguments of a call, and those of each request that they hold."""
+    yield arguments
+    for argument in arguments:
+        if argument.items and argument.name.casefold() in _REQUESTS:
+            fields = pairs(argument)
+            for member in argument.items if fields is None else (argument,):
+                inner = pairs(member)
+                if inner is not None:
+                    yield from _requests(tuple(inner))
+
+
+def _filing(arguments: tuple[Argument, ...]) -> Filing:
+    """What one request does with files."""
+    paths, sources = _named(arguments, _PATHS), _named(arguments, _SOURCES)
+    targets = _named(arguments, _TARGETS, is_sure=bool(paths or sources))
+    contents = (*_named(arguments, _CONTENTS, is_sure=True), *_fetched(arguments))
     if targets:
+        sources = _named(arguments, _SOURCES, is_sure=True)  # what goes to a file comes from one
         return Filing((*sources, *paths), targets, contents)
-    return Filing(sources, paths, contents) if contents else Filing((*sources, *paths), (), ())
+    if paths:
+        return Filing(sources, paths, contents) if contents or sources else Filing(paths, (), ())
+    files, others = _in_order(arguments)
+    if len(files) > 1:
+        return Filing(files[:-1], files[-1:], (*contents, *others))
+    files = files or tuple(leaf for leaf in _named(arguments, _TITLES, is_sure=True) if _is_file(leaf))
+    given = (*contents, *others)
+    return Filing(sources, files, given) if given else Filing((*sources, *files), (), ())
+
+
+def _in_order(arguments: tuple[Argument, ...]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+    """Of the arguments without a name those that are names of files, and the others."""
+    nameless = tuple(argument for argument in arguments if argument.name in _IN_ORDER)
+    files = tuple(argument for argument in nameless if _is_file(argument))
+    return files, tuple(argument for argument in nameless if argument not in files)
+
+
+def _is_file(argument: Argument) -> bool:
+    text = None if argument.items else argument.text
+    if text is None or not _PLAIN.fullmatch(text):
+        return False
+    return "/" in text or is_file_name(text) or is_executable_anywhere(text)
+
+
+def _fetched(arguments: tuple[Argument, ...]) -> Iterator[Argument]:
+    """What is put into a file that comes from an address: a stranger has written it."""
+    for argument in arguments:
+        if argument.name.casefold() in _ADDRESSES and not argument.items:
+            first = argument.parts[0] if argument.parts else ""
+            if not isinstance(first, str) or first.lower().startswith(("http:", "https:", "ftp:")):
+                yield argument._replace(label=argument.label.join(_FROM_OUTSIDE))
+
+
+_FROM_OUTSIDE = Label(True)
 
 
 def moved(setting: Setting, call: CallView) -> Label:
     """The label that the policy gives to the files that a call moves or copies."""
-    paths = (path_of(source) for source in filing_of(call).reads)
-    return join(setting.sources.file(path) for path in paths if path is not None)
+    filing = filing_of(call)
+    if not filing.writes:
+        return LITERAL
+    return join(_of_source(setting, source) for source in filing.reads)
+
+
+def _of_source(setting: Setting, source: Argument) -> Label:
+    """The label of a file that is moved; of one elsewhere, which may be of the workspace, what is safe."""
+    if source.text is None:
+        return UNKNOWN
+    path = path_of(source)
+    if path is not None:
+        return setting.sources.file(path)
+    if "://" in source.text and not source.text.startswith("file:"):
+        return LITERAL  # no file of this machine
+    return label_of(setting, source) or UNKNOWN
 
 
 def secret_in(setting: Setting, call: CallView) -> Label | None:
@@ -126,14 +216,37 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 )
                 return
 
-    return OfLabels(check, sees=tuple(sorted(_PATHS | _TARGETS)))
+    return OfLabels(check, sees=tuple(sorted(FILE_NAMES)))
 
 
-def _named(call: CallView, names: frozenset[str], *, is_sure: bool = False) -> tuple[Argument, ...]:
+def _named(
+    arguments: tuple[Argument, ...], names: frozenset[str], *, is_sure: bool = False
+) -> tuple[Argument, ...]:
     """The arguments of these names that may be paths, or surely are; each value of a list on its own."""
-    given = (argument for argument in call.arguments if argument.name.casefold() in names)
-    named = (leaf._replace(name=argument.name) for argument in given for leaf in leaves(argument))
-    return tuple(leaf for leaf in named if is_sure or _may_be_path(leaf))
+    found: list[Argument] = []
+    for argument in arguments:
+        if argument.name.casefold() in names:
+            is_content = names is _CONTENTS
+            leaves_ = (argument,) if is_content else _values(argument)
+            found += (leaf._replace(name=argument.name) for leaf in leaves_)
+    return tuple(leaf for leaf in found if is_sure or _may_be_path(leaf))
+
+
+def _values(argument: Argument) -> Iterator[Argument]:
+    """The value of an argument, or those of a list; dicts in it are requests of their own."""
+    if not argument.items:
+        yield _bare(argument)
+    elif pairs(argument) is None:
+        for item in argument.items:
+            yield from _values(item)
+
+
+def _bare(argument: Argument) -> Argument:
+    """A path without the scheme that it may be written with."""
+    text = argument.text
+    if text is None or not text.startswith("file:"):
+        return argument
+    return argument._replace(parts=(_SCHEME.sub("", text),))
 
 
 def _may_be_path(argument: Argument) -> bool:

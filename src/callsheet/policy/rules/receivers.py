@@ -240,11 +240,13 @@ def _named_in(argument: Argument) -> Iterator[Argument]:
             yield from _named_in(item)
         return
     keys = [plain_name(member.name) for member in members]
-    is_told = not _IS_ADDRESS.isdisjoint(keys)
-    for key, member in zip(keys, members, strict=True):
-        if is_told and not member.items and (key in _DESCRIBES or member.text in _TELLS):
+    named = list(zip(keys, members, strict=True))
+    is_told = any(key in _IS_ADDRESS and member.text not in _TELLS for key, member in named)
+    for key, member in named:
+        is_address = key in _IS_ADDRESS
+        if is_told and not is_address and not member.items and (key in _DESCRIBES or member.text in _TELLS):
             continue
-        if key not in _IS_ADDRESS:
+        if not is_address:
             yield Argument(member.name, (member.name,))
         yield from _named_in(member)
 
