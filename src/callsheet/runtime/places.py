@@ -16,12 +16,7 @@ from callsheet.machine import to_text
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
-<<<<<<< HEAD
-from callsheet.policy.paths import PathRefused, file_key, is_pattern, note_key, workspace_path
-from callsheet.policy.rules.attachments import path_of
-=======
-from callsheet.policy.paths import PathRefused, file_key, host_path, is_pattern, workspace_path
->>>>>>> h3
+from callsheet.policy.paths import PathRefused, file_key, host_path, is_pattern, note_key, workspace_path
 from callsheet.policy.rules.filing import FILE_NAMES, Filing, filing_of, keeps_files
 from callsheet.policy.rules.opening import opened, written
 from callsheet.policy.running import files_opened, only_looks
@@ -137,20 +132,13 @@ def kept_by(
         return (Kept(file_key(path), replaces=tool == "WRITE_FILE", spelling=path),) if path else ()
     program = program_of(tool, args)
     if program is not None:
-        copied, targets = (
-            here.inside(opened(program.tool, program)),
-            here.inside(written(program.tool, program)),
-        )
+        copied = here.inside(opened(program.tool, program))
+        targets = here.inside(written(program.tool, program))
         return (Kept(ANYWHERE), *_copies(copied, targets, here.is_folder))
     filing = _filing(tool, args, traits)
-<<<<<<< HEAD
-    return () if filing is None else _copies(_named(filing.reads), _named(filing.writes), here.is_folder)
-=======
     if filing is None:
         return ()
-    copied, targets = _keys(filing.reads, here), _keys(filing.writes, here)
-    return tuple(Kept(path, copied=copied) for path in _targets(copied, targets, here.is_folder))
->>>>>>> h3
+    return _copies(here.inside(_texts(filing.reads)), here.inside(_texts(filing.writes)), here.is_folder)
 
 
 def read_by(
@@ -175,7 +163,7 @@ def read_by(
         seen = _seen(to_text(args.get(_OF_HOST[tool])), tool, here)
         return Read(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)
-    read = () if filing is None else _keys(filing.reads, here)
+    read = () if filing is None else here.keys(_texts(filing.reads))
     return Read(read) if read else None
 
 
@@ -215,19 +203,9 @@ def _targets(
             yield target
 
 
-<<<<<<< HEAD
-def _named(paths: Iterable[Argument]) -> tuple[str, ...]:
-    """The normal paths that arguments have."""
-    named = (path_of(path) for path in paths)
-    return tuple(dict.fromkeys(path for path in named if path))
-
-
-def _keys(paths: Iterable[Argument]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(file_key, _named(paths))))
-=======
-def _keys(paths: Iterable[Argument], here: Here) -> tuple[str, ...]:
-    return here.keys(path.text for path in paths if path.text)
->>>>>>> h3
+def _texts(paths: Iterable[Argument]) -> list[str]:
+    """The paths of arguments, as far as they are known."""
+    return [path.text for path in paths if path.text]
 
 
 def _found(rows: Any) -> tuple[str, ...]:

@@ -14,11 +14,8 @@ from typing import NamedTuple
 
 from callsheet.ir import (
     Call,
-<<<<<<< HEAD
-    Foreach,
-=======
     DictExpr,
->>>>>>> h3
+    Foreach,
     Goto,
     ListExpr,
     Literal,
