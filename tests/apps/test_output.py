@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -54,3 +55,18 @@ def test_a_stream_that_is_closed_is_no_terminal(machine: Machine, line: tuple[st
     machine("run", machine.plan('S1: @RESPOND ("x")'))
     said = machine.shell(*line, prefix=f"import sys; sys.{closed} = None", stdin=subprocess.DEVNULL)
     assert (said.returncode, "bug" in said.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("line", ["report last -o -", "runs export last -o -"])
+def test_a_document_for_standard_output_needs_one_that_takes_it(machine: Machine, line: str) -> None:
+    assert machine("run", machine.plan('S1: @RESPOND ("x")')).exit_code == 0
+    command = f'"{sys.executable}" -m callsheet {line}'
+    for where, status, said in ((">/dev/full", 1, "CFG018"), (">&-", 0, ""), ("| true", 0, "")):
+        done = subprocess.run(
+            ["sh", "-c", f"{command} {where}"],
+            cwd=machine.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, said in done.stderr, "a bug" in done.stderr) == (status, True, False), where

@@ -62,6 +62,12 @@ def test_an_exit_at_import_is_an_error_of_the_file(file):
     assert "SystemExit: 1" in _error(file("raise SystemExit(1)\n"))
 
 
+@pytest.mark.parametrize("kind", ["BaseException", "GeneratorExit", "__import__('asyncio').CancelledError"])
+def test_whatever_is_raised_at_import_is_an_error_of_the_file(file, kind):
+    shown = _error(file(f"raise {kind}('no')\n"))
+    assert f"CFG102: the tools file fails: {kind.rpartition('.')[2]}: no" in shown
+
+
 def test_what_python_itself_cannot_compile_is_an_error_of_the_file(file):
     deep = file("- " * 50_000 + "1\n")
     assert _error(deep).startswith(f"error CFG101: {deep} is not Python (it is nested too deeply)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +75,7 @@ def report(
     path = output or Path(f"{document.run['id']}.html")
     with may_stay_unread():
         if str(path) == "-":
-            sys.stdout.write(page)
+            print_text(page, nl=False)
             return status
         _save(path, page)
         if as_json:

@@ -132,7 +132,7 @@ def _report(as_data: Any, text: str, *, as_json: bool) -> None:
 def _write(out: Path, lines: Iterable[bytes]) -> int:
     """Write lines to a pipe or a device, or into a file: whole or not at all. Gives the bytes."""
     if str(out) == "-":
-        return _copy(sys.stdout.buffer, lines)
+        return sum(_print(line) for line in lines)
     from callsheet.store.place import is_special  # noqa: PLC0415 - as above
 
     unfinished = Path(f"{out}.{os.getpid()}.new")  # with_name raises for a path without a name, as "." is
@@ -152,6 +152,11 @@ def _write(out: Path, lines: Iterable[bytes]) -> int:
         with suppress(OSError):
             unfinished.unlink()
     return size
+
+
+def _print(line: bytes) -> int:
+    click.echo(line, nl=False)
+    return len(line)
 
 
 def _copy(file: BinaryIO, lines: Iterable[bytes]) -> int:

@@ -110,7 +110,10 @@ def _execute(path: Path, source: Source, code: CodeType) -> ModuleType:
         sys.modules.pop(name, None)
         place = _line_of(source, error)
         raise CallsheetError([_placed(d, place) for d in error.diagnostics], source) from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        sys.modules.pop(name, None)
+        raise
+    except BaseException as error:  # SystemExit, and whatever else a file may raise
         sys.modules.pop(name, None)
         text = told_of(error)
         raise CallsheetError(
