@@ -125,8 +125,7 @@ class Policy:
     - `egress_hosts`: the only hosts that may be reached at all, None for every public one.
     - `host_read`: the globs of paths that may be read on the host.
     - `exec_network`: whether code that is run reaches the network.
-    - `approved`, `declassify`: ids of steps to which somebody has said yes, who may send out private data,
-      no secret, and whose results count as public.
+    - `approved`, `declassify`: ids of steps to which somebody has said yes, whose results count as public.
     - `memory`: the label of facts that earlier runs stored. `planner`: that of the plan's literals,
       `inputs`: that of what a run is given.
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows what is known.

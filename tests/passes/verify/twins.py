@@ -78,9 +78,7 @@ HOSTILE_TWINS = [
     ),
     case("twins: a tool of the operator reads a secret among others", '@READ_SEVERAL (paths=["docs/a.md", "server.pem"]) > $a', "@RESPOND ($a)", **READERS),
     case("twins: a secret that may be read is searched", '@READ_TEXT_FILE (path="app/.env") > $a', SENDS, OK, **READERS, approved=["S1"]),
-    case("twins: a secret that may be read is sent by a step that may send private data", '@READ_FILE (path="app/.env") > $a', SENDS, OK, approved=["S1"], declassify=["S2"]),
-    case("twins: private data is sent by another step than the one that may", NOTES, SENDS, '@WEB_SEARCH (query="more on $a") > $s', OK, declassify=["S2"]),
-    case("twins: private data decides whether a step sends what it may send", NOTES, f'?IF ($a contains "x") THEN {SENDS}', OK, declassify=["S2"]),
+    case("twins: private data is sent by a step whose result alone is declassified", NOTES, SENDS, OK, declassify=["S2"]),
     case("twins: a mail that is sent as long as a page says so", '@SEND_EMAIL (to="a@corp.example", body="x") > $m', PAGE, AGAIN, OK, **MAIL),
     case("twins: a payment that is made as long as it fails", '@SEND_MONEY (recipient="DE1", amount="5") > $x ON_FAIL GOTO S3', OK, "GOTO S1", **PAY, approved=["S1"]),
     case("twins: a further attempt of a tool that leaves nothing outside", "@SAVE (value=1) > $x ON_FAIL @RETRY(1)", OK, **READERS),
@@ -160,7 +158,6 @@ HARMLESS_TWINS = [
     ),
     case("twins: a tool of the operator reads what is no secret", '@READ_TEXT_FILE (path="app/env.md") > $a', SENDS, "@RESPOND ($a)", **READERS),
     case("twins: a secret that may be read is shown", '@READ_TEXT_FILE (path="app/.env") > $a', "@RESPOND ($a)", **READERS, approved=["S1"]),
-    case("twins: private data is sent by the step that may", NOTES, SENDS, OK, declassify=["S2"]),
     case("twins: a build that is asked for until it is done", "@GET_BUILD (id=7) > $b", PAGE, AGAIN, "@RESPOND ($b)", **READERS),
     *(
         case(f"twins: a page is what a reader is given, {program}", PAGE, f'@SHELL_EXEC (code="{program}", stdin=$p) > $o', "@RESPOND ($o)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from callsheet.ir.labels import LINKS, USER, Label
+from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
@@ -26,9 +26,6 @@ _OUT_OF_LINKS = (
 )
 
 
-_OUTSIDE = (Reach.WORLD, Reach.ADDRESS, Reach.RECIPIENT)
-
-
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """FLOW for arguments that reach somebody who may not read them, IMPLICIT for what made the plan call."""
     if traits is None:
@@ -37,15 +34,13 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         return None
     held = traits
     fixed = ALWAYS.get(traits.reach)
-    sends = traits.reach in _OUTSIDE
 
     def check(call: CallView, notes: Notes) -> None:
         data = flowing(call)
         if data.is_public and call.pc.is_public:
             return
-        is_let_out = sends and call.step in setting.policy.declassify and not _for_the_user_alone(data)
         for who, audiences in receivers(setting, held, call) if fixed is None else (fixed,):
-            if not is_let_out and not data.may_reach(audiences):
+            if not data.may_reach(audiences):
                 _flow(setting, tool, held, call, who, audiences, notes)
                 return
             if not call.pc.may_reach(audiences):
@@ -63,11 +58,6 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     audience = traits.audience or ""
     prose = PROSE - {audience.casefold()}
     return OfLabels(check, prose=prose, is_plain=partial(says_plain_words, audience))
-
-
-def _for_the_user_alone(label: Label) -> bool:
-    """Whether nobody but the user may have it: a secret, also one that somebody let the plan read."""
-    return label.readers is not None and label.readers <= {USER, LINKS}
 
 
 def _flow(
