@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, cast
+from urllib.parse import unquote
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL
@@ -17,7 +18,6 @@ from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.paths import PathRefused, file_key, is_pattern, note_key, workspace_path
-from callsheet.policy.rules.attachments import path_of
 from callsheet.policy.rules.filing import FILE_NAMES, Filing, filing_of, keeps_files
 from callsheet.policy.rules.opening import opened, written
 from callsheet.policy.running import files_opened, only_looks
@@ -46,26 +46,38 @@ class Kept(NamedTuple):
 
 
 class Here(NamedTuple):
-    """The workspace of a run: its folder, and what says of a path whether it is a folder in it."""
+    """The workspace of a run: its folder, what says of a path whether it is a folder in it, and where a path
+    on the host leads in the end.
+    """
 
     root: str = ""
     is_folder: Callable[[str], bool] = lambda _path: False
+    real: Callable[[str], str] = lambda path: path
 
     def keys(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The names under which those of the paths are kept that lead into it, as programs spell them."""
         return tuple(dict.fromkeys(map(file_key, self.inside(paths))))
 
     def inside(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """The normal forms of those of the paths that lead into it, as programs spell them."""
-        return tuple(dict.fromkeys(found for path in paths if (found := self._inside(path))))
+        """The normal forms of those of the paths that lead into it, as programs and servers spell them.
 
-    def _inside(self, path: str) -> str:
+        >>> Here("/w").inside(["a.md", "/w/./b.md", "file:///w/c%20d.md", "/v/e.md", "https://c.example/f"])
+        ('a.md', 'b.md', 'c d.md')
+        """
+        return tuple(dict.fromkeys(found for path in paths for found in self._inside(path) if found))
+
+    def _inside(self, path: str) -> Iterable[str]:
+        if path.startswith("file://"):
+            path = unquote(path.removeprefix("file://").removeprefix("localhost"))
+        if not self.root or not path.startswith(("/", "~")):
+            return (_normal(path),)
+        return (self._below(path), self._below(self.real(path)))
+
+    def _below(self, path: str) -> str:
         try:
-            if self.root and path.startswith("/"):
-                path = str(PurePosixPath(path).relative_to(self.root))
+            return _normal(str(PurePosixPath(f"/{path.lstrip('/')}").relative_to(self.root)))
         except ValueError:
             return ""
-        return _normal(path)
 
 
 NOWHERE = Here()
@@ -139,7 +151,9 @@ def kept_by(
         )
         return (Kept(ANYWHERE), *_copies(copied, targets, here.is_folder))
     filing = _filing(tool, args, traits)
-    return () if filing is None else _copies(_named(filing.reads), _named(filing.writes), here.is_folder)
+    if filing is None:
+        return ()
+    return _copies(here.inside(_texts(filing.reads)), here.inside(_texts(filing.writes)), here.is_folder)
 
 
 def read_by(
@@ -164,7 +178,7 @@ def read_by(
         seen = _seen(to_text(args.get(_OF_HOST[tool])), tool, here)
         return Read(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)
-    read = () if filing is None else _keys(filing.reads)
+    read = () if filing is None else here.keys(_texts(filing.reads))
     return Read(read) if read else None
 
 
@@ -204,14 +218,8 @@ def _targets(
             yield target
 
 
-def _named(paths: Iterable[Argument]) -> tuple[str, ...]:
-    """The normal paths that arguments have."""
-    named = (path_of(path) for path in paths)
-    return tuple(dict.fromkeys(path for path in named if path))
-
-
-def _keys(paths: Iterable[Argument]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(file_key, _named(paths))))
+def _texts(paths: Iterable[Argument]) -> list[str]:
+    return [path.text for path in paths if path.text]
 
 
 def _found(rows: Any) -> tuple[str, ...]:
