@@ -61,6 +61,9 @@ async def is_told(world: World, read: str, run_id: str = "last") -> bool:
         ("plan.md", "Plan.md"),
         ("a/plan.md", "A/plan.md"),
         ("a\\\\plan.md", "a/plan.md"),
+        (" plan.md", "plan.md"),
+        ("plan.md ", "plan.md"),
+        ("plan.md", "plan.md "),
     ],
 )
 async def test_a_file_keeps_its_label_when_another_one_is_written(

@@ -56,10 +56,10 @@ class Here(NamedTuple):
 
     def keys(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The names under which those of the paths are kept that lead into it, as programs spell them."""
-        return tuple(dict.fromkeys(map(file_key, self.inside(paths))))
+        return tuple(dict.fromkeys(map(_path, self.inside(paths))))
 
     def inside(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """The normal forms of those of the paths that lead into it, as programs and servers spell them.
+        """Those of the paths that lead into it, from there on, as programs and servers spell them.
 
         >>> Here("/w").inside(["a.md", "/w/./b.md", "file:///w/c%20d.md", "/v/e.md", "https://c.example/f"])
         ('a.md', 'b.md', 'c d.md')
@@ -70,12 +70,12 @@ class Here(NamedTuple):
         if path.startswith("file://"):
             path = unquote(path.removeprefix("file://").removeprefix("localhost"))
         if not self.root or not path.startswith(("/", "~")):
-            return (_normal(path),)
+            return (_spelled(path),)
         return (self._below(path), self._below(self.real(path)))
 
     def _below(self, path: str) -> str:
         try:
-            return _normal(str(PurePosixPath(f"/{path.lstrip('/')}").relative_to(self.root)))
+            return _spelled(str(PurePosixPath(f"/{path.lstrip('/')}").relative_to(self.root)))
         except ValueError:
             return ""
 
@@ -141,8 +141,9 @@ def kept_by(
     if tool == "SET_WM":
         return (Kept(note=note_key(to_text(args.get("key"))), replaces=True),)
     if tool in ("WRITE_FILE", "EDIT_FILE"):
-        path = _normal(args.get("path"))
-        return (Kept(file_key(path), replaces=tool == "WRITE_FILE", spelling=path),) if path else ()
+        path = _path(args.get("path"))
+        spelling = _spelled(args.get("path"))
+        return (Kept(path, replaces=tool == "WRITE_FILE", spelling=spelling),) if path else ()
     program = program_of(tool, args)
     if program is not None:
         copied, targets = (
@@ -200,10 +201,10 @@ def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing
 def _copies(
     copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
 ) -> tuple[Kept, ...]:
-    """The files that a call leaves into which others may have been copied, by their normal paths."""
-    keys = tuple(dict.fromkeys(map(file_key, copied)))
+    """The files that a call leaves into which others may have been copied, as it spells them."""
+    keys = tuple(dict.fromkeys(map(_path, copied)))
     named = dict.fromkeys(_targets(copied, targets, is_folder))
-    return tuple(Kept(file_key(path), copied=keys, spelling=path) for path in named)
+    return tuple(Kept(_path(path), copied=keys, spelling=path) for path in named)
 
 
 def _targets(
@@ -238,11 +239,12 @@ def _names(facts: Any) -> tuple[str, ...]:
 
 
 def _path(given: Any) -> str:
-    return file_key(_normal(given))
-
-
-def _normal(given: Any) -> str:
     try:
-        return workspace_path(given) if isinstance(given, str) else ""
+        return file_key(workspace_path(given)) if isinstance(given, str) else ""
     except PathRefused:
         return ""
+
+
+def _spelled(given: Any) -> str:
+    """A path of a file as the file tools take it: blanks around it are a part of its name."""
+    return str(PurePosixPath(given)) if _path(given) else ""

@@ -13,7 +13,7 @@ from callsheet.ir.labels import Label
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument
 from callsheet.policy.judge import Judge
-from callsheet.policy.paths import file_key
+from callsheet.policy.paths import file_key, workspace_path
 from callsheet.policy.rules.attachments import attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.receivers import receivers
 from callsheet.runtime.leaving import real_path
@@ -48,7 +48,8 @@ def _labels(judge: Judge, labels: LabelStore, here: Here, path: Argument) -> Ite
 
     Where the workspace lies is known only now.
     """
-    for name in here.inside([path.text] if path.text else []):
+    for spelled in here.inside([path.text] if path.text else []):
+        name = workspace_path(spelled)
         yield labels.of_files(here.root, (file_key(name),))
         if path_of(path) is None:
             yield judge.setting.sources.file(name)
