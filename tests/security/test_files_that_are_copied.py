@@ -131,6 +131,16 @@ async def test_servers_that_want_whole_paths_are_understood_alike(filed: World, 
     assert filed.sent == []
 
 
+async def test_a_folder_that_is_a_link_is_the_one_that_it_leads_to(filed: World) -> None:
+    (filed.folder / "links").symlink_to("docs")
+    await left_by(filed, 'S1: @FS__MOVE ("notes.txt", "links/b.md") > $r\nS2: @RESPOND ("done")')
+    assert (filed.folder / "docs/b.md").read_text() == "private"
+    refusal(await search(filed, "docs/b.md"))
+    plan = 'S1: @FS__READ ("links/b.md") > $n\nS2: @WEB_SEARCH ("$n") > $r\nS3: @RESPOND ("done")'
+    refusal(await filed.run(plan, "link", facts=FACTS))
+    assert filed.sent == []
+
+
 async def test_what_a_run_has_left_is_copied_with_its_label(filed: World) -> None:
     await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/b.md", "$n") > $r')
     await left_by(filed, 'S1: @FS__MOVE ("docs/b.md", "docs/c.md") > $r', "second")

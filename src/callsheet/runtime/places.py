@@ -69,9 +69,16 @@ class Here(NamedTuple):
     def _inside(self, path: str) -> Iterable[str]:
         if path.startswith("file://"):
             path = unquote(path.removeprefix("file://").removeprefix("localhost"))
-        if not self.root or not path.startswith(("/", "~")):
+        if not self.root:
             return (_spelled(path),)
+        if not path.startswith(("/", "~")):
+            return (spelled := _spelled(path), spelled and self._below(self.real(f"{self.root}/{path}")))
         return (self._below(path), self._below(self.real(path)))
+
+    def outside(self, path: str) -> str:
+        """Where on the host a path of the workspace leads, "" for one that does not lead out of it."""
+        real = self.real(f"{self.root}/{path}") if self.root else ""
+        return "" if not real or self._below(real) or real == self.root else real
 
     def _below(self, path: str) -> str:
         try:

@@ -38,18 +38,24 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
         return None
     file, _, who = found
     path = path_of(file.path)
-    if path is None:
-        return f"{file.path.text} is a private file of the workspace, and would reach {who}"
+    if path is None or labels.of_files(root, (file_key(path),)) is None:
+        return f"{file.path.text} is or leads to a private file, which would reach {who}"
     return f"a run has put private data into {path}, which would reach {who}"
 
 
 def _labels(judge: Judge, labels: LabelStore, here: Here, path: Argument) -> Iterator[Label | None]:
-    """What runs have left in the file of a path, and what the policy says of one that is absolute.
+    """What runs have left in the file of a path, and what the policy says of one that is absolute, or a link.
 
-    Where the workspace lies is known only now.
+    Where the workspace lies, and where a link leads, is known only now.
     """
-    for spelled in here.inside([path.text] if path.text else []):
+    if not path.text:
+        return
+    sources, own = judge.setting.sources, path_of(path)
+    for spelled in here.inside([path.text]):
         name = workspace_path(spelled)
         yield labels.of_files(here.root, (file_key(name),))
-        if path_of(path) is None:
-            yield judge.setting.sources.file(name)
+        if name != own:
+            yield sources.file(name)
+    outside = own and here.outside(own)
+    if outside:
+        yield sources.file(outside, on_host=True)
