@@ -41,6 +41,8 @@ def fits(tool: str, name: str, pattern: str, value: object) -> bool:
         ("docs.example", "http://docs.example/x", True),
         ("docs.example", "https://xdocs.example/x", False),
         ("https://b\u00fccher.example/*", "https://xn--bcher-kva.example/", True),
+        ("https://strasse.example/*", "https://stra\u00dfe.example/", False),
+        ("https://xn--strae-oqa.example/*", "https://xn--strae-oqa.example/", True),
     ],
 )
 def test_an_address_is_compared_as_it_would_be_reached(pattern: str, address: str, is_it: bool) -> None:

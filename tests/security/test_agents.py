@@ -13,14 +13,16 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
 
 import pytest
-from tests.security.world import POLICY, World
+from tests.runtime.tools import plan_of
+from tests.security.world import POLICY, World, refusal
 
 from callsheet.ir import JSON, Effect
-from callsheet.ir.labels import LITERAL, read_label
+from callsheet.ir.labels import LITERAL, Label, read_label
 from callsheet.machine import Status, ToolFacts
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.program import Loop
-from callsheet.policy.model import AgentRule, Audience
+from callsheet.passes.verify import verify
+from callsheet.policy.model import AgentRule, Audience, ToolRule
 from callsheet.ports.builtin.settings import FetchSettings
 from callsheet.ports.builtin.web import fetch_tool
 from callsheet.ports.tools import CallContext
@@ -29,6 +31,7 @@ from callsheet.runtime.capabilities import TokenRefused
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.guard import Guard
 from callsheet.runtime.tokens import Task, Tasks, Tokens
+from callsheet.store.labels import LabelStore
 
 AGENT = {"AGENT_SOLVE": ToolFacts(loop=Loop(("NOTE", "WEB_SEARCH", "READ_FILE")))}
 SOLVES = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL TERMINATE ("$a")\nS2: @RESPOND ($a)'
@@ -268,3 +271,31 @@ def test_a_token_says_what_it_is_for_and_its_end_is_that_of_its_beginning() -> N
     assert tokens.read(other).expires == 1090.0
     with pytest.raises(TokenRefused, match="has none"):
         tokens.token_of("S3.0.1")
+
+
+@pytest.mark.parametrize(("label", "is_told"), [("T/secret", False), ("U/priv", True), (["finance"], False)])
+async def test_what_no_model_may_read_is_not_told_to_that_of_an_agent(
+    world: World, label: Any, is_told: bool
+) -> None:
+    """What runs have left in a file is known only when it is read."""
+    held = read_label(label) if isinstance(label, str) else Label(True, frozenset(label))
+    world.write("docs/a.md", "the figures")
+    with LabelStore.beside(world.journal.path) as store:
+        store.add(str(world.folder), ["docs/a.md"], held)
+    world.policy = replace(POLICY, agent=AgentRule(tools=("READ_FILE",)))
+    model = world.more["turn"] = Model({"tool": "read_file", "args": {"path": "docs/a.md"}}, {"finish": "x"})
+    plan = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL GOTO S2\nS2: @RESPOND ("done")'
+    outcome = await world.run(plan, facts=AGENT)
+    assert len(model.heard) == 1 + is_told
+    if not is_told:
+        found = refusal(outcome)
+        assert (found.step, found.tool, found.rule) == ("S1", "READ_FILE", "flow")
+        assert "would reach the language model" in found.message
+
+
+@pytest.mark.parametrize(("returns", "is_given"), [("T/secret", False), ("U/priv", True)])
+def test_a_tool_whose_data_no_model_may_read_is_given_to_no_agent(returns: str, is_given: bool) -> None:
+    own = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label(returns))
+    policy = replace(POLICY, agent=AgentRule(tools=("VAULT",)), tools={**POLICY.tools, "VAULT": own})
+    found = verify(plan_of('S1: @AGENT_SOLVE ("go") > $a\nS2: @NOTE ("done") > $b'), policy).violations
+    assert [str(v.rule) for v in found] == ([] if is_given else ["flow"])

@@ -135,6 +135,32 @@ async def test_what_was_private_is_private_where_it_was_put(filed: World, plan: 
     assert (found.step, found.rule, filed.sent) == ("S2", "flow", [])
 
 
+@pytest.mark.parametrize(
+    "to", ["{f}/docs/b.md", "{f}/docs/../docs/b.md", "//{f}/docs/", "{f}-link/docs/b.md"]
+)
+async def test_servers_that_want_whole_paths_are_understood_alike(filed: World, to: str) -> None:
+    folder = filed.folder
+    folder.with_name(f"{folder.name}-link").symlink_to(folder)
+    target = to.format(f=folder)
+    await left_by(filed, f'S1: @FS__MOVE ("{folder}/notes.txt", "{target}") > $r\nS2: @RESPOND ("done")')
+    path = "docs/notes.txt" if to.endswith("/") else "docs/b.md"
+    assert (folder / path).read_text() == "private"
+    refusal(await search(filed, path))
+    plan = f'S1: @FS__READ ("{folder}/{path}") > $n\nS2: @WEB_SEARCH ("$n") > $r\nS3: @RESPOND ("done")'
+    refusal(await filed.run(plan, "whole", facts=FACTS))
+    assert filed.sent == []
+
+
+async def test_a_folder_that_is_a_link_is_the_one_that_it_leads_to(filed: World) -> None:
+    (filed.folder / "links").symlink_to("docs")
+    await left_by(filed, 'S1: @FS__MOVE ("notes.txt", "links/b.md") > $r\nS2: @RESPOND ("done")')
+    assert (filed.folder / "docs/b.md").read_text() == "private"
+    refusal(await search(filed, "docs/b.md"))
+    plan = 'S1: @FS__READ ("links/b.md") > $n\nS2: @WEB_SEARCH ("$n") > $r\nS3: @RESPOND ("done")'
+    refusal(await filed.run(plan, "link", facts=FACTS))
+    assert filed.sent == []
+
+
 async def test_what_a_run_has_left_is_copied_with_its_label(filed: World) -> None:
     await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/b.md", "$n") > $r')
     await left_by(filed, 'S1: @FS__MOVE ("docs/b.md", "docs/c.md") > $r', "second")

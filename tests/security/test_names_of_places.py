@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from callsheet.ir.labels import read_label
 from callsheet.machine import Status, ToolFacts
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy, SourceRule, ToolRule
+from callsheet.runtime.rest import left_in
+from callsheet.store.labels import LabelStore
 
 HALF = "\\ud83d"
 """Half of a character, as JSON and plans may hold it and no database does."""
@@ -58,6 +61,9 @@ async def is_told(world: World, read: str, run_id: str = "last") -> bool:
         ("plan.md", "Plan.md"),
         ("a/plan.md", "A/plan.md"),
         ("a\\\\plan.md", "a/plan.md"),
+        (" plan.md", "plan.md"),
+        ("plan.md ", "plan.md"),
+        ("plan.md", "plan.md "),
     ],
 )
 async def test_a_file_keeps_its_label_when_another_one_is_written(
@@ -113,3 +119,54 @@ def test_other_keys_prove_as_before(vault: World) -> None:
         noted = f'S1: @VAULT ("x") > $s\nS2: @SET_WM ("k", $s) > $r\nS3: @SET_WM ("{key}", "x") > $r'
         text = f'{noted}\nS4: @GET_WM ("{key}") > $n\nS5: @WEB_SEARCH ("$n") > $r'
         assert proved(vault.policy, text) is (key != "*")
+
+
+def seen_from(world: World, folder: Path) -> World:
+    """The same world, with another folder as its workspace."""
+    return World(folder, world.journal, world.policy, world.sent, tools=_of_files(folder, world))
+
+
+def _of_files(folder: Path, world: World) -> dict[str, Any]:
+    mine = World(folder, world.journal).tools
+    return {**world.tools, **{name: mine[name] for name in ("READ_FILE", "WRITE_FILE", "SEARCH_FILES")}}
+
+
+@pytest.mark.parametrize(
+    ("own", "path", "other", "read"),
+    [
+        (".", "a/b/plan.md", "a", '@READ_FILE ("b/plan.md")'),
+        (".", "a/b/plan.md", "a/b", '@READ_FILE ("plan.md")'),
+        (".", "a/b/plan.md", "a", '@SEARCH_FILES ("private")'),
+        ("a", "b/plan.md", ".", '@READ_FILE ("a/b/plan.md")'),
+        ("a/b", "plan.md", ".", '@READ_FILE ("a/b/plan.md")'),
+        ("a/b", "plan.md", ".", '@SEARCH_FILES ("private", path="a")'),
+        ("a", "b/plan.md", ".", '@SEARCH_FILES ("private", path="a/b")'),
+    ],
+)
+async def test_a_file_keeps_its_label_in_workspaces_above_and_below(
+    vault: World, own: str, path: str, other: str, read: str
+) -> None:
+    for folder in ("a/b", "c"):
+        (vault.folder / folder).mkdir(parents=True)
+    here, there = seen_from(vault, vault.folder / own), seen_from(vault, vault.folder / other)
+    plan = f'S1: @VAULT ("x") > $s\nS2: @WRITE_FILE ("{path}", "$s") > $r'
+    await left_by(here, plan, "first")
+    assert not await is_told(there, read)
+    await left_by(seen_from(vault, vault.folder / "c"), f'S1: @WRITE_FILE ("{path}", "x") > $r', "second")
+    assert await is_told(seen_from(vault, vault.folder / "c"), f'@READ_FILE ("{path}")', "harmless")
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "names"),
+    [("/w", "/w/a", {"b.md": "U/priv"}), ("/w/a/c", "/w", {"a/c/a/b.md": "U/priv"}), ("/w", "/v/a", {})],
+)
+def test_the_proof_takes_the_labels_of_workspaces_above_and_below(
+    own: str, other: str, names: dict[str, str]
+) -> None:
+    with LabelStore.in_memory() as store:
+        store.add(own, ["a/b.md"], read_label("U/priv"))
+        left = left_in(store, other, "")
+        assert {name: str(label) for name, label in left.files.items()} == names
+        store.add(own, [""], read_label("T/secret"))
+        anywhere = str(left_in(store, other, "").anywhere)
+        assert anywhere == ("T/secret" if own == "/w" and names else "T/pub")

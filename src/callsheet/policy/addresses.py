@@ -28,6 +28,10 @@ _PROTOCOLS = ipaddress.ip_network("192.0.0.0/24")
 """Kept for protocols, whatever single addresses Python calls global: a cloud has its metadata there."""
 
 
+_OF_TWO_HOSTS = frozenset("ß\u1e9eς\u200c\u200d")
+"""Characters that IDNA of 2003 replaces, as Python does, and that of 2008 keeps, as browsers do."""
+
+
 class AddressRefused(Exception):
     """The address may not be reached, or is none; the text says why."""
 
@@ -116,6 +120,10 @@ def _host(authority: str) -> str:
         return str(address)
     name = unicodedata.normalize("NFKC", authority.rpartition(":")[0] if ":" in authority else authority)
     if not name.isascii():
+        if not _OF_TWO_HOSTS.isdisjoint(name):
+            raise AddressRefused(
+                "the host is two hosts, by the older and the newer rule for names: write xn--…"
+            )
         try:
             name = name.encode("idna").decode("ascii")
         except UnicodeError:

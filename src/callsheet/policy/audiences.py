@@ -86,8 +86,9 @@ class Audiences:
 
     def _of_recipient(self, text: str, patterns: list[str]) -> frozenset[str]:
         named = _NAMED_MAIL.fullmatch(text)
-        mail = (named[1] if named else text).casefold()
-        if _MAIL.fullmatch(mail) and not _RELAYED.search(mail):
+        mail = named[1] if named else text
+        if _MAIL.fullmatch(mail) and not _RELAYED.search(mail):  # folded before that, ß would be two plain s
+            mail = mail.casefold()
             names = {name for name, known in self._mail if any(fnmatchcase(mail, p) for p in known)}
             if any("@" in pattern and fnmatchcase(mail, pattern) for pattern in patterns):
                 names.add(TRUSTED)

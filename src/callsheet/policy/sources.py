@@ -26,12 +26,17 @@ _Rules: TypeAlias = "list[tuple[str, Label]]"
 def _named(rules: _Rules, path: str, readings: tuple[str, ...]) -> Label:
     """The label that the first fitting rule gives a path, of which these are all readings."""
     for pattern, label in rules:
-        if label.is_secret:
+        if _restricts(label):
             if any(covers(pattern, reading) for reading in readings):
                 return label
         elif matches(pattern, path):
             return label
     return UNKNOWN
+
+
+def _restricts(label: Label) -> bool:
+    """Whether fewer may read it than what nobody has named."""
+    return label.readers is not None and not label.readers.issuperset(UNKNOWN.readers or ())
 
 
 class Sources:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from os.path import isdir
+from os.path import expanduser, isdir, realpath
 from os.path import join as join_path
 from typing import TypeAlias
 
@@ -24,6 +24,12 @@ from callsheet.runtime.places import ANYWHERE, Here, Kept, kept_by, program_of, 
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
+
+def real_path(path: str) -> str:
+    """Where a path on the host leads in the end, past links and `~`."""
+    return realpath(expanduser(path)) if "\x00" not in path else path
+
+
 Writings: TypeAlias = "Sequence[tuple[Kept, Writing]]"
 
 
@@ -36,7 +42,7 @@ class Leaving:
         self._memory = judge.policy.memory
         self._labels = labels
         self._root = root
-        self._here = Here(root, self._is_folder)
+        self._here = Here(root, self._is_folder, real_path)
         self._run_id = run_id
         self._notes = notes_of(run_id)
 

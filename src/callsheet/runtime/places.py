@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, cast
+from urllib.parse import unquote
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL
@@ -16,7 +17,7 @@ from callsheet.machine import to_text
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.paths import PathRefused, file_key, host_path, is_pattern, note_key, workspace_path
+from callsheet.policy.paths import PathRefused, file_key, is_pattern, note_key, workspace_path
 from callsheet.policy.rules.filing import FILE_NAMES, Filing, filing_of, keeps_files
 from callsheet.policy.rules.opening import opened, written
 from callsheet.policy.running import files_opened, only_looks
@@ -45,26 +46,45 @@ class Kept(NamedTuple):
 
 
 class Here(NamedTuple):
-    """The workspace of a run: its folder, and what says of a path whether it is a folder in it."""
+    """The workspace of a run: its folder, what says of a path whether it is a folder in it, and where a path
+    on the host leads in the end.
+    """
 
     root: str = ""
     is_folder: Callable[[str], bool] = lambda _path: False
+    real: Callable[[str], str] = lambda path: path
 
     def keys(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The names under which those of the paths are kept that lead into it, as programs spell them."""
-        return tuple(dict.fromkeys(map(file_key, self.inside(paths))))
+        return tuple(dict.fromkeys(map(_path, self.inside(paths))))
 
     def inside(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """The normal forms of those of the paths that lead into it, as programs spell them."""
-        return tuple(dict.fromkeys(found for path in paths if (found := self._inside(path))))
+        """Those of the paths that lead into it, from there on, as programs and servers spell them.
 
-    def _inside(self, path: str) -> str:
+        >>> Here("/w").inside(["a.md", "/w/./b.md", "file:///w/c%20d.md", "/v/e.md", "https://c.example/f"])
+        ('a.md', 'b.md', 'c d.md')
+        """
+        return tuple(dict.fromkeys(found for path in paths for found in self._inside(path) if found))
+
+    def _inside(self, path: str) -> Iterable[str]:
+        if path.startswith("file://"):
+            path = unquote(path.removeprefix("file://").removeprefix("localhost"))
+        if not self.root:
+            return (_spelled(path),)
+        if not path.startswith(("/", "~")):
+            return (spelled := _spelled(path), spelled and self._below(self.real(f"{self.root}/{path}")))
+        return (self._below(path), self._below(self.real(path)))
+
+    def outside(self, path: str) -> str:
+        """Where on the host a path of the workspace leads, "" for one that does not lead out of it."""
+        real = self.real(f"{self.root}/{path}") if self.root else ""
+        return "" if not real or self._below(real) or real == self.root else real
+
+    def _below(self, path: str) -> str:
         try:
-            if self.root and path.startswith("/"):
-                path = str(PurePosixPath(host_path(path)).relative_to(self.root))
-        except (PathRefused, ValueError):
+            return _spelled(str(PurePosixPath(f"/{path.lstrip('/')}").relative_to(self.root)))
+        except ValueError:
             return ""
-        return _normal(path)
 
 
 NOWHERE = Here()
@@ -128,8 +148,9 @@ def kept_by(
     if tool == "SET_WM":
         return (Kept(note=note_key(to_text(args.get("key"))), replaces=True),)
     if tool in ("WRITE_FILE", "EDIT_FILE"):
-        path = _normal(args.get("path"))
-        return (Kept(file_key(path), replaces=tool == "WRITE_FILE", spelling=path),) if path else ()
+        path = _path(args.get("path"))
+        spelling = _spelled(args.get("path"))
+        return (Kept(path, replaces=tool == "WRITE_FILE", spelling=spelling),) if path else ()
     program = program_of(tool, args)
     if program is not None:
         copied = here.inside(opened(program.tool, program))
@@ -185,10 +206,10 @@ def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing
 def _copies(
     copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
 ) -> tuple[Kept, ...]:
-    """The files that a call leaves into which others may have been copied, by their normal paths."""
-    keys = tuple(dict.fromkeys(map(file_key, copied)))
+    """The files that a call leaves into which others may have been copied, as it spells them."""
+    keys = tuple(dict.fromkeys(map(_path, copied)))
     named = dict.fromkeys(_targets(copied, targets, is_folder))
-    return tuple(Kept(file_key(path), copied=keys, spelling=path) for path in named)
+    return tuple(Kept(_path(path), copied=keys, spelling=path) for path in named)
 
 
 def _targets(
@@ -224,11 +245,12 @@ def _names(facts: Any) -> tuple[str, ...]:
 
 
 def _path(given: Any) -> str:
-    return file_key(_normal(given))
-
-
-def _normal(given: Any) -> str:
     try:
-        return workspace_path(given) if isinstance(given, str) else ""
+        return file_key(workspace_path(given)) if isinstance(given, str) else ""
     except PathRefused:
         return ""
+
+
+def _spelled(given: Any) -> str:
+    """A path of a file as the file tools take it: blanks around it are a part of its name."""
+    return str(PurePosixPath(given)) if _path(given) else ""

@@ -6,18 +6,20 @@ values have.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.ir.labels import LITERAL, join
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine import Machine
 from callsheet.passes.verify import NOTHING_LEFT, Left, Standing, Verdict, verify
 from callsheet.policy.model import Policy
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.errors import JournalError
 from callsheet.store.folded import Folded
-from callsheet.store.labels import EVERYWHERE, LabelStore, notes_of
+from callsheet.store.labels import EVERYWHERE, LabelStore, Noted, notes_of
 from callsheet.store.leftovers import has_labels, open_labels
+from callsheet.store.nested import Near
 
 
 def prove_rest(folded: Folded, policy: Policy, left: Left, *, can_ask: bool = True) -> Verdict:
@@ -52,11 +54,23 @@ def left_in(store: LabelStore, root: str, run_id: str) -> Left:
     `UNAVAILABLE`.
     """
     notes, every = notes_of(run_id), store.entries()
-    files = {noted.name: noted.label for noted in every if root and noted.root == root}
+    files = _files_in(root, every, store.near(root)) if root else {}
     facts = join(noted.label for noted in store.entries(run_id) if noted.root == "") if run_id else LITERAL
     known = {noted.name: noted.label for noted in every if noted.root == notes}
     anywhere = files.pop(EVERYWHERE, LITERAL)
     return Left(files, anywhere, facts, known)
+
+
+def _files_in(root: str, every: Iterable[Noted], nearby: Iterable[Near]) -> dict[str, Label]:
+    """What is noted of the files of a workspace, also in those above and below it."""
+    others = {other.root: other for other in nearby}
+    files: dict[str, Label] = {}
+    for noted in every:
+        other = others.get(noted.root)
+        name = noted.name if noted.root == root else None if other is None else other.here(noted.name)
+        if name is not None:
+            files[name] = files.get(name, LITERAL).join(noted.label)
+    return files
 
 
 def left_before(journal: Path, root: str) -> Left:

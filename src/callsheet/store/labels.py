@@ -10,7 +10,7 @@ that may be another file on this system (`Notes.md`, `notes.md`).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import NamedTuple, Self
 from callsheet.ir.labels import LITERAL, Label, join, read_label
 from callsheet.policy.paths import with_folders
 from callsheet.store.database import Database, SqliteDatabase
+from callsheet.store.nested import Near, near
 from callsheet.store.place import beside_journal
 
 EVERYWHERE = ""
@@ -43,7 +44,13 @@ CREATE TABLE IF NOT EXISTS spelled (
     root TEXT NOT NULL, name TEXT NOT NULL, spelling TEXT NOT NULL, PRIMARY KEY (root, name, spelling)
 )
 """
-TABLES = (_TABLE, _LEFT, _SPELLED)
+_FOLDER = "CREATE TABLE IF NOT EXISTS folder (root TEXT NOT NULL PRIMARY KEY)"
+"""The roots that are folders: workspaces, of which there are few."""
+_FOLDERS_BEFORE = """
+INSERT INTO folder SELECT DISTINCT root FROM label WHERE substr(root, 1, 1) = '/'
+ON CONFLICT DO NOTHING
+"""
+TABLES = (_TABLE, _LEFT, _SPELLED, _FOLDER)
 _PATIENCE = 10.0
 """Seconds that another process may take for its own write."""
 _AT_ONCE = 500
@@ -86,6 +93,8 @@ class LabelStore:
         self._database = database
         for table in TABLES:
             database.execute(table)
+        if database.execute("SELECT 1 FROM folder LIMIT 1").fetchone() is None:
+            database.execute(_FOLDERS_BEFORE)
 
     @staticmethod
     def path_beside(journal: Path) -> Path:
@@ -110,6 +119,7 @@ class LabelStore:
     def begin(self, root: str, name: str, label: Label, run: str = "", spelling: str = "") -> Writing:
         """Something of this label is about to be written to a place by a run; durable when this returns."""
         with self._changing(root, name):
+            self._found(root)
             if spelling:
                 self._database.execute(
                     "INSERT INTO spelled VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (root, name, spelling)
@@ -165,6 +175,7 @@ class LabelStore:
     def put(self, root: str, name: str, label: Label) -> None:
         """A person says what the label of a place is, whatever it was."""
         with self._changing(root, name):
+            self._found(root)
             self._database.execute(
                 "INSERT INTO label (root, name, label) VALUES (?, ?, ?)"
                 " ON CONFLICT (root, name) DO UPDATE SET label = excluded.label, writes = label.writes + 1",
@@ -198,19 +209,44 @@ class LabelStore:
 
     def of_files(self, root: str, paths: Iterable[str]) -> Label | None:
         """The join of what is known of files by themselves, by the folders that they are in, and of the whole
-        workspace; None where nothing is.
+        workspace, also in workspaces above and below this one; None where nothing is.
         """
-        return self.of(root, [*(name for path in paths for name in with_folders(path)), EVERYWHERE])
+        wanted = [*paths]
+        found = [self.of(root, [*_with_folders(wanted), EVERYWHERE])]
+        for other in self.near(root):
+            there = other.there(wanted)
+            if there or other.above:
+                found.append(self.of(other.root, [*_with_folders(there or [other.above]), EVERYWHERE]))
+        return _joined(found)
 
     def below(self, root: str, folder: str) -> Label | None:
-        """The join of what is known of a folder's files, at every depth; None where nothing is."""
+        """The join of what is known of a folder's files, at every depth, also in workspaces above and below
+        this one; None where nothing is.
+        """
+        found = [self._below(root, folder)]
+        for other in self.near(root):
+            there = other.folder(folder)
+            if there is not None:
+                found.append(self._below(other.root, there))
+        return _joined(found)
+
+    def near(self, root: str) -> list[Near]:
+        """The workspaces above and below this one of which something is noted."""
+        if not root.startswith("/"):
+            return []
+        return [*near(root, [str(other) for (other,) in self._database.execute("SELECT root FROM folder")])]
+
+    def _found(self, root: str) -> None:
+        if root.startswith("/"):
+            self._database.execute("INSERT INTO folder VALUES (?) ON CONFLICT DO NOTHING", (root,))
+
+    def _below(self, root: str, folder: str) -> Label | None:
         prefix = f"{folder}/" if folder else ""
         rows = self._database.execute(
             "SELECT DISTINCT label FROM label WHERE root = ? AND substr(name, 1, ?) = ?",
             (root, len(prefix), prefix),
         )
-        found = [read_label(label) for (label,) in rows]
-        return join(found) if found else None
+        return _joined(read_label(label) for (label,) in rows)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -226,6 +262,15 @@ class LabelStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _with_folders(paths: Iterable[str]) -> Iterator[str]:
+    return (name for path in paths for name in with_folders(path))
+
+
+def _joined(labels: Iterable[Label | None]) -> Label | None:
+    known = [label for label in labels if label is not None]
+    return join(known) if known else None
 
 
 def notes_of(run_id: str) -> str:

@@ -24,7 +24,7 @@ from callsheet.machine.monitor.origins import merged
 from callsheet.machine.monitor.passing import Passing
 from callsheet.machine.monitor.reading import Reading
 from callsheet.machine.monitor.reads import argument_of
-from callsheet.machine.monitor.refusal import RefusedByPolicy, objected
+from callsheet.machine.monitor.refusal import RefusedByPolicy, check_seen, objected
 from callsheet.machine.monitor.saying import REPLAN, Saying
 from callsheet.machine.monitor.standing import PLAIN, Standing
 from callsheet.machine.monitor.underway import Underway
@@ -299,6 +299,7 @@ class Monitor:
             label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
             self.underway.has_seen(attempt.talk.key, label, origins)
+            check_seen(attempt.code, label, origins)
             return
         if isinstance(attempt, Talk):
             seen, before = self.underway.talks.pop(attempt.key)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from callsheet.ir.labels import join
+from callsheet.ir.labels import LITERAL, MODEL, Label, join
 from callsheet.machine.monitor.admitted import Origins
-from callsheet.policy.calls import CallView, Objection
+from callsheet.machine.program import StepCode
+from callsheet.policy.calls import Argument, CallView, Objection, Rule
+from callsheet.policy.rules.base import shown
+
+_MODEL = frozenset({MODEL})
+_IN_A_STEP = "leave the tool out of the agent's tools, and call it in a step"
 
 
 class PolicyRefusal(NamedTuple):
@@ -73,3 +78,13 @@ def objected(call: CallView, objection: Objection, origins: Origins) -> RefusedB
             objection.help,
         )
     )
+
+
+def check_seen(code: StepCode, label: Label, origins: Origins) -> None:
+    """Raise RefusedByPolicy for what a call of an agent gave that its model may not be told."""
+    if label.may_reach(_MODEL):
+        return
+    call = CallView(code.id, code.tool, (Argument("", (), label),), LITERAL, in_agent=True)
+    why = f"{shown(label)} that @{code.tool} gave the agent would reach the language model"
+    steps = tuple(step for step in origins if step != code.id)
+    raise objected(call, Objection(Rule.FLOW, why, help=_IN_A_STEP), steps)

@@ -68,6 +68,7 @@ class Left:
         if path is None or tool == "SEARCH_FILES" or tool in CODE:
             below = f"{path}/" if path else ""
             yield from (label for name, label in self.files.items() if name.startswith(below))
+            yield self._in_file(path or "")
         else:
             yield self._in_file(path)
 

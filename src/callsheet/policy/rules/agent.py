@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from callsheet.ir.labels import Label
+from callsheet.ir.labels import MODEL, Label
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.model import AgentRule
@@ -105,6 +105,8 @@ class _Powers(NamedTuple):
     private: tuple[str, ...]
     changes: tuple[str, ...]
     hears_strangers: bool
+    untold: tuple[tuple[str, Label], ...]
+    """What gives data that no model may have, with its label."""
 
 
 def _powers(setting: Setting, tools: frozenset[str]) -> _Powers:
@@ -118,7 +120,12 @@ def _powers(setting: Setting, tools: frozenset[str]) -> _Powers:
     )
     private = tuple(name for name, traits in known.items() if not traits.returns.is_public)
     hears = any(traits.returns.untrusted and name in ways_out for name, traits in known.items())
-    return _Powers(ways_out, private, changes, hears)
+    untold = [(name, traits.returns) for name, traits in known.items() if not _is_for_model(traits.returns)]
+    return _Powers(ways_out, private, changes, hears, tuple(untold))
+
+
+def _is_for_model(label: Label) -> bool:
+    return label.may_reach(frozenset({MODEL}))
 
 
 def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) -> str | None:
@@ -139,6 +146,13 @@ def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) ->
 def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: Notes) -> None:
     """What only one token with everything in it could do."""
     data, can = flowing(call), _powers(setting, tools)
+    for name, label in can.untold:
+        notes.object(
+            Rule.FLOW,
+            f"{shown(label)} that @{name} gives the agent would reach the language model",
+            "tools",
+            help="leave it out of the agent's tools, and call it in a step",
+        )
     if can.ways_out and not data.is_public:
         guilty = next((a.name for a in call.arguments if not a.label.is_public), None)
         notes.object(

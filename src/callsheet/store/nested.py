@@ -1,0 +1,74 @@
+"""Workspaces within one another: what is noted in one of them is found from the others as well.
+
+In: the folders of workspaces, the names of places in one. Out: the names that these have in another one.
+Names are those of `file_key`, so the folders between two workspaces are compared as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from callsheet.policy.paths import file_key
+
+
+class Near(NamedTuple):
+    """Another workspace: this one lies in it at the place `above`, or it lies in this one at `below`.
+
+    The other of these is empty.
+    """
+
+    root: str
+    above: str = ""
+    below: str = ""
+
+    def there(self, names: Iterable[str]) -> list[str]:
+        """What places of this workspace are called in the other one, those of them that are in it.
+
+        >>> Near("/w", above="docs").there(["a.md"]), Near("/w/x", below="x").there(["x/a.md", "b.md"])
+        (['docs/a.md'], ['a.md'])
+        """
+        if self.above:
+            return [f"{self.above}/{name}" if name else self.above for name in names]
+        return [name[len(self.below) + 1 :] for name in names if name.startswith(f"{self.below}/")]
+
+    def folder(self, name: str) -> str | None:
+        """What of the other workspace is in a folder of this one: a folder, "" for all, None for nothing."""
+        if self.above:
+            return f"{self.above}/{name}" if name else self.above
+        if not name or self.below == name or self.below.startswith(f"{name}/"):
+            return ""
+        return name[len(self.below) + 1 :] if name.startswith(f"{self.below}/") else None
+
+    def here(self, name: str) -> str | None:
+        """What a place of the other workspace is called in this one, "" where it holds all of this one.
+
+        >>> Near("/w", above="docs").here("docs/a.md"), Near("/w", above="docs").here("docs")
+        ('a.md', '')
+        >>> Near("/w/x", below="x").here("a.md"), Near("/w/x", below="x").here("")
+        ('x/a.md', 'x')
+        """
+        if self.below:
+            return f"{self.below}/{name}" if name else self.below
+        if not name or self.above == name or self.above.startswith(f"{name}/"):
+            return ""
+        return name[len(self.above) + 1 :] if name.startswith(f"{self.above}/") else None
+
+
+def near(root: str, roots: Iterable[str]) -> Iterator[Near]:
+    """Those of the folders that are above or below this one.
+
+    >>> list(near("/w/x", ["/w", "/w/x", "/w/x/y/z", "/w/xy"]))
+    [Near(root='/w', above='x', below=''), Near(root='/w/x/y/z', above='', below='y/z')]
+    """
+    own = _parts(root)
+    for other in roots:
+        parts = _parts(other)
+        if len(parts) < len(own) and own[: len(parts)] == parts:
+            yield Near(other, above="/".join(own[len(parts) :]))
+        elif len(parts) > len(own) and parts[: len(own)] == own:
+            yield Near(other, below="/".join(parts[len(own) :]))
+
+
+def _parts(root: str) -> list[str]:
+    return [part for part in file_key(root).split("/") if part]
