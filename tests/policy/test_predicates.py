@@ -161,3 +161,28 @@ def test_a_rule_asks_or_refuses_by_the_arguments_of_the_call() -> None:
     assert not unknown.objections
     assert [o.kind for o in unknown.obligations] == ["verify-again"]
     assert judged(Hole("x", LITERAL, "5000")).objections, "at the call it is decided"
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "when", "value", "is_refused"),
+    [
+        ("WRITE_FILE", "path", "args.path == 'ours.toml'", "ours.toml", True),
+        ("WRITE_FILE", "path", "args.path == 'ours.toml'", "./ours.toml", True),
+        ("WRITE_FILE", "path", "args.path == 'ours.toml'", "docs/..//ours.toml", True),
+        ("WRITE_FILE", "path", "!args.path.startsWith('docs/')", "docs/../a.md", True),
+        ("WRITE_FILE", "path", "!args.path.startsWith('docs/')", "docs/a.md", False),
+        ("WRITE_FILE", "path", "args.path != 'README.md'", "README.md", False),
+        ("FETCH_PAGE", "url", "args.url.startsWith('https://evil.example')", "HTTPS://EVIL.example./x", True),
+        ("FETCH_PAGE", "url", "args.url != 'https://docs.example'", "https://docs.example", False),
+        ("FETCH_PAGE", "url", "args.url.contains('?q=a b')", "https://docs.example/?q=a b", True),
+        ("PAY", "note", "args.note == 'a/b'", "./a/b", False),
+        ("PAY", "file", "args.file == 'a/b'", "./a/b", True),
+    ],
+)
+def test_a_rule_is_escaped_by_no_spelling_of_a_path_or_a_host(
+    tool: str, name: str, when: str, value: str, is_refused: bool
+) -> None:
+    tools = {"PAY": ToolRule(egress=False, destructive=False)}
+    judge = Judge(Policy(tools=tools, rules=(CallRule(tool=tool, when=when, then="refuse"),)))
+    found = judge.judge(CallView("S1", tool, (Argument(name, (value,)),)))
+    assert (Rule.PREDICATE in [objection.rule for objection in found.objections]) is is_refused

@@ -1,13 +1,26 @@
-"""What the operator's own predicates say of a call: that it is refused, or needs a yes."""
+"""What the operator's own predicates say of a call: that it is refused, or needs a yes.
+
+A path and an address have many spellings: a rule holds where it does for one of what they are taken for.
+"""
 
 from __future__ import annotations
 
+import re
+
 from callsheet.ir import JSON
 from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView, Duty, Rule
+from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.predicates import compile_rules
+from callsheet.policy.rules import attachments, filing
 from callsheet.policy.rules.base import Check, Notes, Setting
+
+_PATHS = filing.FILE_NAMES | attachments.PATHS | attachments.ATTACHMENTS
+"""Arguments that name files, folded."""
+_BEHIND = re.compile(r"[^:]*://[^/?#]*")
+"""What stands before the path of an address."""
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
@@ -16,7 +29,6 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     Where an argument is not known yet, the rule is decided at the call. Raises CallsheetError (POL009,
     POL003) where a predicate cannot be carried out at all.
     """
-    del traits
     rules = compile_rules(rule for rule in setting.policy.rules if fold(rule.tool) == tool)
     if not rules:
         return None
@@ -29,8 +41,9 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 notes.oblige(Duty.VERIFY_AGAIN, call, "; ".join(rule.when for rule in rules))
                 return
             args[argument.name] = value
+        plain = {name: _plain(name.casefold(), value, traits) for name, value in args.items()}
         for rule, holds in rules.items():
-            if not holds(args):
+            if not (holds(args) or (plain != args and holds(plain))):
                 continue
             if rule.then == "refuse":
                 notes.object(
@@ -42,6 +55,23 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 notes.ask(f"the policy asks for a yes to @{tool} where {rule.when}")
 
     return check
+
+
+def _plain(name: str, value: JSON, traits: Traits | None) -> JSON:
+    """The value of an argument, with paths in their normal form, and hosts of addresses."""
+    if isinstance(value, list):
+        return [_plain(name, item, traits) for item in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        if traits is not None and name == traits.path:
+            return host_path(value) if traits.on_host else workspace_path(value)
+        if "://" in value:
+            head = parse_url(value)
+            return f"{head.scheme}://{head.authority}{_BEHIND.sub('', value.strip(), count=1)}"
+        return workspace_path(value) if name in _PATHS else value
+    except (AddressRefused, PathRefused):
+        return value
 
 
 def _value(argument: Argument) -> tuple[bool, JSON]:
