@@ -13,10 +13,10 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.conformance.dag_form import DagCase
+from tests.conformance.dag_form import DagCase, spellings
 from tests.conformance.findings import difference
 
-from callsheet.ir import Plan, canonical_tool_name
+from callsheet.ir import Plan
 from callsheet.machine.foresight import Fields, Forecast, Foreseen, Items, Text, Unknown, foresee
 from callsheet.planning import PlanningContext, PlanRunner
 
@@ -42,7 +42,7 @@ def dry_run_case(case: DagCase, plan: Plan) -> list[str]:
 
 
 def _names(case: DagCase) -> dict[str, str]:
-    return {canonical_tool_name(str(step["tool"])): str(step["tool"]) for step in case.plan["steps"]}
+    return spellings(case.plan["steps"])
 
 
 def _args(case: DagCase, forecast: Forecast) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.conformance.form import BadCase
+
+from callsheet.ir import canonical_tool_name
 
 MODES = ("run", "dry_run", "render", "stages", "plan_tool", "tool_schemas", "save_load")
 _NEEDED = ("id", "area", "plan", "run", "expect")
@@ -42,6 +44,24 @@ class DagCase:
     def catalogue(self) -> frozenset[str] | None:
         """The tools that there are; None where each one that is called exists."""
         return frozenset(self.tools) if self.run.get("catalog") == "strict" else None
+
+
+def spellings(steps: Iterable[Any], tools: Iterable[str] = ()) -> dict[str, str]:
+    """What a case calls the tools of steps, by their one name: as its scripts do, else as the plan does.
+
+    >>> spellings([{"tool": "READ"}, {"tool_calls": [{"name": "b", "args": {}}]}], ["read"])
+    {'READ': 'read', 'B': 'b'}
+    """
+    called = [name for step in steps for name in _called(step)]
+    return {canonical_tool_name(name): name for name in (*called, *tools)}
+
+
+def _called(step: Any) -> Iterator[str]:
+    """The tool of a step, in either place where a plan may name it."""
+    for entry in (step, *(step.get("tool_calls") or ())):
+        name = entry.get("tool", entry.get("name")) if isinstance(entry, dict) else None
+        if isinstance(name, str):
+            yield name
 
 
 def read_dag_cases(path: Path) -> list[DagCase]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.conformance.dag_form import DagCase
+from tests.conformance.dag_form import DagCase, spellings
 from tests.conformance.findings import difference
 
 from callsheet.api.kept import check_same
@@ -95,8 +95,7 @@ class Session:
         self._due: list[tuple[float, int, Event]] = []
         self._launched = 0
         self._open: dict[str, Command] = {}
-        steps = case.plan["steps"]
-        self.names = {canonical_tool_name(str(step["tool"])): str(step["tool"]) for step in steps}
+        self.names = spellings(case.plan["steps"], case.tools)
 
     def limits(self, stage: Mapping[str, Any]) -> Limits:
         run = self.case.run
@@ -109,9 +108,7 @@ class Session:
             limits["max_calls"] = guards["budget_total"] - guards.get("used_by_conversation", 0)
         if "per_tool_cap" in guards:
             cap = guards["per_tool_cap"]
-            limits["max_calls_by_tool"] = {
-                canonical_tool_name(str(step["tool"])): cap for step in self.case.plan["steps"]
-            }
+            limits["max_calls_by_tool"] = dict.fromkeys(spellings(self.case.plan["steps"]), cap)
         return Limits(**limits)
 
     def _machine(self, stage: Mapping[str, Any]) -> Machine:
@@ -273,8 +270,8 @@ class Session:
         wrong = refused(PublicPlan(plan), found)
         if wrong is not None:
             raise wrong
-        for step in entry.get("steps", ()) if isinstance(entry, dict) else ():
-            self.names.setdefault(canonical_tool_name(str(step.get("tool"))), str(step.get("tool")))
+        steps = entry.get("steps", ()) if isinstance(entry, dict) else ()
+        self.names = {**spellings(steps), **self.names}
         return plan
 
     def _until_exit(self, delay: float) -> None:

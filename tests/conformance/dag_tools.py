@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.dag_form import DagCase
+from tests.conformance.dag_form import DagCase, spellings
 from tests.conformance.findings import difference
 
 from callsheet.api.budget import SharedBudget
@@ -98,7 +98,8 @@ class _World:
         if self.case.catalogue is None:
             entries = [*self.case.run.get("planner", ()), self.case.plan or {}]
             plans = [entry for entry in entries if isinstance(entry, dict)]
-            names |= dict.fromkeys(s["tool"] for p in plans for s in p.get("steps", ()) if "tool" in s)
+            called = spellings([step for plan in plans for step in plan.get("steps", ())], names)
+            names = dict.fromkeys(called.values())
         return [self._tool(name) for name in names]
 
     def _tool(self, name: str) -> Tool:

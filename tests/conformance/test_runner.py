@@ -403,6 +403,19 @@ def test_a_tool_that_spoils_its_arguments_spoils_no_variable(monkeypatch: pytest
     assert dag.differences(case) != []
 
 
+@pytest.mark.parametrize("mode", ["run", "dry_run"])
+@pytest.mark.parametrize(
+    "call", [{"tool": "ONE", "args": {"x": 1}}, {"tool_calls": [{"name": "one", "args": {"x": 1}}]}]
+)
+def test_a_tool_may_be_named_in_either_place_and_case(call: dict[str, Any], mode: str) -> None:
+    plan = {"steps": [{"index": "1", "title": "a", "depends_on": [], "result_variable": "v", **call}]}
+    expect = {
+        "run": {"variables": {"v": 5}, "args": {"1": {"x": 1}}},
+        "dry_run": {"dry_args": {"1": {"x": 1}}},
+    }
+    assert dag.differences(dag_case(expect[mode], mode, plan=plan, tools={"one": {"output": 5}})) == []
+
+
 def test_an_expectation_of_the_plan_tools_that_is_unknown_fails() -> None:
     assert "not looked at" in dag.differences(dag_case({"of_no_meaning": 1}, "tool_schemas"))[0]
     call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}

@@ -57,6 +57,7 @@ HOSTILE_GRAPHS = [
     graph("a second end, beside what the first waits for", NOTES, step("3", "web_search", "", "q", **SEARCH), step("2", "calc", "1 3", "b", expression="1 / ${a.n}", when='$a contains "x"', on_fail={"terminate": "no"}), step("5", "calc", "1", "c", expression="1 / ${a.n}", when='$a contains "x"', on_fail={"terminate": "no"})),
     graph("a condition that keeps a variable from being set", NOTES, step("2", "format", "1", "b", text="1", when='$a contains "x"'), step("3", "calc", "2", "c", expression="${b} + 1"), step("4", "web_search", "3", "q", **SEARCH)),
     graph("a page ends the plan before something is deleted", PAGE, step("2", "calc", "1", "b", expression="1 / ${p.n}", on_fail={"terminate": "no"}), step("3", "delete", "", "d", what="all"), approved=["3"], **DELETE, **STRICT),
+    Example("graph: an address inside, from an initial variable", json.dumps({"id": "g", "variables": {"h": "127.0.0.1"}, "steps": [step("1", "fetch_page", "", "r", url="http://${h}/")]}), {}),
     graph("private data in an address", NOTES, step("2", "fetch_page", "1", "r", url="https://c.example/?d=${a}")),
     graph("a page says which file is read", PAGE, step("2", "read_file", "1", "f", path="docs/${p}")),
     graph("a link in the answer", NOTES, step("2", "respond", "1", values=["https://c.example/?d=${a}"])),

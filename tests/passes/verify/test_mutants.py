@@ -14,11 +14,13 @@ import pytest
 from tests.compiled import looks_inside
 from tests.passes.verify.held import Held, held, seen
 
+from callsheet.ir import Literal
 from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.passes.verify import (
     analysis,
     bits,
+    constants,
     labels,
     pictures,
     places,
@@ -253,6 +255,11 @@ def earlier_in_the_text(_labels: Labels, file: Any, number: int) -> bool:
     return file.step is None or file.step < number
 
 
+def only_literals(step: Any, _: Any) -> Literal | None:
+    (value,) = step.values()
+    return value if isinstance(value, Literal) else None
+
+
 def code_alone() -> dict[str, Any]:
     names = builtins.BUILTINS
     return {**names, "EXEC_CODE": replace(names["EXEC_CODE"], control=("code", "language"))}
@@ -352,7 +359,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "a guarded value replaces the old one": [(subject, "_writes", always_sure)],
     "the order of the text is that of the run": [(subject, "flow_of", straight(subject.flow_of))],
     "lists in the plan are not looked into": [(views, "_items", lambda *_: [{}])],
-    "initial values are unknown": [(subject, "_constants", lambda *_: {})],
+    "initial values are unknown": [(constants, "_initial", lambda *_: {})],
     "trusted hosts are found anywhere in a name": [(audiences.Audiences, "_of_host", contains_trusted)],
     "trusted hosts are found anywhere in an address": [
         (receivers, "authority_of", anywhere),
@@ -583,7 +590,9 @@ MUTANTS: dict[str, list[Patch]] = {
     "all conditions ask for content": [(reading, "_split", all_contents)],
     "what the planner says is trusted": [(Subject, "surroundings", words_are_trusted)],
     "a block is entered at its beginning": [(subject, "_entered_groups", lambda _: frozenset())],
-    "a text without data is not known": [(subject, "_formatted", nothing)],
+    "a text without data is not known": [(constants, "_formats", lambda *_: {})],
+    "a text made of known texts is not known": [(constants, "_text", only_literals)],
+    "a text is known before it is set": [(constants, "_too_late", lambda *_: set())],
     "a graph reads nothing": [(values, "_all_at_once", nothing)],
     "the order of a plan is not looked at": [(values, "_joins", nothing)],
     "what nothing leads to is not looked at": [(analysis, "_left", reached)],

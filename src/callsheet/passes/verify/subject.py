@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from callsheet.ir import Call, DictExpr, ListExpr, Literal, Order, Plan, Respond, Step, Value
+from callsheet.ir import Call, DictExpr, ListExpr, Order, Plan, Respond, Step, Value
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import Flow, flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.verify.constants import constants_of
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
 from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
 from callsheet.passes.verify.reading import Reading, reading_of
-from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at, literal_of
+from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at
 from callsheet.passes.verify.values import Kind, Web, Write, web_of
 from callsheet.passes.verify.views import Surroundings, call_views, tool_of
 from callsheet.policy.builtins import fold
@@ -78,18 +79,17 @@ def subject_of(
     is_reached = flow.reachable()
     for number in standing.done:
         is_reached[number] = 0
-    constants = {**_constants(plan, inputs), **_held(plan, standing, is_reached)}
+    readings = [reading_of(step) for step in plan.steps]
+    constants = constants_of(flow, readings, inputs, standing, is_reached)
     by_name = _parameters(judge, parameters)
     around = Surroundings(_unlabelled, constants, LITERAL, by_name)
     entered = _entered_groups(flow)
     prepared = [judge.prepared(tool_of(step)) for step in plan.steps]
-    readings: list[Reading] = []
     accesses: list[Access] = []
     reads: list[tuple[str, ...]] = []
     writes: list[list[Write]] = []
-    for step, rules, end in zip(plan.steps, prepared, flow.group_end, strict=True):
-        reading, access = reading_of(step), _access(step, rules, judge, around)
-        readings.append(reading)
+    for step, rules, reading, end in zip(plan.steps, prepared, readings, flow.group_end, strict=True):
+        access = _access(step, rules, judge, around)
         accesses.append(access)
         reads.append(reading.names() + access.reads)
         writes.append(_writes(step, access, end not in entered))
@@ -133,6 +133,7 @@ def _with_empty_answers(flow: Flow) -> Flow:
     return replace(flow, successors=successors, predecessors=predecessors)
 
 
+<<<<<<< HEAD
 def _constants(plan: Plan, inputs: Mapping[str, Label]) -> dict[str, Value]:
     """The variables that hold one literal all through the run: initial ones that nothing sets again."""
     constants = {name: value for name, value in plan.variables if name not in inputs}
@@ -176,6 +177,8 @@ def _formatted(step: Step) -> Literal | None:
     return values[0] if len(values) == 1 and isinstance(values[0], Literal) else None
 
 
+=======
+>>>>>>> h4
 def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
     known: dict[str, tuple[str, ...]] = {fold(name): tuple(names) for name, names in given.items()}
 

@@ -1,0 +1,146 @@
+"""Which variables hold one literal wherever they are read, so that the proof knows their text.
+
+In: a plan, its flow, what each step reads. Out: literals by name. Linear in the plan and its texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from callsheet.ir import Call, ListExpr, Literal, Order, Plan, Ref, Step, Template, Value
+from callsheet.ir.dominators import NONE
+from callsheet.ir.flow import Flow, is_guarded
+from callsheet.ir.precedence import Precedence
+from callsheet.passes.verify.reading import Reading
+from callsheet.passes.verify.standing import Standing, literal_of
+from callsheet.passes.verify.views import literal_text
+
+_LONGEST = 20_000
+"""Characters that a text made of known texts may have; texts that are put together double fast."""
+
+
+def constants_of(
+    flow: Flow, readings: Sequence[Reading], inputs: Iterable[str], standing: Standing, is_reached: bytearray
+) -> dict[str, Value]:
+    """The variables that hold one literal at each step that reads them, with what they hold.
+
+    Initial ones that nothing sets again, those of a FORMAT that says nothing but known texts, and those that
+    a run under way has set for good.
+    """
+    plan = flow.plan
+    known = _initial(plan, inputs)
+    formats = _formats(plan, inputs)
+    if formats:
+        late: set[int] = set()
+        if plan.order is Order.TEXT:
+            order = flow.dominators()[0]
+            late = _too_late(flow, readings, formats, is_reached)
+        else:  # a graph in which a step does not wait for what it reads is refused
+            order = sorted(range(len(plan.steps)), key=Precedence.of(plan).level.__getitem__)
+        setters = {number: name for name, number in formats.items() if number not in late}
+        for number in order:
+            if number in setters and (text := _text(plan.steps[number], known)) is not None:
+                known[setters[number]] = text
+    return {**known, **_held(plan, standing, is_reached)}
+
+
+def _initial(plan: Plan, inputs: Iterable[str]) -> dict[str, Value]:
+    """Initial variables that nothing sets again and nothing is given for."""
+    if not plan.variables:
+        return {}
+    set_again = {*inputs, *(name for step in plan.steps for name in _set_by(step))}
+    return {n: v for n, v in plan.variables if n not in set_again and isinstance(v, Literal | ListExpr)}
+
+
+def _formats(plan: Plan, inputs: Iterable[str]) -> dict[str, int]:
+    """The steps whose text nothing but themselves puts into their variable, by its name."""
+    found = [
+        (step.output.var, number)
+        for number, step in enumerate(plan.steps)
+        if step.output is not None and step.output.cast is None and not is_guarded(step) and _is_format(step)
+    ]
+    if not found:
+        return {}
+    given = {*inputs, *(name for name, _ in plan.variables)}
+    once: dict[str, int] = {}
+    for step in plan.steps:
+        for name in _set_by(step):
+            once[name] = once.get(name, 0) + 1
+    return {name: number for name, number in found if once[name] == 1 and name not in given}
+
+
+def _is_format(step: Step) -> bool:
+    action = step.action
+    if not isinstance(action, Call) or action.tool != "FORMAT":
+        return False
+    return len(action.positional) + len(action.named) == 1 and all(name == "text" for name, _ in action.named)
+
+
+def _set_by(step: Step) -> Iterator[str]:
+    if step.output is not None:
+        yield step.output.var
+    if step.foreach is not None:
+        yield step.foreach.var
+
+
+def _text(step: Step, known: Mapping[str, Value]) -> Literal | None:
+    """What a FORMAT gives, where it says nothing but texts that are known."""
+    (value,) = step.values()
+    parts = value.parts if isinstance(value, Template) else (value,)
+    texts: list[str] = []
+    for part in parts:
+        held = known.get(part.name) if isinstance(part, Ref) and not part.path else part
+        if isinstance(held, Literal):
+            held = literal_text(held)
+        if not isinstance(held, str):
+            return None
+        texts.append(held)
+    made = "".join(texts)
+    return Literal(made) if len(parts) == 1 or len(made) <= _LONGEST else None
+
+
+def _too_late(
+    flow: Flow, readings: Sequence[Reading], setters: Mapping[str, int], is_reached: bytearray
+) -> set[int]:
+    """The setters that a step which reads their variable may come before: it reads nothing then.
+
+    A setter surely comes before what it dominates; members of a group read what was there before it.
+    """
+    order, above = flow.dominators()
+    below: dict[int, list[int]] = {}
+    for node in order:
+        if above[node] != NONE:
+            below.setdefault(above[node], []).append(node)
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    stack = [flow.entry]
+    while stack:
+        node = stack.pop()
+        if node < 0:
+            last[~node] = len(first)
+            continue
+        first[node] = len(first)
+        stack.append(~node)
+        stack += below.get(node, ())
+    late: set[int] = set()
+    for reader, reading in enumerate(readings):
+        if not is_reached[reader]:
+            continue
+        for name in reading.names():
+            setter = setters.get(name)
+            if setter is None:
+                continue
+            is_below = setter in first and first[setter] < first[reader] < last[setter]
+            if not is_below or flow.group_end[setter] == flow.group_end[reader]:
+                late.add(setter)
+    return late
+
+
+def _held(plan: Plan, standing: Standing, is_reached: bytearray) -> dict[str, Value]:
+    """What the variables of a run under way hold that nothing which is left sets again."""
+    if not standing.values:
+        return {}
+    left = (step for number, step in enumerate(plan.steps) if is_reached[number])
+    set_again = {name for step in left for name in _set_by(step)}
+    known = {name: literal_of(value) for name, value in standing.values.items() if name not in set_again}
+    return {name: value for name, value in known.items() if value is not None}
