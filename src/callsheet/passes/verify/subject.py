@@ -133,52 +133,6 @@ def _with_empty_answers(flow: Flow) -> Flow:
     return replace(flow, successors=successors, predecessors=predecessors)
 
 
-<<<<<<< HEAD
-def _constants(plan: Plan, inputs: Mapping[str, Label]) -> dict[str, Value]:
-    """The variables that hold one literal all through the run: initial ones that nothing sets again."""
-    constants = {name: value for name, value in plan.variables if name not in inputs}
-    texts = [(step, text) for step in plan.steps if (text := _formatted(step)) is not None]
-    if not constants and not texts:
-        return {}
-    once: dict[str, int] = {}
-    for step in plan.steps:
-        for name in (
-            step.output.var if step.output is not None else None,
-            step.foreach.var if step.foreach is not None else None,
-        ):
-            if name is not None:
-                constants.pop(name, None)
-                once[name] = once.get(name, 0) + 1
-    for step, text in texts:
-        if step.output is None or is_guarded(step) or step.output.cast is not None:
-            continue
-        is_new = once[step.output.var] == 1 and step.output.var not in inputs
-        if is_new and all(name != step.output.var for name, _ in plan.variables):
-            constants[step.output.var] = text
-    return {n: v for n, v in constants.items() if isinstance(v, Literal | ListExpr | DictExpr)}
-
-
-def _held(plan: Plan, standing: Standing, is_reached: bytearray) -> dict[str, Value]:
-    """What the variables of a run under way hold that nothing which is left sets again."""
-    if not standing.values:
-        return {}
-    left = [step for number, step in enumerate(plan.steps) if is_reached[number]]
-    outputs = {step.output.var for step in left if step.output is not None}
-    set_again = outputs | {step.foreach.var for step in left if step.foreach is not None}
-    known = {name: literal_of(value) for name, value in standing.values.items() if name not in set_again}
-    return {name: value for name, value in known.items() if value is not None}
-
-
-def _formatted(step: Step) -> Literal | None:
-    """The text of a FORMAT without any data."""
-    if not isinstance(step.action, Call) or step.action.tool != "FORMAT":
-        return None
-    values = list(step.values())
-    return values[0] if len(values) == 1 and isinstance(values[0], Literal) else None
-
-
-=======
->>>>>>> h4
 def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
     known: dict[str, tuple[str, ...]] = {fold(name): tuple(names) for name, names in given.items()}
 
