@@ -192,6 +192,16 @@ def test_only_a_key_at_the_top_level_makes_a_fence_a_block() -> None:
     assert document.chain.target == "checker"
 
 
+@pytest.mark.parametrize(
+    "before", ["", "# as asked\n", "---\n", "--- ", "%YAML 1.2\n# as asked\n---\n\n", "\n\n"]
+)
+def test_a_fence_may_hold_json_behind_what_may_stand_before_a_document(before: str) -> None:
+    block = '{"lctl": "3.0", "chain": {"id": "c", "step": 2, "from": "a", "to": "b"}, "instruction": "Go"}'
+    document = parse(f"Here:\n```yaml\n{before}{block}\n```\nDone.")
+    assert isinstance(document, Handoff)
+    assert document.chain.target == "b"
+
+
 def test_an_answer_that_was_cut_off_is_refused() -> None:
     assert rules_of(f"Here:\n```yaml\n{MINIMAL}") == ["P01"]
     assert rules_of("Here:\n```sh\nls\n```\n") == ["P09"]

@@ -17,6 +17,8 @@ _KEY = re.compile(r"""^( *)["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
 _BEGINNING = re.compile(r"^( *)(?![ \n#%]|---)", re.MULTILINE)
 _KEY_AT_MARGIN = re.compile(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
 _KEY_IN_FLOW = re.compile(r"""["']?\blctl(?:_ack)?["']?\s*:""")
+_BEFORE_DOCUMENT = re.compile(r"(?:\s|#[^\n]*|^%[^\n]*|---(?=\s))*+", re.MULTILINE)
+"""What may stand before a document: comments, directives, and the mark where it begins."""
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
@@ -92,7 +94,8 @@ def _is_bare(text: str, fences: list[_Fence]) -> bool:
 
 def _holds_block(content: str) -> bool:
     """Whether one of the two keys stands at the top level."""
-    if content.lstrip().startswith("{"):
+    before = _BEFORE_DOCUMENT.match(content)
+    if content.startswith("{", 0 if before is None else before.end()):
         return _KEY_IN_FLOW.search(content) is not None
     begins = _BEGINNING.search(content)
     margin = "" if begins is None else begins[1]
