@@ -202,6 +202,12 @@ def test_a_fence_may_hold_json_behind_what_may_stand_before_a_document(before: s
     assert document.chain.target == "b"
 
 
+def test_a_mark_of_byte_order_in_front_of_a_fenced_block_is_no_part_of_it() -> None:
+    answer = f"Here:\n```yaml\n\ufeff{MINIMAL.replace('0.96', '9.6')}```\nDone."
+    (found,) = read(answer).findings
+    assert (found.rule, found.span and answer[slice(*found.span)]) == ("V02", "9.6")
+
+
 def test_an_answer_that_was_cut_off_is_refused() -> None:
     assert rules_of(f"Here:\n```yaml\n{MINIMAL}") == ["P01"]
     assert rules_of("Here:\n```sh\nls\n```\n") == ["P09"]

@@ -19,6 +19,7 @@ _KEY_AT_MARGIN = re.compile(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE
 _KEY_IN_FLOW = re.compile(r"""["']?\blctl(?:_ack)?["']?\s*:""")
 _BEFORE_DOCUMENT = re.compile(r"(?:\s|#[^\n]*|^%[^\n]*|---(?=\s))*+", re.MULTILINE)
 """What may stand before a document: comments, directives, and the mark where it begins."""
+_MARK = "\ufeff"
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
@@ -53,8 +54,12 @@ def block_of(text: str) -> str:
     if not fences or _is_bare(text, fences):
         return text
     for fence in fences:
-        if fence.is_closed and _holds_block(text[slice(*fence.content)]):
-            return _blank(text[: fence.content.start]) + text[slice(*fence.content)]
+        content = text[slice(*fence.content)]
+        marked = content.startswith(
+            _MARK
+        )  # of byte order: read where it is the first of all, at no other place
+        if fence.is_closed and _holds_block(content[marked:]):
+            return content[:marked] + _blank(text[: fence.content.start]) + content[marked:]
     last = fences[-1]
     if not last.is_closed:
         raise CutOff(last.opened)
