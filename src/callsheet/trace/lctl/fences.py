@@ -54,12 +54,14 @@ def block_of(text: str) -> str:
     if not fences or _is_bare(text, fences):
         return text
     for fence in fences:
-        content = text[slice(*fence.content)]
-        marked = content.startswith(
-            _MARK
-        )  # of byte order: read where it is the first of all, at no other place
-        if fence.is_closed and _holds_block(content[marked:]):
-            return content[:marked] + _blank(text[: fence.content.start]) + content[marked:]
+        start, end = fence.content
+        if text.startswith(_MARK, start):  # of byte order: no part of the block, but it has its place
+            start += 1
+        if fence.is_closed and _holds_block(text[start:end]):
+            before = _blank(text[:start])
+            if start > fence.content.start:
+                before = f"{before[:-2]} \n"
+            return before + text[start:end]
     last = fences[-1]
     if not last.is_closed:
         raise CutOff(last.opened)
