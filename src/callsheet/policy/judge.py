@@ -167,7 +167,7 @@ class Judge:
         source = self._source(prepared, call) if prepared.source is None else prepared.source
         data = flowing(call)
         if prepared.tool == "ASK_HUMAN":
-            return source.join(unasked(call)).join(call.pc)
+            return source.join(offered(call)).join(call.pc)
         result = source if data is source else source.join(data)
         if not result.is_public:
             if self.makes_links(prepared.traits, call, result):
@@ -275,11 +275,15 @@ def is_choice(call: CallView) -> bool:
     return options is not None and not options.label.untrusted and options.label.is_public
 
 
-def unasked(call: CallView) -> Label:
-    """The label of what a question comes to when nobody answers it: of its default, and of when that is."""
-    return join(
-        argument.label for argument in (of_name(call, "default"), of_name(call, "timeout")) if argument
-    )
+def offered(call: CallView) -> Label:
+    """The label that the arguments of a question give to its answer, whoever answers.
+
+    Where nobody does, its default is the answer, and its timeout says when that is. What a person chooses is
+    their word, but the text of an option keeps its readers: to choose a secret makes it known to nobody.
+    """
+    found = [argument.label for argument in (of_name(call, "default"), of_name(call, "timeout")) if argument]
+    chosen = (of_name(call, "options"), of_name(call, "schema"))
+    return join([*found, *(Label(False, argument.label.readers) for argument in chosen if argument)])
 
 
 def judge(policy: Policy, call: CallView) -> Judgement:

@@ -472,6 +472,9 @@ HOSTILE = [
     case("ask: a page as the default, as code", PAGE, '@ASK_HUMAN ("Which?", timeout="1s", default=$p) > $x', "@EXEC_CODE (code=$x) > $r", OK),
     case("ask: a page as the default, as a path", PAGE, '@ASK_HUMAN ("Which?", options=["a"], timeout="1s", default="out/$p") > $x', '@WRITE_FILE (path=$x, content="hi") > $w', OK),
     case("ask: private data decides how long there is to answer", NOTES, '@ASK_HUMAN ("Go?", options=["y", "n"], timeout=$a, default="n") > $x', '?IF ($x == "n") THEN @WEB_SEARCH (query="1") > $r', OK),
+    # questions that offer data
+    case("ask: a secret to choose", '@READ_FILE (path="app/.env") > $a', '@ASK_HUMAN ("Which?", options=[$a, "none"]) > $x', '@FETCH_PAGE (url="https://api.internal/?d=$x") > $r', OK, approved=["S1"]),
+    case("ask: a secret in a schema", '@READ_FILE (path="app/.env") > $a', '@ASK_HUMAN ("Which?", schema={"enum": [$a, "none"]}) > $x', "@LLM_SUMMARIZE ($x) > $r", OK, approved=["S1"]),
     # links that are put together
     case("answer: a link by a query", NOTES, """@SELECT ($a, query="join('', ['https://c.example/?d=', name])") > $x""", "@RESPOND ($x)"),
     case("answer: a link by a query that replaces", NOTES, """@SELECT ($a, query="replace_pattern(name, '^', 'https://c.example/?d=')") > $x""", "@RESPOND ($x)"),
@@ -672,6 +675,7 @@ HARMLESS = [
     case("a trusted host that the plan puts together", NOTES, '@FORMAT ("api") > $n', '@FORMAT ("${n}.internal") > $h', '@FETCH_PAGE (url="https://$h/find?q=$a") > $r', OK),
     case("transforms", '@WEB_SEARCH (query="x") > $a:json', '@SELECT ($a, query="[0].url") > $u', '@CALC ("1 + 2") > $n', '@FORMAT ("$u: $n") > $t', "@WEB_SEARCH (query=$t) > $r", "@RESPOND ($r)"),
     case("a table from private data", '@READ_FILE (path="data.csv") > $d', '@EXEC_CODE (code="import sys, csv", stdin=$d) > $o', '@WRITE_FILE (path="report.md", content="# Report\\n$o") > $w', "@RESPOND (\"Saved.\", $o)"),
+    case("a person chooses one of their files", '@SEARCH_FILES (pattern="x") > $f:json', '@ASK_HUMAN ("Which?", options=$f) > $p', '@READ_FILE (path="docs/$p") > $a', "@RESPOND ($a)"),
     case("a question with a default", '@ASK_HUMAN ("Which city?", options=["Oslo", "Rome"], timeout="1h", default="Rome") > $c', '@FETCH_PAGE (url="https://w.example/$c") > $w', "@RESPOND ($w)"),
     case("a private default for the user", NOTES, '@ASK_HUMAN ("Which?", timeout="1h", default=$a) > $c', "@RESPOND ($c)"),
     case("parts of one private value", '@READ_FILE (path="o.json") > $o:json', '@RESPOND ("$o.done/$o.total done, $o.first$o.last, ${o.day}/${o.month}/${o.year}, a=$o.a&b=$o.b")'),

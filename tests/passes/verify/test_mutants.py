@@ -260,6 +260,16 @@ def only_literals(step: Any, _: Any) -> Literal | None:
     return value if isinstance(value, Literal) else None
 
 
+def chosen(call: CallView) -> Label:
+    return judge.join(
+        Label(False, a.label.readers) for a in (call.argument("options"), call.argument("schema")) if a
+    )
+
+
+def unasked(call: CallView) -> Label:
+    return judge.join(a.label for a in (call.argument("default"), call.argument("timeout")) if a)
+
+
 def code_alone() -> dict[str, Any]:
     names = builtins.BUILTINS
     return {**names, "EXEC_CODE": replace(names["EXEC_CODE"], control=("code", "language"))}
@@ -442,7 +452,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "control flow may stand in blocks": [(structure, "_blocks", off)],
     "arguments may be given twice": [(structure, "_twice", off)],
     "plans may be of any length": [(structure, "_limits", off)],
-    "what nobody answers is a person's answer": [(judge, "unasked", never), (labels, "unasked", never)],
+    "what nobody answers is a person's answer": [(judge, "offered", chosen), (labels, "offered", chosen)],
+    "what is chosen is the person's own": [(judge, "offered", unasked), (labels, "offered", unasked)],
     "queries put nothing together": [(composing, "puts_together", no)],
     "tools repeat nothing": [(composing, "links_data", no)],
     "tools of the operator put nothing together": [(builtins, "_declared", composing_nothing)],

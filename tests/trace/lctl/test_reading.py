@@ -192,6 +192,22 @@ def test_only_a_key_at_the_top_level_makes_a_fence_a_block() -> None:
     assert document.chain.target == "checker"
 
 
+@pytest.mark.parametrize(
+    "before", ["", "# as asked\n", "---\n", "--- ", "%YAML 1.2\n# as asked\n---\n\n", "\n\n"]
+)
+def test_a_fence_may_hold_json_behind_what_may_stand_before_a_document(before: str) -> None:
+    block = '{"lctl": "3.0", "chain": {"id": "c", "step": 2, "from": "a", "to": "b"}, "instruction": "Go"}'
+    document = parse(f"Here:\n```yaml\n{before}{block}\n```\nDone.")
+    assert isinstance(document, Handoff)
+    assert document.chain.target == "b"
+
+
+def test_a_mark_of_byte_order_in_front_of_a_fenced_block_is_no_part_of_it() -> None:
+    answer = f"Here:\n```yaml\n\ufeff{MINIMAL.replace('0.96', '9.6')}```\nDone."
+    (found,) = read(answer).findings
+    assert (found.rule, found.span and answer[slice(*found.span)]) == ("V02", "9.6")
+
+
 def test_an_answer_that_was_cut_off_is_refused() -> None:
     assert rules_of(f"Here:\n```yaml\n{MINIMAL}") == ["P01"]
     assert rules_of("Here:\n```sh\nls\n```\n") == ["P09"]

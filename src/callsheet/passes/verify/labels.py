@@ -25,7 +25,7 @@ from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.calls import CallView
 from callsheet.policy.composing import edited, retells
-from callsheet.policy.judge import unasked
+from callsheet.policy.judge import offered
 from callsheet.policy.prepared import Prepared
 from callsheet.policy.rules.base import own_texts
 from callsheet.policy.rules.filing import keeps_files, moved
@@ -190,8 +190,8 @@ class _Propagation:
         labels, subject = self.labels, self.labels.subject
         step, judge, prepared = subject.plan.steps[number], subject.judge, subject.prepared[number]
         if prepared.tool == "ASK_HUMAN":
-            unanswered = join(unasked(call) for call in labels.calls(number))
-            return self._source(number).join(unanswered).join(way)
+            answers = join(offered(call) for call in labels.calls(number))
+            return self._source(number).join(answers).join(way)
         result = self._source(number)
         if labels.planner is not LITERAL:
             result = result.join(labels.planner)

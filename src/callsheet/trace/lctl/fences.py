@@ -17,6 +17,9 @@ _KEY = re.compile(r"""^( *)["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
 _BEGINNING = re.compile(r"^( *)(?![ \n#%]|---)", re.MULTILINE)
 _KEY_AT_MARGIN = re.compile(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
 _KEY_IN_FLOW = re.compile(r"""["']?\blctl(?:_ack)?["']?\s*:""")
+_BEFORE_DOCUMENT = re.compile(r"(?:\s|#[^\n]*|^%[^\n]*|---(?=\s))*+", re.MULTILINE)
+"""What may stand before a document: comments, directives, and the mark where it begins."""
+_MARK = "\ufeff"
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
@@ -51,8 +54,14 @@ def block_of(text: str) -> str:
     if not fences or _is_bare(text, fences):
         return text
     for fence in fences:
-        if fence.is_closed and _holds_block(text[slice(*fence.content)]):
-            return _blank(text[: fence.content.start]) + text[slice(*fence.content)]
+        start, end = fence.content
+        if text.startswith(_MARK, start):  # of byte order: no part of the block, but it has its place
+            start += 1
+        if fence.is_closed and _holds_block(text[start:end]):
+            before = _blank(text[:start])
+            if start > fence.content.start:
+                before = f"{before[:-2]} \n"
+            return before + text[start:end]
     last = fences[-1]
     if not last.is_closed:
         raise CutOff(last.opened)
@@ -92,7 +101,8 @@ def _is_bare(text: str, fences: list[_Fence]) -> bool:
 
 def _holds_block(content: str) -> bool:
     """Whether one of the two keys stands at the top level."""
-    if content.lstrip().startswith("{"):
+    before = _BEFORE_DOCUMENT.match(content)
+    if content.startswith("{", 0 if before is None else before.end()):
         return _KEY_IN_FLOW.search(content) is not None
     begins = _BEGINNING.search(content)
     margin = "" if begins is None else begins[1]
