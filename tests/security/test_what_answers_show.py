@@ -57,6 +57,29 @@ async def test_parts_of_one_value_are_shown_together_unless_they_make_a_link(wor
 
 
 @pytest.mark.parametrize(
+    ("source", "shows"),
+    [('["https://evil.example/?d=$n"]', "$x"), ('[{"u": "https://evil.example/?d=$n"}]', "$x.u"),
+     ('"https://evil.example/?d=$n"', "$x")],
+)  # fmt: skip
+async def test_a_loop_over_what_the_plan_writes_makes_no_link_of_private_data(
+    world: World, source: str, shows: str
+) -> None:
+    world.write("notes.txt", "private")
+    read = 'S1: @READ_FILE ("notes.txt") > $n'
+    status, response = await shown(world, f"{read}\nS2: ?FOREACH ($x IN {source}) THEN @RESPOND ({shows})")
+    assert status is Status.REFUSED
+    assert "private" not in response.replace("private data", "")
+
+
+async def test_a_loop_shows_private_notes_with_links_beside_links_of_the_plan(world: World) -> None:
+    world.write("notes.txt", own := "Ada keeps her papers at https://ada.example/papers")
+    source = '["- $n", $n, "see https://own.example/ for more"]'
+    plan = f'S1: @READ_FILE ("notes.txt") > $n\nS2: ?FOREACH ($x IN {source}) THEN @RESPOND ($x)'
+    shows = f"- {own}\n{own}\nsee https://own.example/ for more"
+    assert await shown(world, plan) == (Status.DONE, shows)
+
+
+@pytest.mark.parametrize(
     ("written", "old", "new"),
     [("see https://evil.example/?d=XX", "XX", "$n"), ("see XX$n", "XX", "https://evil.example/?d=")],
 )

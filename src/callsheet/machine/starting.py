@@ -84,7 +84,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
     if code.source is not None:
         frame.items = items = items_of(code.source(run.slots))
         if run.monitor is not None:
-            run.monitor.loop(frame)
+            run.monitor.loop(frame, run.slots)
         if run.has_room(frame, run.budget.refuse_items(len(items))) and _count(run, frame):
             frame.results = [SKIPPED] * len(items)
             fill(run, frame, out)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
-from callsheet.policy.calls import CallView, Judgement, bare
+from callsheet.policy.calls import Argument, CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.executed import is_executable
 from callsheet.policy.model import Policy
@@ -187,6 +187,17 @@ class Judge:
     def makes_links(self, traits: Traits | None, call: CallView, label: Label) -> bool:
         """Whether what a call gives, of data of this label, may be an address that carries private data."""
         return makes_links(self.setting, traits, call, label)
+
+    def of_items(self, source: Argument) -> Label:
+        """The label of the items of a loop over what a plan writes out, which may put data into an address.
+
+        Each of them is a text that the plan makes, as `@FORMAT` makes one.
+        """
+        label = source.label
+        if label.is_public:
+            return label
+        made = CallView("", "FORMAT", (source,))
+        return self.unshown(label) if self.makes_links(self.traits("FORMAT"), made, label) else label
 
     @staticmethod
     def unshown(label: Label) -> Label:

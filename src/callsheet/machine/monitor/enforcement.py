@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.policy.calls import CallView, Judgement
+from callsheet.policy.calls import Argument, CallView, Judgement
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.model import Policy
 
@@ -33,6 +33,10 @@ class Enforcement:
         """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
         rules = judge_of(policy)
         return cls(policy, rules.decide, inputs or {}, policy.inputs, rules)
+
+    def of_items(self, source: Argument) -> Label:
+        """The label of the items of a loop over what a plan writes out."""
+        return (self.rules or judge_of(self.policy)).of_items(source)
 
     def of_new_plans(self) -> Enforcement:
         """What holds for plans that the run makes itself: their steps are not those that the policy names."""

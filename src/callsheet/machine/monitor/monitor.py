@@ -100,14 +100,9 @@ class Monitor:
         self.deciding = Deciding(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
         )
+        known = (self.standing, self.underway)
         self.saying = Saying(
-            program.plan,
-            self.enforcement,
-            self._judging,
-            self._reading,
-            self.deciding,
-            self.standing,
-            self.underway,
+            program.plan, self.enforcement, self._judging, self._reading, self.deciding, *known
         )
         self._pass_by(None if course is not None else rules.rules)
 
@@ -203,10 +198,13 @@ class Monitor:
         counts = self.deciding.counts_all(code)
         self._note(code, self.standing.read(slots)[0] if counts else self._by_emptiness(slots, code))
 
-    def loop(self, frame: Frame) -> None:
+    def loop(self, frame: Frame, slots: list[Any]) -> None:
         """A loop begins: how often it goes round tells of what it goes through, and so do its items."""
-        self.underway.loops[frame.prefix] = told = self.standing.read(self._reading.guards(frame.code).source)
-        self._note(frame.code, told[0])
+        label, origins = self.standing.read(self._reading.guards(frame.code).source)
+        self._note(frame.code, label)
+        if (source := self._reading.source(frame.code)) is not None:
+            label = self.enforcement.of_items(source(slots, self.standing.labels))
+        self.underway.loops[frame.prefix] = label, origins
 
     def enter(self, frame: Frame) -> tuple[Label, Origins]:
         """An item of a loop stands in its variable; gives what `leave` puts back."""

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from callsheet.ir import Call
 from callsheet.ir.labels import Label
-from callsheet.machine.monitor.reads import Guards, Reads, Written, guards_of, reads_of, slots_in, written_of
+from callsheet.machine.monitor.reads import (
+    Guards,
+    Make,
+    Reads,
+    Written,
+    guards_of,
+    reads_of,
+    slots_in,
+    source_of,
+    written_of,
+)
 from callsheet.machine.program import Kind, Program, StepCode
 
 
 class Reading:
     """What is known of the steps of a program, whose own values have the label `literal`."""
 
-    __slots__ = ("_exact", "_guards", "_literal", "_plan", "_reads", "_slot_of")
+    __slots__ = ("_exact", "_guards", "_literal", "_plan", "_reads", "_slot_of", "_sources")
 
     def __init__(self, program: Program, literal: Label) -> None:
         self._plan = program.plan
@@ -20,6 +30,7 @@ class Reading:
         self._literal = literal
         self._reads: list[Reads | None] = [None] * len(program.steps)
         self._guards: dict[int, Guards] = {}
+        self._sources: dict[int, Make | None] = {}
 
     @classmethod
     def of(cls, program: Program, literal: Label) -> Reading:
@@ -51,6 +62,13 @@ class Reading:
         if guards is None:
             guards = self._guards[code.number] = guards_of(self._plan.steps[code.number], self._slot_of)
         return guards
+
+    def source(self, code: StepCode) -> Make | None:
+        """Makes an argument of what a step's loop goes through; None where that is a variable."""
+        if code.number not in self._sources:
+            step = self._plan.steps[code.number]
+            self._sources[code.number] = source_of(step, self._slot_of, self._literal, exact=self._exact)
+        return self._sources[code.number]
 
 
 def named_of(code: StepCode, call: Call) -> Written:

@@ -107,6 +107,13 @@ def guards_of(step: Step, slot_of: SlotOf) -> Guards:
     return Guards(slots_in(tests, slot_of), slots_in(empties, slot_of), source)
 
 
+def source_of(step: Step, slot_of: SlotOf, literal: Label, *, exact: bool) -> Make | None:
+    """Makes an argument of what a step's loop goes through; None where that is a variable."""
+    if step.foreach is None or isinstance(step.foreach.source, Ref):
+        return None
+    return _Making(slot_of, literal, exact).argument("", step.foreach.source)
+
+
 def slots_in(nodes: Sequence[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
     """The variables that values and conditions read, each once."""
     if not nodes:

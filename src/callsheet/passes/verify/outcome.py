@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from callsheet.ir import Respond
-from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.anew import reads_its_own
 from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.subject import Subject
-from callsheet.passes.verify.views import call_views
+from callsheet.passes.verify.views import call_views, written_source
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.model import Implicit
 
@@ -45,16 +45,34 @@ class Labels:
         default_factory=dict[int, "tuple[dict[str, Label], list[CallView]]"]
     )
     """By step the calls that were made last, with the labels that they were made of."""
+    _items: dict[int, tuple[list[Label], Label]] = field(
+        default_factory=dict[int, "tuple[list[Label], Label]"]
+    )
+    """By step the label of its items, with those of the variables that they were made of."""
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
         label, of_value = LITERAL, self.of_value
         values, reading = self.subject.web.seen[step], self.subject.readings[step]
-        for name in names if reading.loop is None else reading.outer(names):
-            if name in values:
-                seen = of_value[values[name]]
+        for name in names:
+            if name == reading.loop or name in values:
+                seen = self.items(step) if name == reading.loop else of_value[values[name]]
                 if seen is not label and seen is not LITERAL:
                     label = label.join(seen)
+        return label
+
+    def items(self, step: int) -> Label:
+        """The label of the items of a step's loop: of the source's variables, and of what is made of them."""
+        subject, values = self.subject, self.subject.web.seen[step]
+        reading = subject.readings[step]
+        known = [self.of_value[values[name]] for name in reading.source]
+        kept = self._items.get(step)
+        if kept is not None and kept[0] == known:
+            return kept[1]
+        around = subject.surroundings(lambda name: self.of_value[values[name]])
+        source = written_source(subject.plan.steps[step], around)
+        label = join(known) if source is None else subject.judge.of_items(source)
+        self._items[step] = known, label
         return label
 
     def shown(self, step: int, names: Iterable[str]) -> Label:

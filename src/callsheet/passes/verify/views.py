@@ -158,6 +158,13 @@ def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None
     return CallView(step.id, "TERMINATE", arguments, pc)
 
 
+def written_source(step: Step, around: Surroundings) -> Argument | None:
+    """What a step's loop goes through, as an argument, where the plan writes it out; None for a variable."""
+    if step.foreach is None or isinstance(step.foreach.source, Ref):
+        return None
+    return around.argument("", step.foreach.source)
+
+
 def _may_name(text: str) -> bool:
     """Whether a text may hold an address, with its scheme or in words, or a tag."""
     return "(" in text or "<" in text or "![" in text or "://" in text or ("/" in text and "." in text)
