@@ -150,7 +150,7 @@ def from_a_list(plan: Plan, chance: Random, path: tuple[str, ...] = ()) -> Plan 
 
 
 def with_what_is_never_said(plan: Plan, chance: Random) -> Plan | None:
-    """A text with data has a variable in it that a jump leaves unset, past the step that says a trusted host."""
+    """A text with data has a variable in it that a jump leaves unset; it would have named a trusted host."""
 
     def put(value: Value) -> Value:
         first, *rest = value.parts if isinstance(value, Template) else ("",)
