@@ -301,6 +301,12 @@ HOSTILE = [
     case("address: from two variables of the plan, put together", '@FORMAT ("127.0") > $n', '@FORMAT ("${n}.0.1") > $h', '@FORMAT ($h) > $i', '@FETCH_PAGE (url="http://$i/") > $a', OK),
     case("flow: a public folder that a jump passes by", "GOTO S3", '@FORMAT ("docs/") > $d', '@READ_FILE (path="${d}notes.txt") > $a', "@WEB_SEARCH (query=$a) > $r", OK),
     case("address: from a variable of the plan", '@FORMAT ("127.0.0.1") > $h', '@FETCH_PAGE (url="http://$h/") > $a', OK),
+    case("address: in a field of an item that is written", '?FOREACH ($x IN [{"u": "https://c.example/"}, {"u": "http://127.0.0.1/"}]) THEN @FETCH_PAGE (url=$x.u) > $a', OK),
+    case("address: in a list of a list that is written", '?FOREACH ($x IN [["http://127.0.0.1/"]]) THEN @FETCH_PAGE (url="${x.0}") > $a', OK),
+    case("address: a text that a loop goes through", '?FOREACH ($u IN "http://127.0.0.1/") THEN @FETCH_PAGE (url=$u) > $a', OK),
+    case("address: beside data in a list that is written", '@WEB_SEARCH (query="x") > $q', '?FOREACH ($u IN ["http://127.0.0.1/", $q]) THEN @FETCH_PAGE (url=$u) > $a', OK),
+    case("path: in a field of an item that is written", '?FOREACH ($x IN [{"p": "../../x"}]) THEN @WRITE_FILE (path=$x.p, content="x")', OK),
+    case("forbidden: in a dict that a loop goes through", '?FOREACH ($x IN {"k": "-----BEGIN RSA PRIVATE KEY-----"}) THEN @WRITE_FILE (path="k.txt", content=$x.k)', OK),
     case("address: in a list that is written", '?FOREACH ($u IN ["https://c.example/", "http://127.0.0.1/"]) THEN @FETCH_PAGE (url=$u) > $a', OK),
     *(
         case(f"host: {url}", NOTES, f'@FETCH_PAGE (url="{url}") > $r', OK)
@@ -684,6 +690,9 @@ HARMLESS = [
     case("a person chooses one of their files", '@SEARCH_FILES (pattern="x") > $f:json', '@ASK_HUMAN ("Which?", options=$f) > $p', '@READ_FILE (path="docs/$p") > $a', "@RESPOND ($a)"),
     case("a loop over private data, and a link beside it", NOTES, '?FOREACH ($x IN ["- $a", "see https://docs.example/ for more"]) THEN @RESPOND ($x)'),
     case("a loop over links to a trusted host", NOTES, '?FOREACH ($x IN ["https://api.internal/?d=$a", "https://api.internal/$a"]) THEN @RESPOND ($x)'),
+    case("trusted hosts in fields of items", NOTES, '?FOREACH ($x IN [{"u": "https://api.internal/a"}, {"u": "https://api.internal/b"}]) THEN @FETCH_PAGE (url="${x.u}?d=$a") > $r', OK),
+    case("trusted people in fields of items", NOTES, '?FOREACH ($x IN [{"to": "a@corp.example"}, {"to": "b@corp.example"}]) THEN @SEND_EMAIL (to=$x.to, body=$a) > $r', OK, **MAIL),
+    case("paths in fields of items", '?FOREACH ($x IN [{"p": "notes.txt"}]) THEN @READ_FILE (path=$x.p) > $a', "@RESPOND ($a)"),
     case("a question with a default", '@ASK_HUMAN ("Which city?", options=["Oslo", "Rome"], timeout="1h", default="Rome") > $c', '@FETCH_PAGE (url="https://w.example/$c") > $w', "@RESPOND ($w)"),
     case("a private default for the user", NOTES, '@ASK_HUMAN ("Which?", timeout="1h", default=$a) > $c', "@RESPOND ($c)"),
     case("parts of one private value", '@READ_FILE (path="o.json") > $o:json', '@RESPOND ("$o.done/$o.total done, $o.first$o.last, ${o.day}/${o.month}/${o.year}, a=$o.a&b=$o.b")'),

@@ -37,6 +37,7 @@ from callsheet.passes.verify import (
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.reading import Reading
 from callsheet.passes.verify.subject import Subject
+from callsheet.passes.verify.views import Surroundings
 from callsheet.policy import addresses as policy_addresses
 from callsheet.policy import (
     audiences,
@@ -256,6 +257,10 @@ def earlier_in_the_text(_labels: Labels, file: Any, number: int) -> bool:
     return file.step is None or file.step < number
 
 
+def without_path(self: Any, ref: Any) -> Any:
+    return None if ref.path else self.constants.get(ref.name)
+
+
 def only_literals(step: Any, _: Any) -> Literal | None:
     (value,) = step.values()
     return value if isinstance(value, Literal) else None
@@ -370,6 +375,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "a guarded value replaces the old one": [(subject, "_writes", always_sure)],
     "the order of the text is that of the run": [(subject, "flow_of", straight(subject.flow_of))],
     "lists in the plan are not looked into": [(views, "_items", lambda *_: [{}])],
+    "fields of what is written are unknown": [(Surroundings, "known", without_path)],
+    "items beside data are all that there is": [(views, "_NO_ITEMS", ())],
     "initial values are unknown": [(constants, "_initial", lambda *_: {})],
     "trusted hosts are found anywhere in a name": [(audiences.Audiences, "_of_host", contains_trusted)],
     "trusted hosts are found anywhere in an address": [

@@ -63,13 +63,13 @@ class Labels:
 
     def items(self, step: int) -> Label:
         """The label of the items of a step's loop: of the source's variables, and of what is made of them."""
-        subject, values = self.subject, self.subject.web.seen[step]
-        reading = subject.readings[step]
-        known = [self.of_value[values[name]] for name in reading.source]
+        subject, seen = self.subject, self.subject.web.seen[step]
+        names = subject.readings[step].source
+        known = [self.of_value[seen[name]] if name in seen else LITERAL for name in names]
         kept = self._items.get(step)
         if kept is not None and kept[0] == known:
             return kept[1]
-        around = subject.surroundings(lambda name: self.of_value[values[name]])
+        around = subject.surroundings(dict(zip(names, known, strict=True)).__getitem__)
         source = written_source(subject.plan.steps[step], around)
         label = join(known) if source is None else subject.judge.of_items(source)
         self._items[step] = known, label

@@ -43,8 +43,8 @@ class Surroundings(NamedTuple):
     planner: Label
     parameters: Callable[[str], tuple[str, ...]]
 
-    def of_item(self, items: Mapping[str, Literal]) -> Surroundings:
-        """The same where variables hold these literals."""
+    def of_item(self, items: Mapping[str, Value]) -> Surroundings:
+        """The same where variables hold these values of the plan."""
         return self._replace(constants={**self.constants, **items})
 
     def arguments(self, step: Step) -> list[Argument]:
@@ -95,13 +95,33 @@ class Surroundings(NamedTuple):
             label = label.join(planner if isinstance(filled, str) else filled.label)
         return bare(Argument, (name, tuple(made), label, ()))
 
+    def known(self, ref: Ref) -> Value | None:
+        """What the plan itself says stands at a place in a variable; None where it says nothing."""
+        value = self.constants.get(ref.name) if self.constants else None
+        for part in ref.path:
+            if isinstance(value, DictExpr):
+                value = dict(value.items).get(str(part))
+            elif isinstance(value, ListExpr) and isinstance(part, int):
+                count = len(value.items)
+                value = value.items[part] if -count <= part < count else None
+            else:
+                return None
+        return value
+
     def _hole(self, ref: Ref) -> Hole:
+<<<<<<< HEAD
         name = ref.name
         known = self._constant(ref) if self.constants else None
         text = literal_text(known) if isinstance(known, Literal) else None
         if ref.path:
             return bare(Hole, (".".join((name, *map(str, ref.path))), self.label_of(name), text))
         return bare(Hole, (name, self.label_of(name), text))
+=======
+        known = self.known(ref)
+        text = literal_text(known) if isinstance(known, Literal) else None
+        name = ".".join((ref.name, *map(str, ref.path))) if ref.path else ref.name
+        return bare(Hole, (name, self.label_of(ref.name), text))
+>>>>>>> h4
 
     def _constant(self, ref: Ref) -> Value | None:
         """What stands at a place of a variable that holds one value all through the run."""
@@ -213,20 +233,26 @@ def tool_of(step: Step) -> str:
             return "GOTO"
 
 
-def _items(loop: Foreach, around: Surroundings) -> Sequence[Mapping[str, Literal]]:
-    """The literal items of a FOREACH, each as what its loop variable is; one without any for all else."""
-    source = loop.source
-    if isinstance(source, Ref) and not source.path:
-        source = around.constants.get(source.name, source)
-    if not isinstance(source, ListExpr) or not 0 < len(source.items) <= _MOST_ITEMS:
-        return _NO_ITEMS
-    literals = [item for item in source.items if isinstance(item, Literal)]
-    if len(literals) != len(source.items):
-        return _NO_ITEMS
-    return [{loop.var: item} for item in literals]
+def _items(loop: Foreach, around: Surroundings) -> Sequence[Mapping[str, Value]]:
+    """The items of a FOREACH, each as what its loop variable is; one without any for all that are not known.
+
+    A text may hold a list, so only one that does not begin as JSON is an item by itself.
+    """
+    source = around.known(loop.source) if isinstance(loop.source, Ref) else loop.source
+    match source:
+        case ListExpr(items=items) if 0 < len(items) <= _MOST_ITEMS:
+            known = [item for item in items if isinstance(item, Literal | ListExpr | DictExpr)]
+            rest = _NO_ITEMS if len(known) < len(items) else ()
+            return [*({loop.var: item} for item in known), *rest]
+        case DictExpr():
+            return [{loop.var: source}]
+        case Literal(value=str() as text) if text.strip() and text.lstrip()[0] not in '[{"':
+            return [{loop.var: source}]
+        case _:
+            return _NO_ITEMS
 
 
-_NO_ITEMS: tuple[Mapping[str, Literal], ...] = (MappingProxyType({}),)
+_NO_ITEMS: tuple[Mapping[str, Value], ...] = (MappingProxyType({}),)
 
 
 @lru_cache(maxsize=1_024)
