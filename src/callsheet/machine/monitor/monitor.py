@@ -100,9 +100,14 @@ class Monitor:
         self.deciding = Deciding(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
         )
-        known = (self.standing, self.underway)
         self.saying = Saying(
-            program.plan, self.enforcement, self._judging, self._reading, self.deciding, *known
+            program.plan,
+            self.enforcement,
+            self._judging,
+            self._reading,
+            self.deciding,
+            self.standing,
+            self.underway,
         )
         self._pass_by(None if course is not None else rules.rules)
 
