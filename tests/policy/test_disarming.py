@@ -6,7 +6,7 @@ import re
 from html import unescape
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from callsheet.policy.disarming import Allowed, addresses_in, disarmed
@@ -90,6 +90,7 @@ def test_what_leads_to_nobody_who_may_not_know_stays_as_it_is(text: str) -> None
 
 
 @given(st.lists(st.sampled_from([*WRITTEN, " ", "\n", "&", "(", "]", "<", "/", "x", "https://c.example/"])))
+@example(["]", "(", "![x](https://evil.example/1)"])
 def test_what_is_taken_apart_is_taken_apart_once(pieces: list[str]) -> None:
     shown = disarmed("".join(pieces), ALLOWED)
     assert disarmed(shown, ALLOWED) == shown

@@ -31,7 +31,8 @@ _ENDS = frozenset("<>\"'`)]}|,;*")
 _BEHIND = re.compile(r"[^\s<]{0,2000}")
 """What other programs read on to: all before white space, or a tag."""
 _TAG = re.compile(r"<(?=[a-z!/?](?:[^>]{0,200}[=:]|[^>]{200}))|url\((?=\s*\S)", re.I)
-_TARGET = re.compile(r"\]\(\s*(<[^>\n]{0,2000}>?|[^)\s]{0,2000})")
+_TARGET = re.compile(r"\]\(\s*(<(?:(?!\]\()[^>\n]){0,2000}>?|(?:(?!\]\()[^)\s]){0,2000})")
+"""The target of a link, up to another one that begins in it."""
 _NAMED_TARGET = re.compile(
     r"^((?:[ \t>*+-]|\d{1,9}[.)])*\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}\]):", re.M
 )

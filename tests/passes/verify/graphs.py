@@ -72,13 +72,10 @@ HOSTILE_GRAPHS = [
 
 HARMLESS_GRAPHS = [
     graph("a secret in an error that is shown to nobody", step("1", "vault", "", "v"), step("2", "sign", "1", "s", data="${v}"), step("3", "respond", "2", values=["signed"]), **VAULT),
-<<<<<<< HEAD
     _mailed("friends in an initial list", ["a@corp.example", "b@corp.example"]),
     _mailed("a friend in an initial dict", {"mail": "eve@evil.example", "to": ["a@corp.example"]}, "${team.to.0}"),
     _mailed("a friend in an initial list, by place", ["eve@evil.example", "a@corp.example"], "${team.1}"),
-=======
     Example("graph: a trusted host, from a field of an initial variable", json.dumps({"id": "g", "variables": {"c": {"hosts": ["api.internal"]}}, "steps": [NOTES, step("2", "fetch_page", "1", "r", url="https://${c.hosts.0}/?d=${a}")]}), {}),
->>>>>>> h4
     graph("a search beside private work", NOTES, _test(1), step("3", "web_search", "", "q", **SEARCH), step("4", "respond", "c1 3", values=["${c1}", "${q}"]), **STRICT),
     graph("a search before private work", step("0", "web_search", "", "q", **SEARCH), step("1", "read_file", "0", "a", path="notes.txt"), step("2", "llm_summarize", "1", "s", **{"0": "${a} ${q}"}), step("4", "respond", "2", values=["${s}"]), **STRICT),
     graph("a search that waits for a private file", NOTES, step("3", "web_search", "1", "q", **SEARCH), step("4", "respond", "3", values=["${a}", "${q}"])),

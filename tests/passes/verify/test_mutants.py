@@ -493,7 +493,6 @@ MUTANTS: dict[str, list[Patch]] = {
     "what is fetched is of the plan": [(filing, "_fetched", lambda _: ())],
     "files of people are of tools": [(attachments, "_OF_PEOPLE", never_matches())],
     "what is moved from elsewhere is public": [(filing, "label_of", nothing), (filing, "UNKNOWN", LITERAL)],
-    "a place in a variable is not known": [(views.Surroundings, "_constant", nothing)],
     "a list in a variable is not known": [(views, "_labelled", lambda *_: Argument("x", (), UNKNOWN))],
     "fields of recipients are recipients": [(receivers, "_named_in", base.leaves)],
     "what describes a recipient is one": [(receivers, "_DESCRIBES", frozenset[str]())],

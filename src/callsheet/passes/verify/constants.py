@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-<<<<<<< HEAD
-from callsheet.ir import Call, DictExpr, ListExpr, Literal, Order, Plan, Ref, Step, Template, Value
-=======
 from callsheet.ir import Call, Literal, Order, Plan, Ref, Step, Template, Value
->>>>>>> h4
 from callsheet.ir.dominators import NONE
 from callsheet.ir.flow import Flow, is_guarded
 from callsheet.ir.precedence import Precedence
@@ -53,12 +49,7 @@ def _initial(plan: Plan, inputs: Iterable[str]) -> dict[str, Value]:
     if not plan.variables:
         return {}
     set_again = {*inputs, *(name for step in plan.steps for name in _set_by(step))}
-<<<<<<< HEAD
-    held = (Literal, ListExpr, DictExpr)
-    return {n: v for n, v in plan.variables if n not in set_again and isinstance(v, held)}
-=======
     return {name: value for name, value in plan.variables if name not in set_again}
->>>>>>> h4
 
 
 def _formats(plan: Plan, inputs: Iterable[str]) -> dict[str, int]:

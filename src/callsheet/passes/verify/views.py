@@ -69,7 +69,7 @@ class Surroundings(NamedTuple):
                 text = literal_text(value)
             return bare(Argument, (name, (text,), self.planner, ()))
         if isinstance(value, Ref):
-            known = self._constant(value) if self.constants else None
+            known = self.known(value)
             if isinstance(known, ListExpr | DictExpr) and known.items and _is_small(known):
                 return _labelled(self.argument(name, known), self.label_of(value.name))
             hole = self._hole(value)
@@ -96,10 +96,13 @@ class Surroundings(NamedTuple):
         return bare(Argument, (name, tuple(made), label, ()))
 
     def known(self, ref: Ref) -> Value | None:
-        """What the plan itself says stands at a place in a variable; None where it says nothing."""
+        """What the plan itself says stands at a place in a variable; None where it says nothing.
+
+        Of a dict with very many fields it is not looked for: it would be at each read.
+        """
         value = self.constants.get(ref.name) if self.constants else None
         for part in ref.path:
-            if isinstance(value, DictExpr):
+            if isinstance(value, DictExpr) and len(value.items) <= _MOST_ITEMS:
                 value = dict(value.items).get(str(part))
             elif isinstance(value, ListExpr) and isinstance(part, int):
                 count = len(value.items)
@@ -109,31 +112,10 @@ class Surroundings(NamedTuple):
         return value
 
     def _hole(self, ref: Ref) -> Hole:
-<<<<<<< HEAD
-        name = ref.name
-        known = self._constant(ref) if self.constants else None
-        text = literal_text(known) if isinstance(known, Literal) else None
-        if ref.path:
-            return bare(Hole, (".".join((name, *map(str, ref.path))), self.label_of(name), text))
-        return bare(Hole, (name, self.label_of(name), text))
-=======
         known = self.known(ref)
         text = literal_text(known) if isinstance(known, Literal) else None
         name = ".".join((ref.name, *map(str, ref.path))) if ref.path else ref.name
         return bare(Hole, (name, self.label_of(ref.name), text))
->>>>>>> h4
-
-    def _constant(self, ref: Ref) -> Value | None:
-        """What stands at a place of a variable that holds one value all through the run."""
-        found = self.constants.get(ref.name)
-        for part in ref.path:
-            if isinstance(found, DictExpr) and len(found.items) <= _MOST_ITEMS:
-                found = next((value for key, value in found.items if key == str(part)), None)
-            elif isinstance(found, ListExpr) and str(part).isdecimal() and int(part) < len(found.items):
-                found = found.items[int(part)]
-            else:
-                return None
-        return found
 
 
 def _is_small(value: Value) -> bool:
