@@ -13,7 +13,21 @@ from tests.plans import plan_of, plan_texts
 from tests.strategies import ids, plans
 
 from callsheet.diagnostics import CODES, Severity
-from callsheet.ir import Call, Goto, NotEmpty, OnFail, Order, Output, Plan, Ref, Respond, Step
+from callsheet.ir import (
+    Action,
+    Call,
+    DictExpr,
+    Goto,
+    Literal,
+    NotEmpty,
+    OnFail,
+    Order,
+    Output,
+    Plan,
+    Ref,
+    Respond,
+    Step,
+)
 from callsheet.ir.flow import flow_of
 from callsheet.passes import ToolSignature, check, findings
 from callsheet.passes.pipeline import errors
@@ -47,6 +61,36 @@ def _errors_agree(plan: Plan) -> None:
     assert errors(plan, flow_of(plan), inputs={"a"}) == tuple(
         f for f in found if f.severity is Severity.ERROR
     )
+
+
+def _step(step_id: str, action: Action, output: str | None = None, waits: tuple[str, ...] = ()) -> Step:
+    return Step(step_id, action, output=None if output is None else Output(output), depends_on=waits)
+
+
+WRONG = {
+    "CHK016": Plan((Step("S1", Call("A")), Step("S1", Call("B")))),
+    "CHK020": Plan(
+        (Step("S1", Call("A"), output=Output("a"), group=1), Step("S2", Call("B", (Ref("a"),)), group=1))
+    ),
+    "CHK012": Plan((Step("S1", Goto("S9")),)),
+    "CHK013": Plan((Step("S1", Goto("S1")),)),
+    "CHK042": Plan((Step("S1", Call("LLM_CLASSIFY", (Ref("x"),))),)),
+    "CHK001": Plan((_step("1", Call("A", (Ref("x"),))),), Order.DAG),
+    "CHK061": Plan((_step("1", Call("A"), waits=("1",)),), Order.DAG),
+    "CHK063": Plan((_step("1", Call("A"), "v"), _step("2", Call("B"), "v")), Order.DAG),
+    "CHK064": Plan(
+        (_step("1", Call("A", (Ref("v", ("b",)),))),),
+        Order.DAG,
+        variables=(("v", DictExpr((("a", Literal(1)),))),),
+    ),
+}
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_each_check_that_can_find_an_error_is_asked_for_the_errors(code: str) -> None:
+    plan = WRONG[code]
+    assert code in {found.code for found in errors(plan, flow_of(plan))}
+    _errors_agree(plan)
 
 
 @given(plans())

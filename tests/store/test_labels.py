@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,36 @@ def test_two_writes_at_once_lower_nothing_whichever_ends_first() -> None:
             store.end(both[first], replaced=True)
             store.end(both[1 - first], replaced=True)
             assert store.of("", ["a"]) == SECRET.join(PUBLIC)
+
+
+def test_workspaces_above_and_below_are_looked_for_once_until_there_are_others(tmp_path: Path) -> None:
+    """However many there are, a call that reads a file does not go through all of them."""
+    journal = tmp_path / "journal.db"
+    with LabelStore.beside(journal) as store, LabelStore.beside(journal) as other:
+        for number in range(20):
+            store.add(f"/elsewhere/{number}", ["a"], PUBLIC)
+        assert store.of_files("/work/docs", ["a"]) is None
+        asked: list[str] = []
+        store._database = Asked(store._database, asked)  # type: ignore[assignment]
+        assert store.of_files("/work/docs", ["a"]) is None
+        assert "SELECT root FROM folder" not in asked
+        other.add("/work", ["docs/a"], SECRET)
+        assert store.of_files("/work/docs", ["a"]) == SECRET
+        assert "SELECT root FROM folder" in asked
+
+
+class Asked:
+    """A database, and what it was asked."""
+
+    def __init__(self, database: Any, asked: list[str]) -> None:
+        self._database, self._asked = database, asked
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        self._asked.append(statement)
+        return self._database.execute(statement, *values)
 
 
 def test_a_process_that_died_while_it_wrote_leaves_the_higher_label_for_good(tmp_path: Path) -> None:

@@ -26,8 +26,6 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
 _PROTOCOLS = ipaddress.ip_network("192.0.0.0/24")
 """Kept for protocols, whatever single addresses Python calls global: a cloud has its metadata there."""
-
-
 _OF_TWO_HOSTS = frozenset("ß\u1e9eς\u200c\u200d")
 """Characters that IDNA of 2003 replaces, as Python does, and that of 2008 keeps, as browsers do."""
 

@@ -24,13 +24,12 @@ from callsheet.runtime.places import ANYWHERE, Here, Kept, kept_by, program_of, 
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
+Writings: TypeAlias = "Sequence[tuple[Kept, Writing]]"
+
 
 def real_path(path: str) -> str:
     """Where a path on the host leads in the end, past links and `~`."""
     return realpath(expanduser(path)) if "\x00" not in path else path
-
-
-Writings: TypeAlias = "Sequence[tuple[Kept, Writing]]"
 
 
 class Leaving:

@@ -91,6 +91,8 @@ class LabelStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._near: dict[str, tuple[int, list[Near]]] = {}
+        """By workspace those above and below it, with how many folders there were then."""
         for table in TABLES:
             database.execute(table)
         if database.execute("SELECT 1 FROM folder LIMIT 1").fetchone() is None:
@@ -234,7 +236,12 @@ class LabelStore:
         """The workspaces above and below this one of which something is noted."""
         if not root.startswith("/"):
             return []
-        return [*near(root, [str(other) for (other,) in self._database.execute("SELECT root FROM folder")])]
+        (count,) = self._database.execute("SELECT count(*) FROM folder").fetchone() or (0,)
+        kept = self._near.get(root)
+        if kept is None or kept[0] != count:  # none is ever taken away, so another count is another list
+            roots = [str(other) for (other,) in self._database.execute("SELECT root FROM folder")]
+            kept = self._near[root] = len(roots), [*near(root, roots)]
+        return kept[1]
 
     def _found(self, root: str) -> None:
         if root.startswith("/"):

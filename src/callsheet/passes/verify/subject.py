@@ -175,9 +175,9 @@ _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_W
 
 def _entered_groups(flow: Flow) -> frozenset[int]:
     """The groups (by their last step) that a jump may enter behind their first member."""
-    found: set[int] = set()
     if flow.group_end == list(range(len(flow.group_end))):
         return frozenset()
+    found: set[int] = set()
     for number, end in enumerate(flow.group_end):
         inside = number > 0 and flow.group_end[number - 1] == end
         if inside and any(before != number - 1 for before in flow.predecessors[number]):

@@ -126,7 +126,7 @@ def _filing(arguments: tuple[Argument, ...]) -> Filing:
     """What one request does with files."""
     paths, sources = _named(arguments, _PATHS), _named(arguments, _SOURCES)
     targets = _named(arguments, _TARGETS, is_sure=bool(paths or sources))
-    contents = (*_named(arguments, _CONTENTS, is_sure=True), *_fetched(arguments))
+    contents = (*_contents(arguments), *_fetched(arguments))
     if targets:
         sources = _named(arguments, _SOURCES, is_sure=True)  # what goes to a file comes from one
         return Filing((*sources, *paths), targets, contents)
@@ -223,25 +223,26 @@ def _named(
     arguments: tuple[Argument, ...], names: frozenset[str], *, is_sure: bool = False
 ) -> tuple[Argument, ...]:
     """The arguments of these names that may be paths, or surely are; each value of a list on its own."""
-    found: list[Argument] = []
-    for argument in arguments:
-        if argument.name.casefold() in names:
-            is_content = names is _CONTENTS
-            leaves_ = (argument,) if is_content else _values(argument)
-            found += (leaf._replace(name=argument.name) for leaf in leaves_)
-    return tuple(leaf for leaf in found if is_sure or _may_be_path(leaf))
+    given = (argument for argument in arguments if argument.name.casefold() in names)
+    named = (value._replace(name=argument.name) for argument in given for value in _values(argument))
+    return tuple(value for value in named if is_sure or _may_be_path(value))
+
+
+def _contents(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    """The arguments that say what is put into a file, each as a whole."""
+    return tuple(argument for argument in arguments if argument.name.casefold() in _CONTENTS)
 
 
 def _values(argument: Argument) -> Iterator[Argument]:
     """The value of an argument, or those of a list; dicts in it are requests of their own."""
     if not argument.items:
-        yield _bare(argument)
+        yield _without_scheme(argument)
     elif pairs(argument) is None:
         for item in argument.items:
             yield from _values(item)
 
 
-def _bare(argument: Argument) -> Argument:
+def _without_scheme(argument: Argument) -> Argument:
     """A path without the scheme that it may be written with."""
     text = argument.text
     if text is None or not text.startswith("file:"):
