@@ -9,9 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callsheet.trace.lctl.check import check
-from callsheet.trace.lctl.confidence import VerifiedRaise, effective, lowest
+from callsheet.trace.lctl.confidence import (
+    VerifiedRaise,
+    effective,
+    is_blocked,
+    is_flagged,
+    lowest,
+    needs_review,
+)
 from callsheet.trace.lctl.fields import frozen
 from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff
+from callsheet.trace.lctl.rules.along import raised_facts
 from lctl_blocks import changed, hop, minimal, text
 
 CONFIDENCES = st.none() | st.floats(0, 1)
@@ -143,3 +151,37 @@ def test_unknown_is_flagged_and_never_sure() -> None:
     )
     assert report.effective == {"F1": None}
     assert report.flagged == ("F1",)
+
+
+@pytest.mark.parametrize(
+    ("value", "flagged", "review", "blocked"),
+    [
+        (0.70, False, False, False),
+        (0.6999, True, False, False),
+        (0.60, True, False, False),
+        (0.5999, True, True, False),
+        (0.40, True, True, False),
+        (0.3999, True, False, True),
+        (None, True, False, False),
+    ],
+)
+def test_each_threshold_belongs_to_the_band_above_it(
+    value: float | None, flagged: bool, review: bool, blocked: bool
+) -> None:
+    assert (is_flagged(value), needs_review(value), is_blocked(value)) == (flagged, review, blocked)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "raised"),
+    [(0.65, 0.96, True), (0.96, 0.96, False), (None, 0.96, False), (0.65, None, False)],
+)
+def test_only_a_stated_value_above_a_stated_one_is_a_raise(
+    before: float | None, after: float | None, raised: bool
+) -> None:
+    """A modified fact whose value was unknown, or has become so, has risen above nothing."""
+    start = Handoff(Chain("c", 1, "a", "b"), frozen({"F1": Fact("F1", "t", before)}), instruction="go")
+    changed_fact = Handoff(
+        Chain("c", 2, "b", "c"), frozen({"F1": Fact("F1", "t", after)}), instruction="go",
+        trace=(Entry(2, "b", "y", 0.9, (), ("F1",)),),
+    )  # fmt: skip
+    assert raised_facts(changed_fact, (start,)) == ({"F1"} if raised else frozenset())

@@ -1,0 +1,86 @@
+"""What the token of an agent starts with after a resume: the turns and calls that its journal tells of."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machine.agents.solving import FACTS as AGENTS
+from tests.machine.agents.solving import act, acts, agent
+from tests.machine.monitor.guarding import Guarded
+
+from callsheet.ir.labels import LITERAL, read_label
+from callsheet.machine.agents.allowance import Allowance
+from callsheet.policy.model import AgentRule, Policy
+from callsheet.runtime.capabilities import Call, TokenRefused
+from callsheet.runtime.tokens import Task, Tasks, Tokens, tasks_of
+
+PLAN = 'S1: @READ ("x") > $x\nS2: @AGENT_SOLVE (goal="find $x", tools=["read", "keep"], parallel=2) > $a'
+
+
+def at_work() -> Guarded:
+    """A run whose agent has had two turns, made two calls, was refused one, and waits for a third answer."""
+    bench = Guarded(PLAN, facts=AGENTS)
+    bench.ok("S1.0.1", "it")
+    bench.ok("S2.0.1/t1", acts(act("read", x=1), act("pay", x=1)))
+    bench.ok("S2.0.1/t1c1", "seen")
+    bench.ok("S2.0.1/t2", act("keep", x=2))
+    bench.ok("S2.0.1/t2c1", "kept")
+    assert bench.keys == ["S2.0.1/t3"]
+    return bench
+
+
+def test_every_turn_that_was_answered_and_every_call_that_was_made_counts_as_used() -> None:
+    (task,) = tasks_of(at_work().machine).values()
+    assert (task.step, task.label) == ("S2", read_label("U/priv"))
+    assert task.turns == ("S2.0.1/t1", "S2.0.1/t2")
+    assert task.calls == ("S2.0.1/t1c1", "S2.0.1/t2c1")
+
+
+def test_calls_of_a_turn_that_is_still_at_work_count_once_they_are_answered() -> None:
+    bench = Guarded(PLAN, facts=AGENTS)
+    bench.ok("S1.0.1", "it")
+    bench.ok("S2.0.1/t1", acts(act("read", x=1), act("read", x=2)))
+    bench.ok("S2.0.1/t1c1", "seen")
+    (task,) = tasks_of(bench.machine).values()
+    assert task.calls == ("S2.0.1/t1c1",)
+
+
+def test_an_agent_without_a_policy_has_no_task() -> None:
+    assert tasks_of(agent().machine) == {}
+
+
+def tokens(rule: AgentRule | None, task: Task) -> Tokens:
+    return Tokens(Policy(agent=rule), "r1", "h", Tasks({"S2.0.1": task}), lambda: 100.0)
+
+
+def used(turns: int = 0, calls: int = 0) -> Task:
+    return Task(
+        "S2",
+        Allowance(("READ",), 5, None),
+        LITERAL,
+        tuple(f"S2.0.1/t{n}" for n in range(1, turns + 1)),
+        tuple(f"S2.0.1/t{n}c1" for n in range(1, calls + 1)),
+    )
+
+
+def test_what_was_used_before_the_resume_is_not_given_again() -> None:
+    made = tokens(AgentRule(tools=("READ",), max_turns=3, max_calls=2), used(turns=3, calls=2))
+    token, ledger = made.token_of("S2.0.1")
+    capability = made.read(token)
+    ledger.turn(capability, "S2.0.1/t3", 101.0)  # it is asked again, as nobody knows whether it was answered
+    with pytest.raises(TokenRefused, match="3 turns"):
+        ledger.turn(capability, "S2.0.1/t4", 101.0)
+    ledger.call(capability, "r1", "S2.0.1", Call("READ", {}, "S2.0.1/t2c1"), 101.0)
+    with pytest.raises(TokenRefused, match="2 calls"):
+        ledger.call(capability, "r1", "S2.0.1", Call("READ", {}, "S2.0.1/t3c1"), 101.0)
+
+
+def test_one_token_is_signed_for_each_task_and_none_for_a_task_that_nobody_began() -> None:
+    made = tokens(AgentRule(tools=("READ",)), used())
+    assert made.token_of("S2.0.1") is made.token_of("S2.0.1")
+    with pytest.raises(TokenRefused, match="has none"):
+        made.token_of("S3.0.1")
+
+
+def test_a_policy_that_lets_no_agent_work_signs_no_token_for_one_that_was_at_work() -> None:
+    with pytest.raises(TokenRefused, match="lets no agent work"):
+        tokens(None, used()).token_of("S2.0.1")
