@@ -310,7 +310,7 @@ class Ahead:
                 return
         number = code.number
         visit = turn.visits[code.identity] + 1
-        prefix = code.prefix if visit == 1 else f"{code.id}@{visit}."
+        prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
         early = Early(code, turn.generation + prefix, items, patches)
         self.at.steps[number] = early
         self.at.high = max(self.at.high, number)
