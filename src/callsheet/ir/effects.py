@@ -1,4 +1,4 @@
-"""What a call may do to the world, which decides order, retry and what a crash leaves in doubt."""
+"""Effects: what a call may do to the world, which decides about order, retries and doubt after a crash."""
 
 from __future__ import annotations
 

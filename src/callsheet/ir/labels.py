@@ -1,7 +1,7 @@
-"""What a value may do: who may have written it, and who may read it.
+"""Labels of values: who may have written a value, and who may read it.
 
-A label is a place in a lattice: values that are put together get the join of their labels, which trusts
-no more and is read by no more people than any of them. Rules: the security contract, section 1.
+Labels form a lattice: combined values get the join of their labels, which is no more trusted and has no more
+readers than any of them. Rules: the security contract, section 1.
 """
 
 from __future__ import annotations
