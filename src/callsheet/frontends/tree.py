@@ -1,4 +1,4 @@
-"""What a JSON or YAML text holds, each part with its place: scalars, sequences, mappings.
+"""The syntax tree of a JSON or YAML text: scalars, sequences and mappings with their spans.
 
 The tree knows nothing of plans or documents. Keys of a mapping are texts and unique: readers refuse others.
 """

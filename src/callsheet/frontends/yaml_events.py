@@ -1,4 +1,4 @@
-"""YAML events to a tree with places: the walk that every reader of YAML here shares.
+"""Builds a syntax tree with spans from YAML events; shared by all YAML readers.
 
 In: a text. PyYAML's C parser gives its events; what they mean, and what is refused, is the subclass's
 word. Out: the tree. The walk has a stack of its own: no depth of a text is a recursion.

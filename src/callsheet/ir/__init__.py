@@ -1,6 +1,6 @@
-"""The one plan: immutable, typed, without syntax, tools or storage.
+"""The intermediate representation of plans: immutable and typed, independent of syntax, tools and storage.
 
-Three syntaxes read and write it; every analysis, run, picture and trace works on it alone.
+Three syntaxes are parsed into it and printed from it; every analysis, run, picture and trace works on it.
 """
 
 from callsheet.ir.canon import IR_VERSION, plan_from_json, plan_to_json

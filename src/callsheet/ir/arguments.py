@@ -1,4 +1,4 @@
-"""Which parameters the arguments without a name fill."""
+"""Which parameters positional arguments fill."""
 
 from __future__ import annotations
 

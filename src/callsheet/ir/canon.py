@@ -1,7 +1,7 @@
 """The canonical JSON form of a plan.
 
-One meaning has one form: keys sorted, no white space, spans and comments left out. Reading refuses what
-it does not know.
+Plans with the same meaning have the same form: keys sorted, no white space, spans and comments left out.
+Reading rejects anything unknown.
 """
 
 from __future__ import annotations

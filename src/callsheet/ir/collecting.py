@@ -1,4 +1,4 @@
-"""Letting Python's cyclic collector rest while much is built that holds no cycles."""
+"""Pauses Python's cyclic garbage collector while many objects without cycles are built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strongly connected parts of a graph: nodes that lead to one another. Tarjan, without recursion.
+"""The strongly connected components of a graph, by Tarjan's algorithm without recursion.
 
 In: adjacency as lists of ints. Out: a number for each node; linear in the size of the graph.
 """

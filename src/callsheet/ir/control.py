@@ -1,8 +1,8 @@
-"""What decides whether a step is carried out: control dependence, by post-dominators of the flow.
+"""Control dependence: what decides whether a step is executed, by post-dominators of the control flow.
 
 In: the flow of a plan. Out: for each step the steps whose conditions, failures or answers decide about it,
-and for each of these the steps and the variables it decides about; which steps stand in cycles, and from
-which the plan cannot end. About n log n; only the lists that are asked for can be larger.
+and for each of these the steps and variables it decides about; which steps are in cycles, and from which the
+plan cannot end. About n log n; only the lists that are asked for can be larger.
 """
 
 from __future__ import annotations

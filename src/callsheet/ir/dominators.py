@@ -1,4 +1,4 @@
-"""Which nodes of a graph stand on every path to a node: Lengauer and Tarjan, without recursion.
+"""The dominator tree of a graph, by the algorithm of Lengauer and Tarjan without recursion.
 
 In: adjacency as lists of ints. Out: the immediate dominator of each node. About n log n.
 """

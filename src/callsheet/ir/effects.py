@@ -1,4 +1,4 @@
-"""What a call may do to the world, which decides order, retry and what a crash leaves in doubt."""
+"""Effects: what a call may do to the world, which decides about order, retries and doubt after a crash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Effect(StrEnum):
     PURE = "pure"
     """Depends on its arguments alone and changes nothing."""
     READ = "read"
-    """Looks at the world and changes nothing."""
+    """Reads the outside world and changes nothing."""
     IDEMPOTENT = "idempotent"
     """Changes the world; doing it twice is doing it once."""
     KEYED = "keyed"
@@ -24,28 +24,28 @@ class Effect(StrEnum):
     UNSAFE = "unsafe"
     """Anything else: never repeated without a decision."""
     LLM = "llm"
-    """A model's answer: may be asked again, at a price."""
+    """A model's answer: may be asked for again, at a price."""
 
     @property
     def only_reads(self) -> bool:
-        """Whether a call leaves the world as it was."""
+        """Whether a call changes nothing in the world."""
         return self in _ONLY_READS
 
     @property
     def may_rerun(self) -> bool:
-        """Whether a call that may or may not have happened can be made again unasked."""
+        """Whether a call in doubt may be made again without a decision."""
         return self in _MAY_RERUN
 
 
 class OnInDoubt(StrEnum):
-    """What becomes of a call of a tool that may have happened and must not be repeated unasked."""
+    """What to do about a call in doubt whose effect does not allow repeating it without a decision."""
 
     ASK = "ask"
     """The run waits until a person decides."""
     FAIL = "fail"
-    """The call counts as failed, without another attempt: ON_FAIL leads on."""
+    """The call counts as failed, without a retry: ON_FAIL applies."""
     RETRY = "retry"
-    """The call is made again under the same idempotency key; if it is lost again and again, ask."""
+    """The call is made again under the same idempotency key; after several lost answers, ask."""
 
 
 _ONLY_READS = frozenset({Effect.PURE, Effect.READ, Effect.LLM})

@@ -1,7 +1,7 @@
-"""Where a plan of text order can go and what is set on the way: control flow, definitions, uses.
+"""The control flow of a plan in text order, and the definitions and uses of its variables.
 
-In: a plan. Out: adjacency as lists of ints, linear in the plan's size. It says what may happen:
-an edge stands wherever some values of the variables could take it.
+In: a plan. Out: adjacency as lists of ints, linear in the plan's size. The flow is conservative: it has every
+edge that some values of the variables could take.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a value may do: who may have written it, and who may read it.
+"""Labels of values: who may have written a value, and who may read it.
 
-A label is a place in a lattice: values that are put together get the join of their labels, which trusts
-no more and is read by no more people than any of them. Rules: the security contract, section 1.
+Labels form a lattice: combined values get the join of their labels, which is no more trusted and has no more
+readers than any of them. Rules: the security contract, section 1.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ Readers: TypeAlias = "frozenset[str] | None"
 """The audiences that may read a value; None stands for everybody, the empty set for nobody."""
 
 USER = "user"
-"""The person the run works for: who gets its answer."""
+"""The person the run works for, who gets its answer."""
 TRUSTED = "trusted"
 """The hosts and addresses that a policy trusts with private data."""
 MODEL = "model"
 """The provider of the language model."""
 
 LINKS = "links"
-"""Those whom an address in a value leads to, once it is shown to the user: they learn what stands in it.
+"""The hosts of addresses in a value, which learn the address's content when the user follows or loads it.
 
-Whoever may show a value to the user may show it so, unless something has retold it.
+A value that the user may read normally has this audience too; it loses it once it is retold.
 """
 RETOLD = "retold"
-"""What stands in the text of a label in whose readers `LINKS` is missing beside the user."""
+"""The word, in the text of a label, for readers that include the user but not `LINKS`."""
 
 _PRIVATE = frozenset({USER, LINKS, TRUSTED, MODEL})
 _BESIDE_THE_USER = frozenset({TRUSTED, MODEL})
@@ -40,15 +40,15 @@ _WORDS: dict[str, Readers] = {
 class Label(NamedTuple):
     """Integrity and confidentiality of a value.
 
-    `untrusted` says that somebody outside the run's user and its plan may have chosen it; `readers` are
-    the audiences that may see it.
+    `untrusted` says that somebody other than the run's user or its plan may have chosen the value; `readers`
+    are the audiences that may see it.
     """
 
     untrusted: bool = False
     readers: Readers = None
 
     def join(self, other: Label) -> Label:
-        """The label of what is made of both.
+        """The label of a value made of both.
 
         >>> str(read_label("T/priv").join(read_label("U/pub")))
         'U/priv'
@@ -65,12 +65,12 @@ class Label(NamedTuple):
         else:
             readers = mine if mine == theirs else _plain(mine & theirs)
         if readers is mine and untrusted == self.untrusted:
-            return self  # the very same: most joins change nothing, and others compare by identity first
+            return self  # the same object: most joins change nothing, and callers compare by identity first
         return other if readers is theirs and untrusted == other.untrusted else Label(untrusted, readers)
 
     @property
     def is_retold(self) -> bool:
-        """Whether private data and strangers' words may have been put together in it, addresses among it.
+        """Whether it may combine private data with strangers' text, so that addresses in it may leak data.
 
         >>> UNKNOWN.is_retold, UNKNOWN.retold().is_retold, str(UNKNOWN.retold())
         (False, True, 'U/retold')
@@ -83,7 +83,7 @@ class Label(NamedTuple):
     def may_link(self) -> bool:
         """Whether an address in it may carry private data to its host.
 
-        That is so where it was retold, or is kept from the user since the plan has put data into an address.
+        True if it was retold, or if the user may not read it but the trusted hosts or the model may.
 
         >>> [read_label(text).may_link for text in ("U/retold", "T/model+trusted", "U/priv", "T/team")]
         [True, True, False, False]
@@ -94,21 +94,21 @@ class Label(NamedTuple):
         return self.untrusted if USER in readers else not readers.isdisjoint(_BESIDE_THE_USER)
 
     def retold(self) -> Label:
-        """The label of what somebody makes of a value in words of their own."""
+        """The label of a value that a model or tool rewrites in its own words."""
         if not self.untrusted or self.readers is None or LINKS not in self.readers:
             return self
         return Label(True, self.readers - {LINKS})
 
     def as_told(self) -> Label:
-        """The label with as many readers, however it was made."""
+        """The label with the audience `LINKS` back, if it was retold."""
         return Label(True, frozenset({*(self.readers or ()), LINKS})) if self.is_retold else self
 
     def flows_to(self, other: Label) -> bool:
-        """Whether a value of this label may stand where one of the other is expected."""
+        """Whether a value with this label may be used where one with the other is expected."""
         return self.join(other) == other
 
     def may_reach(self, audiences: frozenset[str]) -> bool:
-        """Whether a reader who belongs to these audiences, and to no others, may see the value."""
+        """Whether a reader who belongs to exactly these audiences may see the value."""
         return self.readers is None or not self.readers.isdisjoint(audiences)
 
     @property
@@ -127,13 +127,13 @@ class Label(NamedTuple):
 
 _PLAIN = "T/pub"
 LITERAL = Label()
-"""What stands in a plan whose planner has seen nothing untrusted."""
+"""The label of a plan's literals, if its planner has seen nothing untrusted."""
 UNKNOWN = Label(True, _PRIVATE)
-"""What comes from a source of which nothing is known."""
+"""The label of data from an unknown source: untrusted and private."""
 
 
 def join(labels: Iterable[Label]) -> Label:
-    """The join of all; that of nothing is the label of a literal."""
+    """The join of all labels; LITERAL if there are none."""
     joined = LITERAL
     for label in labels:
         if label is not joined:
@@ -142,14 +142,14 @@ def join(labels: Iterable[Label]) -> Label:
 
 
 def _plain(readers: frozenset[str]) -> frozenset[str]:
-    """Readers without those whom links lead to, where there is nobody who would follow one."""
+    """Readers without `LINKS` if the user, who would follow links, is not among them."""
     return readers if USER in readers else readers - {LINKS}
 
 
 def readers_text(readers: Readers) -> str:
     """The readers as a policy names them: `pub`, `priv`, `secret`, or the audiences joined by `+`.
 
-    Of what was retold `retold` stands among them.
+    For a retold value, `retold` is among them.
     """
     for word, known in _WORDS.items():
         if readers == known:
@@ -175,7 +175,7 @@ def read_readers(text: str) -> Readers:
 
 
 def read_label(text: str) -> Label:
-    """The label that a text such as `U/priv` names; raises ValueError.
+    """The label written as a text such as `U/priv`; raises ValueError.
 
     >>> read_label("U/pub")
     Label(untrusted=True, readers=None)

@@ -1,7 +1,7 @@
-"""What names a plan in journals, policies and approvals: its canonical bytes and their hash.
+"""The canonical bytes of a plan and their hash, by which journals, policies and approvals refer to it.
 
-In: a plan. Out: the bytes that `canonical_bytes` makes of `plan_to_json`, written straight as text: most of
-a plan never becomes a tree of JSON data, which halves the time.
+In: a plan. Out: the same bytes as `canonical_bytes` makes of `plan_to_json`, but written directly as text
+without building JSON data for most of the plan, which halves the time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The names that plans call: which are operations of callsheet itself and which are tools.
+"""The names that plans call: which are callsheet's own operations, and which are tools.
 
-A name is ASCII, folded to one upper-case form: analysis, policy and execution see the same.
+A name is ASCII, folded to one upper-case form, so that analysis, policy and execution see the same name.
 """
 
 from __future__ import annotations

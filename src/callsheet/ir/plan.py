@@ -20,10 +20,10 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan. Steps of one group stand next to each other; ids are meant to be unique.
+    """A plan. Steps of one group are adjacent; ids should be unique.
 
-    `variables` are initial values, literal (no references); `id`, `title` and `goal` name it
-    for people. `comments` are what stands after the last step; they carry no meaning.
+    `variables` are initial values, literal (no references); `id`, `title` and `goal` name it for people.
+    `comments` are the comments after the last step; they carry no meaning.
     """
 
     steps: tuple[Step, ...]
@@ -34,8 +34,8 @@ class Plan:
     goal: str | None = None
     comments: tuple[str, ...] = field(default=(), compare=False)
     canonical: bytes | None = field(default=None, init=False, repr=False, compare=False)
-    """The canonical form, once `plan_bytes` has been asked for it."""
+    """The canonical form, cached by `plan_bytes`."""
 
     def step(self, step_id: str) -> Step | None:
-        """The first step of that id."""
+        """The first step with this id, or None."""
         return next((s for s in self.steps if s.id == step_id), None)

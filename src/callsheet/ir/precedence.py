@@ -1,8 +1,8 @@
-"""Which step of a plan of dependencies comes before which: levels, and questions about ancestors.
+"""The precedence of steps in a dependency graph: levels, and queries about ancestors.
 
-In: for each step the steps it waits for, by number. Everything is linear in the size of the graph
-but the questions that need a search: those are answered exactly, thousands at a time, by one walk
-over the graph with a bit for each, so that n steps cost at most n/4,096 walks.
+In: for each step its dependencies, by number. Everything is linear in the size of the graph, except queries
+that need a search: these are answered exactly, thousands at a time, by one walk over the graph with a bit for
+each, so that n steps need at most n/4,096 walks.
 """
 
 from __future__ import annotations

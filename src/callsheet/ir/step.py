@@ -1,4 +1,4 @@
-"""One step of a plan: its guards, its action, what becomes of the result and of a failure."""
+"""One step of a plan: its guards, its action, where its result goes, and what to do on failure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""JSON that says one thing: no key twice, no number beyond what can be held, no endless nesting.
+"""A strict JSON parser: no duplicate keys, no numbers out of range, no excessive nesting.
 
-In: a text. Out: its value, or NotJson with the reason. `json.loads` takes the last of two keys in silence,
-knows NaN and Infinity, and makes an infinity of 1e999.
+In: a text. Out: its value, or NotJson with the reason. `json.loads` silently takes the last of duplicate
+keys, accepts NaN and Infinity, and turns 1e999 into an infinity.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""TOML is read so that whatever is wrong with it is one kind of error.
+"""A TOML parser that raises one kind of error for everything that may be wrong.
 
-In: a text. Out: its table, or TOMLDecodeError, also for what Python itself cannot read of it.
+In: a text. Out: its table, or TOMLDecodeError, also where `tomllib` raises another error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The types of values: JSON, and the casts that a step may ask of its result."""
+"""The types of values: JSON, and the casts that a step may apply to its result."""
 
 from __future__ import annotations
 

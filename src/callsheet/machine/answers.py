@@ -1,4 +1,4 @@
-"""What people and probes say: answers to questions, and what became of calls in doubt."""
+"""Handles answers from people, and decisions about calls in doubt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from callsheet.machine.run import Run
 
 
 def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
-    """A call that falls into doubt stays open until it is decided."""
+    """A call is in doubt: it stays open until its tool's policy, a probe or a person decides."""
     if event.spent is not None and run.is_open(event.key):
         run.budget.spend(event.spent)
     attempt = run.call(event.key)
@@ -43,7 +43,7 @@ def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
 
 
 def decided(run: Run, event: Decided, out: list[Command]) -> None:
-    """A probe, or a person, says what became of a call in doubt, or what is to become of it."""
+    """A probe or a person has decided what became of a call in doubt, or what to do about it."""
     attempt = run.call(event.key)
     if attempt is None:
         return
@@ -53,7 +53,7 @@ def decided(run: Run, event: Decided, out: list[Command]) -> None:
         run.tell(NoteKind.FACT, attempt.code.id, f"{event.by}: the call {found}")
     match event.decision:
         case Decision.RETRY if event.by and not may_redeliver(attempt):
-            pass  # found again and again not to have taken place: a person has to look
+            pass  # probes found repeatedly that it did not take place: a person has to decide
         case Decision.RETRY:
             _deliver_again(run, attempt, out)
         case Decision.SKIP:
@@ -66,7 +66,7 @@ def decided(run: Run, event: Decided, out: list[Command]) -> None:
 
 
 def answered(run: Run, event: Answered, out: list[Command]) -> None:
-    """A person has answered: the call is made, or the step has its value, or it has failed."""
+    """A person has answered: make the approved call, settle the step with the answer, or fail it."""
     found = run.asking.close(event.key, event.digest)
     if found is None:
         return
@@ -91,7 +91,7 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
 
 
 def _reviewed(run: Run, attempt: Attempt, event: Answered, asked: Asked, out: list[Command]) -> None:
-    """A person has looked at what a call gave, or nobody has in time."""
+    """A person has reviewed the result of a call, or nobody has in time."""
     refusal = ""
     if event.verdict is Verdict.DENY:
         refusal = said_by("denied", event.by, event.note)
@@ -101,7 +101,7 @@ def _reviewed(run: Run, attempt: Attempt, event: Answered, asked: Asked, out: li
 
 
 def _take_answer(run: Run, event: Answered, asked: Question, out: list[Command]) -> None:
-    """Go on with an answer to a question, or with what stands for one when its time is over."""
+    """Settle a question with its answer, or with its default or a failure if its time is over."""
     if event.verdict is not Verdict.EXPIRE:
         value = True if event.verdict is Verdict.APPROVE and event.value is None else event.value
         succeeded(run, Succeeded(event.key, value), out)

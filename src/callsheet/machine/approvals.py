@@ -1,6 +1,6 @@
-"""Which calls need a yes before they are made, and how long there is time for it: rules by names of tools.
+"""The operator's approval rules: which tools need an approval before each call, and how long to wait for it.
 
-In: the names and times that an operator gives. Out: whether a tool is one of them, and the seconds.
+In: the tool names and times that an operator gives. Out: whether a tool is covered, and the seconds.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from callsheet.machine.durations import read_duration
 from callsheet.machine.questions import MAX_TIMEOUT
 
 ApprovalTimeout: TypeAlias = "float | str | Mapping[str, float | str]"
-"""How long a call waits for a yes: seconds, or a text such as `3d`; or such by tool, "" for all others."""
+"""How long a call waits for an approval: seconds or a text such as `3d`, or these by tool ("" for others)."""
 
 
 def covers(rules: Iterable[str], tool: str) -> bool:
-    """Whether one of the named tools is this one, under whichever of its names.
+    """Whether one of the rules names this tool, under any of its names.
 
-    A name without its server stands for the tool on every server, and a tool that is called
-    without its server may be that of any.
+    A name without a server stands for the tool on every server, and a tool that is called without a server
+    may be that of any server.
 
     >>> covers(["SEND"], "MAIL__SEND"), covers(["MAIL__SEND"], "SEND"), covers(["MAIL__SEND"], "X__SEND")
     (True, True, False)
@@ -32,7 +32,7 @@ def covers(rules: Iterable[str], tool: str) -> bool:
 
 
 def timeout_of(timeouts: Mapping[str, float], tool: str) -> float | None:
-    """The seconds that there are for a yes to a call of this tool, the shortest that fits; None: for ever.
+    """The seconds to wait for an approval of this tool's calls, the shortest that applies; None: for ever.
 
     >>> timeout_of({"": 60.0, "SEND": 5.0}, "MAIL__SEND"), timeout_of({"": 60.0}, "PAY")
     (5.0, 60.0)
@@ -50,9 +50,9 @@ def _is_same(rule: str, tool: str) -> bool:
 
 
 def approval_timeouts(given: ApprovalTimeout | None) -> dict[str, float]:
-    """The seconds that there are for a yes, by tool ("" for all others).
+    """The seconds to wait for an approval, by tool ("" for all others).
 
-    Raises ValueError for what is no time, is nothing, or is longer than a year.
+    Raises ValueError for a time that is invalid, not positive, or longer than a year.
 
     >>> approval_timeouts("3d"), approval_timeouts({"send mail": 60, "": "1h"})
     ({'': 259200.0}, {'SEND_MAIL': 60.0, '': 3600.0})

@@ -1,9 +1,8 @@
-"""Asking people: what a run has asked, and what an answer is bound to.
+"""The open questions and approvals of a run, and the digests that bind answers to them.
 
-In: attempts of `@ASK_HUMAN` and of calls that the operator wants to be asked about. Out: the question
-with a digest over all that it shows. An answer counts once, and only with the digest of the
-question that is open: an approval of other arguments, of another item, of an earlier attempt
-or of another plan is none.
+In: attempts of `@ASK_HUMAN`, and of calls that need an approval. Out: the question with a digest over all
+that it shows. An answer counts once, and only with the digest of the open question: an approval for other
+arguments, another item, an earlier attempt or another plan does not count.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from callsheet.machine.questions import Approval, Asked, read_question
 
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT})
 _MAY_BE_LEFT_OUT: tuple[tuple[str, JSON | tuple[()]], ...] = (("timeout", None), ("why", ()), ("answer", ()))
-"""Of an approval: what is no part of its digest where it says nothing."""
+"""Fields of an approval that are left out of its digest if they have their default."""
 
 
 class Asking:
-    """What a machine has asked and nobody has answered yet; `rules` name the calls that need a yes.
+    """The questions of a machine that are not answered yet; `rules` name the tools that need an approval.
 
-    `timeouts` say by tool for how many seconds there is time for it; the name "" stands for all others.
+    `timeouts` give the seconds to wait for one, by tool; "" stands for all others.
     """
 
     __slots__ = ("_counts", "_open", "_plan", "_rules", "_timeouts", "pepper")
@@ -39,10 +38,10 @@ class Asking:
         self._counts: dict[str, int] = {}
         self._plan: tuple[Program, str] | None = None
         self.pepper = ""
-        """What digests are made with besides, so that nobody can guess secret arguments by them."""
+        """A secret mixed into digests, so that secret arguments cannot be guessed from them."""
 
     def gated(self, program: Program) -> frozenset[int]:
-        """The numbers of the steps whose calls need a yes."""
+        """The numbers of the steps, and of the tools of operations, whose calls need an approval."""
         if not self._rules:
             return frozenset()
         calls = (code for code in program.steps if code.kind in _CALLS)
@@ -50,9 +49,9 @@ class Asking:
         return frozenset(code.number for code in (*calls, *inner) if covers(self._rules, code.tool))
 
     def ask(self, attempt: Attempt, program: Program, admitted: Admitted | None = None) -> Asked | None:
-        """What to ask for this attempt; None for an `@ASK_HUMAN` that cannot be asked as it stands.
+        """Open the question of an attempt; None for an `@ASK_HUMAN` with invalid arguments.
 
-        `admitted` is what a policy says of the call.
+        `admitted` is the policy's judgement of the call.
         """
         asked, key = self._asked(attempt, program, admitted), attempt.key
         if asked is None:
@@ -77,20 +76,20 @@ class Asking:
         return None if isinstance(read, str) else read
 
     def close(self, key: str, digest: str) -> tuple[Attempt, Asked] | None:
-        """What was asked under this key, which is open no more; None unless exactly that is open."""
+        """Close the question with this key and give it; None unless it is open with this digest."""
         found = self._open.get(key)
         if found is None or found[1].digest != digest:
             return None
         return self._open.pop(key)
 
     def withdraw(self, key: str) -> None:
-        """What is asked under this key is asked no more."""
+        """Drop the question with this key."""
         self._open.pop(key, None)
 
     def excuse(self, key: str, admitted: Admitted) -> Asked | None:
-        """What is asked under this key, without the reasons of an earlier policy; None where it had none.
+        """Remove an earlier policy's reasons from the approval with this key; None if it had none.
 
-        It keeps its digest: the call is the same, so an answer to it counts.
+        It keeps its digest: the call is the same, so an answer to it still counts.
         """
         attempt, asked = self._open[key]
         if not isinstance(asked, Approval) or not asked.why:
@@ -100,25 +99,25 @@ class Asking:
         return asked
 
     def adopt(self, key: str, digest: str) -> None:
-        """What is asked under this key has this digest: for who looks at a run, and sees no secrets."""
+        """Set the digest of a question, for a reader who cannot compute it without the secrets."""
         found = self._open.get(key)
         if found is not None:
             self._open[key] = found[0], found[1]._replace(digest=digest)
 
     def is_open(self, key: str) -> bool:
-        """Whether something is asked under this key."""
+        """Whether a question with this key is open."""
         return key in self._open
 
     def keys(self) -> Collection[str]:
-        """The keys of all that is open."""
+        """The keys of the open questions."""
         return self._open.keys()
 
     def open(self) -> Collection[tuple[Attempt, Asked]]:
-        """All that is open, in the order of asking, with the attempts that it is about."""
+        """The open questions with their attempts, in the order of asking."""
         return self._open.values()
 
     def counts(self, keys: Iterable[str]) -> dict[str, int]:
-        """How often each of these keys has been asked about, where it has been."""
+        """How often a question was opened for each of these keys, if at all."""
         return {key: self._counts[key] for key in keys if key in self._counts}
 
     def put(
@@ -128,9 +127,9 @@ class Asking:
         program: Program,
         admitted: Mapping[str, Admitted],
     ) -> None:
-        """Be where attempts wait with these digests; raises ValueError for one that asks nothing.
+        """Restore open questions from attempts and digests; `admitted` has the policy's judgements, by key.
 
-        `admitted` is what a policy says of calls, by key.
+        Raises ValueError for an attempt that asks nothing.
         """
         self._counts = dict(counts)
         for attempt, digest in open_:
@@ -140,11 +139,11 @@ class Asking:
             self._open[attempt.key] = attempt, asked._replace(digest=digest)
 
     def take(self, other: Asking) -> None:
-        """Ask what another one asks, under one's own rules."""
+        """Take over another's open questions, keeping the own rules."""
         self._open, self._counts = other._open, other._counts
 
     def clear(self) -> None:
-        """Ask nothing any more."""
+        """Drop all open questions."""
         self._open.clear()
 
     def _hash_of(self, program: Program) -> str:
@@ -154,7 +153,7 @@ class Asking:
 
 
 def _digest(key: str, count: int, plan: str, asked: Asked, pepper: str) -> str:
-    """A hash of all that is shown to who answers, and of which asking of this key it is."""
+    """A hash of all that the question shows, and of how often its key has been asked about."""
     told = asked._asdict()
     for name, default in _MAY_BE_LEFT_OUT if isinstance(asked, Approval) else ():
         if told[name] == default:

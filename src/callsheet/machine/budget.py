@@ -1,9 +1,8 @@
-"""What a run has used, held against its limits: a call is reserved here before it leaves.
+"""Counts what a run uses and enforces its limits: every call is reserved here before it is issued.
 
-In: what is about to happen, and what came of it. Out: nothing where there is room, else a
-refusal that says which limit stands in the way. The counts are a function of the events that
-the machine was fed, so they are the same on every schedule that makes the same calls, and after
-a resume.
+In: what is about to happen, and its outcome. Out: None if there is room, otherwise a `Refusal` that names
+the limit. The counts depend only on the events fed to the machine, so they are the same on every schedule
+that makes the same calls, and after a resume.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from callsheet.machine.sizes import fingerprint, size_of
 from callsheet.machine.usage import Spent, Usage
 
 REPLAN = "RE-PLAN"
-"""What a compilation is counted as."""
+"""The tool name under which compilations of new plans are counted."""
 _WORDS = {
     "max_steps": "the run has executed {} steps",
     "max_calls": "the run has made {} calls",
@@ -37,9 +36,9 @@ _WORDS = {
 
 
 class Refusal(NamedTuple):
-    """Why something is not done: `budget` is the name of the limit, `used` what stands against it.
+    """Why something is not done: `budget` is the name of the limit, `used` what has been used of it.
 
-    `tool` is what was to be called, empty for a step or a run as a whole.
+    `tool` is the tool that was to be called, "" for a step or the run as a whole.
     """
 
     budget: str
@@ -59,7 +58,7 @@ class Refusal(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """How many calls may be made while a new plan is, and how many of these may ask a model, at most."""
+    """The most calls that may be made while a new plan is compiled, and how many of them ask a model."""
 
     calls: int = 0
     asking: int = 0
@@ -89,10 +88,11 @@ _COUNTS = (
 
 
 class Budget:
-    """The counts of one run and the room that its limits leave.
+    """The counts of one run, checked against its limits.
 
-    Room is looked for only now and then: so many steps and calls as `ahead` says may be counted before any
-    limit can be in the way. What calls spend sets it to zero as soon as it goes over a limit.
+    For speed, limits are not checked at every call: `ahead` is how many steps and calls can be counted before
+    any limit could be reached. It is set to zero, which forces a check, when spending exceeds a limit.
+    `weigh` gives the size of a value in bytes.
     """
 
     __slots__ = ("ahead", "limits", "weigh", *_COUNTS)
@@ -116,30 +116,33 @@ class Budget:
         self.model_seconds = 0.0
         self.bytes = 0
         self.repeats: dict[str, int] = {}
-        """By a fingerprint of tool and arguments: how often steps in circles have made that call."""
+        """How often steps in cycles have made a call, by fingerprint of tool and arguments."""
         self.repairing: dict[str, int] = {}
-        """The keys of new plans under way for whose repair a call is held."""
+        """The keys of open compilations for which a call is reserved to repair an invalid plan."""
         self.early = 0
-        """How many calls have left before their turn."""
+        """How many calls were issued ahead of their turn."""
         self.unused = 0
-        """How many of them came to nothing: the run ended before their turn."""
+        """How many of them were wasted: the run ended or went elsewhere before their turn."""
         most, caps = limits.max_calls, limits.max_calls_by_tool
         self.ahead = limits.max_steps if most is None else min(limits.max_steps, most)
         if caps:
             self.ahead = min(self.ahead, *caps.values())
 
     def change(self, limits: Limits) -> None:
-        """Hold what is used against other limits from now on."""
+        """Apply other limits from now on, also to what has been used."""
         self.limits = limits
         self.ahead = 0
 
     def counts(self) -> dict[str, Any]:
-        """All that has been counted, as JSON data; `at` makes a budget of it again."""
+        """All counts as JSON data; `at` restores a budget from it."""
         return {name: _plain(getattr(self, name)) for name in _COUNTS}
 
     @classmethod
     def at(cls, limits: Limits, counts: Mapping[str, Any]) -> Budget:
-        """The budget of a run that has come so far; raises KeyError or TypeError for other data."""
+        """A budget with the counts that `counts` gave.
+
+        Raises KeyError for missing counts, TypeError or ValueError for values of the wrong type.
+        """
         budget = cls(limits)
         budget.ahead = 0
         for name in _COUNTS:
@@ -155,9 +158,9 @@ class Budget:
     # ------------------------------------------------------------ before
 
     def reserve(self, tool: str, made_of: object = None) -> Refusal | None:
-        """Count a call that is about to leave; the refusal where a limit stands in its way.
+        """Count a call that is about to be issued; gives a refusal if a limit forbids it.
 
-        `made_of` is what a step in a circle calls with, as data.
+        `made_of` is given for a step in a cycle: what it calls with, as data, to detect repetitions.
         """
         if self.ahead <= 0 or made_of is not None:
             refusal = self._look(tool, made_of)
@@ -168,7 +171,7 @@ class Budget:
         return None
 
     def reserve_model(self, tool: str, made_of: object = None) -> Refusal | None:
-        """As `reserve`, for a call that asks a model: it needs tokens and money to be left."""
+        """As `reserve`, for a call that asks a model: model calls, tokens and cost must not be used up."""
         limits = self.limits
         for name, limit, used in (
             ("max_model_calls", limits.max_model_calls, self._models()),
@@ -183,10 +186,10 @@ class Budget:
         return refusal
 
     def hold_repair(self, key: str, beside: Beside) -> bool:
-        """Hold a call for the repair of a new plan that has been reserved; whether there is room for one.
+        """Reserve a call for repairing the plan of this open compilation; whether there is room for one.
 
-        It is held until the plan is there, and not at all where a call `beside` it may need the room: a
-        repair is the last thing that a limit is spent on.
+        The reservation lasts until the plan is there. Calls `beside` it take precedence: none is made if one
+        of them may need the room.
         """
         limits = self.limits
         cap = limits.max_calls_by_tool.get(REPLAN)
@@ -201,28 +204,28 @@ class Budget:
         return has_room
 
     def may_repair(self, key: str) -> bool:
-        """Whether a call is held for the repair of this new plan."""
+        """Whether a call is reserved for repairing the plan of this compilation."""
         return key in self.repairing
 
     def _models(self) -> int:
-        """The calls of models, with those that are held."""
+        """The model calls, with those reserved for repairs."""
         return self.model_calls + len(self.repairing)
 
     def _total(self) -> int:
-        """All calls, with those that are held."""
+        """All calls, with those reserved for repairs."""
         return sum(self.calls.values()) + len(self.repairing)
 
     def _of_tool(self, tool: str) -> int:
-        """The calls of a tool, with those that are held."""
+        """The calls of a tool, with those reserved for repairs."""
         return self.calls.get(tool, 0) + (len(self.repairing) if tool == REPLAN else 0)
 
     def reserve_replan(self) -> Refusal | None:
-        """Whether one more plan may be compiled; the attempts are reserved one by one."""
+        """A refusal if no further plan may be compiled; the attempts are reserved one by one."""
         most = self.limits.max_replans
         return Refusal("max_replans", most, self.replans, REPLAN) if self.replans >= most else None
 
     def reserve_wait(self, seconds: float) -> Refusal | None:
-        """Count a wait between two attempts."""
+        """Count a wait between two attempts; gives a refusal if it exceeds `max_waiting`."""
         waited, most = self.waited + seconds, self.limits.max_waiting
         if most is not None and waited > most:
             return Refusal("max_waiting", most, self.waited)
@@ -231,12 +234,12 @@ class Budget:
         return None
 
     def refuse_items(self, count: int) -> Refusal | None:
-        """The refusal of a loop with too many items."""
+        """A refusal if a loop has too many items."""
         most = self.limits.max_items
         return Refusal("max_items", most, count) if most is not None and count > most else None
 
     def _look(self, tool: str, made_of: object) -> Refusal | None:
-        """Hold everything against the limits, and find how many calls may follow unseen."""
+        """Check all limits for a call, and compute `ahead`."""
         limits = self.limits
         tokens = self.input_tokens + self.output_tokens
         if limits.max_tokens is not None and tokens > limits.max_tokens:
@@ -274,19 +277,19 @@ class Budget:
         return None
 
     def repeats_too_often(self, tool: str, made_of: object) -> bool:
-        """Whether `reserve` would refuse this call of a step in a circle for its repetition."""
+        """Whether `reserve` would refuse this call of a step in a cycle because it repeats too often."""
         most = self.limits.max_repeats
         return most is not None and self.repeats.get(fingerprint([tool, made_of]), 0) > most
 
     # ------------------------------------------------------------ afterwards
 
     def give_back(self, tool: str, *, asks_model: bool) -> None:
-        """A call that was reserved has not left and never will."""
+        """Undo the reservation of a call that is never issued."""
         self.calls[tool] -= 1
         self.model_calls -= asks_model
 
     def waste(self, tool: str, *, asks_model: bool) -> None:
-        """Count a call that left before its turn and whose turn never came."""
+        """Count a call that was issued ahead of its turn and whose turn never came."""
         self.unused += 1
         self.calls[tool] += 1
         self.model_calls += asks_model
@@ -309,10 +312,7 @@ class Budget:
             self.ahead = 0
 
     def count_repairs(self, key: str, spent: Spent | None) -> None:
-        """Count the further questions for a new plan, for which nothing is held any more.
-
-        Each is a call that asked a model.
-        """
+        """Count the repairs of a new plan, each a model call, and release the reservation for them."""
         self.repairing.pop(key, None)
         if spent is not None and spent.repairs:
             self.calls[REPLAN] += spent.repairs
@@ -320,19 +320,19 @@ class Budget:
             self.ahead = 0
 
     def measure(self, value: JSON) -> None:
-        """Count the size of what a call gave."""
+        """Count the size of a call's result or error."""
         self.bytes += self.weigh(value)
         most = self.limits.max_bytes
         if most is not None and self.bytes > most:
             self.ahead = 0
 
     def usage(self) -> Usage:
-        """All that has been used; the time is known to the driver alone."""
+        """All that has been used; `seconds` is 0 here, as only the driver knows the time."""
         by_tool = dict(self.calls)
         if 0 in by_tool.values():
             by_tool = {tool: count for tool, count in by_tool.items() if count}
         seconds = round(self.model_seconds, 3) if self.model_seconds else 0.0
-        # by place, in the order of the fields: every run ends with one, and names take twice as long
+        # positional, in the order of the fields: every run makes one, and keywords take twice as long
         # fmt: off
         return _usage((
             self.steps, sum(by_tool.values()), by_tool, self.model_calls, self.retries, self.waits,
@@ -346,7 +346,7 @@ _usage: Callable[[tuple[object, ...]], Usage] = partial(cast("Any", tuple).__new
 _LATER = frozenset(
     {"cached_tokens", "early", "model_requests", "model_seconds", "repairing", "unpriced", "unused"}
 )
-"""Counts that older data does not have."""
+"""Counts that data written by older versions lacks."""
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Calls under way: how an attempt becomes a command, and how it is made once more."""
+"""Turns attempts into commands, and makes them again: retries and repeated deliveries."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ from callsheet.machine.run import Run
 
 _ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
 _OF_MANY = 100
-"""What a loop or an agent is taken to call, of which nobody can tell: a limit that leaves less is tight."""
+"""The number of calls assumed for a loop or an agent, whose real number is unknown.
+
+Only used to decide whether limits are tight enough to give up the spare call for a repair.
+"""
 
 
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
-    """Make the call of an attempt, or ask a person first: about the call, or about what it gave."""
+    """Make the call of an attempt, or first ask a person: about the call, or about its result."""
     code = attempt.code
     admitted = None if run.monitor is None else run.monitor.underway.calls.get(attempt.key)
     has_reasons = attempt.held is not None or (admitted is not None and bool(admitted.reasons))
@@ -45,7 +48,7 @@ def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
 
 
 def launch(run: Run, attempt: Attempt, out: list[Command]) -> None:
-    """Make the call of an attempt; of a talk that is its next question."""
+    """Make the call of an attempt; for a talk, its next question."""
     if isinstance(attempt, Talk):
         attempt = attempt.question()
     run.put(attempt)
@@ -55,7 +58,7 @@ def launch(run: Run, attempt: Attempt, out: list[Command]) -> None:
 
 
 def _beside(run: Run, code: StepCode) -> Beside:
-    """The calls that the other steps of the same @PARALLEL may still make."""
+    """The calls that the other steps of the same @PARALLEL block may still make."""
     group = run.group
     if group is None:
         return Beside()
@@ -65,13 +68,13 @@ def _beside(run: Run, code: StepCode) -> Beside:
 
 
 def _most_calls(code: StepCode) -> int:
-    """The calls that a step makes; of a loop or an agent as many as bring no limit into sight."""
+    """The most calls that a step may make, with an assumed number for a loop or an agent."""
     once = _OF_MANY if code.source is not None or code.loop is not None else 1
     return once * (1 + code.retries) * (2 if code.kind is Kind.REPLAN else 1)
 
 
 def command_of(run: Run, attempt: Attempt) -> Awaited:
-    """The command that an attempt is."""
+    """The command for an attempt."""
     code, key = attempt.code, attempt.key
     kind = code.kind
     if isinstance(attempt, InnerCall) and attempt.place == QUESTION:
@@ -93,7 +96,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
 
 
 def open_commands(run: Run) -> dict[str, Awaited]:
-    """The commands that have been given and not been answered yet, by key."""
+    """The commands that were issued and not answered yet, by key."""
     under_way = (*run.calls(), *run.inner.values(), *run.compiling.values())
     calls = [_awaited(run, attempt) for attempt in under_way]
     asks = [Ask(attempt.key, attempt.code.id, asked) for attempt, asked in run.asking.open()]
@@ -109,7 +112,7 @@ def _awaited(run: Run, attempt: Attempt) -> Awaited:
 
 
 def may_retry(run: Run, attempt: Attempt) -> bool:
-    """Whether the budget has room for one more attempt and the wait before it."""
+    """Reserve one more attempt and the wait before it; whether the budget has room for both."""
     code, budget = attempt.code, run.budget
     refusal = budget.reserve_wait(run.limits.pause(attempt.number, code.delay, code.backoff))
     if refusal is None:
@@ -121,13 +124,13 @@ def may_retry(run: Run, attempt: Attempt) -> bool:
 
 
 def give_back(run: Run, attempt: Attempt) -> None:
-    """The call of an attempt was reserved and never leaves: it is not among what the run has used."""
+    """Undo the reservation of a call that is never issued."""
     code = attempt.code
     run.budget.give_back(code.tool or REPLAN, asks_model=code.kind in _ASKING_MODELS)
 
 
 def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
-    """The next attempt of a call that has failed, after its wait."""
+    """Make the next attempt of a failed call, after a wait if there is one."""
     code, before = attempt.code, attempt.key
     attempt.number += 1
     attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
@@ -149,7 +152,7 @@ def pause_of(run: Run, attempt: Attempt) -> Sleep:
 
 
 def deliver_again(run: Run, attempt: Attempt, out: list[Command]) -> bool:
-    """Make the same call once more, if the budget has one left; whether it has."""
+    """Make the same call again under the same key; False if the budget has no call left."""
     attempt.redelivered += 1
     if not run.has_room(attempt.frame, run.budget.reserve(attempt.code.tool)):
         return False

@@ -1,6 +1,6 @@
-"""Values and conditions of the plan turned once into functions of the variable slots.
+"""Compiles values and conditions of a plan into functions of the variable slots.
 
-After this no name is looked up and no path taken apart again.
+Names are resolved and paths parsed only once, here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the machine asks of a driver; each but the last is answered by an event of its key.
+"""The commands that the machine gives to a driver; each except Finish is answered by an event with its key.
 
-A key is `step[@visit].item.attempt`, with `rN/` before it in the N-th re-plan, and `/tN` or `/tNcM` behind
-it within the N-th turn of an operation. It is made from the plan, and within turns from the answers, so a
-repeated run of the same plan asks for the same keys.
+A key is `step[@visit].item.attempt`, preceded by `rN/` in the N-th re-plan and followed by `/tN` or `/tNcM`
+within the N-th turn of an operation. It depends only on the plan, and within turns on the answers, so a
+replayed run asks for the same keys.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class CallTool(NamedTuple):
     tool: str
     args: dict[str, Any]
     wants_data: bool = False
-    """Whether the plan casts the result to a list or to JSON, so that data must not become text."""
+    """Whether the plan casts the result to a list or to JSON, so that data must stay data, not text."""
     delivery: str = ""
-    """The key of the first attempt of this delivery, where it was not this one: its answer was lost."""
+    """For a repeated delivery, the key of the first attempt, whose answer was lost; otherwise ""."""
     label: Label | None = None
-    """Under a policy, the label of all that the call takes along."""
+    """Under a policy, the label of all data that the call sends."""
 
 
 class CallModel(NamedTuple):
-    """Carry out a model operation: the inputs in order, and the named arguments.
+    """Carry out a model operation on `inputs` (in order) and `args` (by name).
 
-    `may_fail` says that the plan tells what to do where no answer comes: try again, or go elsewhere.
+    `may_fail` says that the plan handles a failure: by a retry, a jump or a message.
     """
 
     key: str
@@ -49,7 +49,7 @@ class CallModel(NamedTuple):
 
 
 class RunAgent(NamedTuple):
-    """Let a sub-agent solve a goal: the inputs in order, and the named arguments."""
+    """Let a sub-agent solve a goal, given `inputs` (in order) and `args` (by name)."""
 
     key: str
     step: str
@@ -59,11 +59,10 @@ class RunAgent(NamedTuple):
 
 
 class AgentTurn(NamedTuple):
-    """Ask a model what an agent does next: a call of its tools, or its answer.
+    """Ask a model for an agent's next turn: a call of its tools, or its answer.
 
-    `inputs` and `args` are what the step gives it, `allowed` is what it may do, `turns` are those
-    before this one. The model's answer, a text or data, is the value of the outcome. `may_fail` is as in
-    `CallModel`.
+    `inputs` and `args` come from the step, `allowed` is what the agent may do, `turns` are the turns so far.
+    The model's answer, a text or data, is the value of the outcome. `may_fail` is as in `CallModel`.
     """
 
     key: str
@@ -75,7 +74,7 @@ class AgentTurn(NamedTuple):
     turns: tuple[Turn, ...]
     may_fail: bool = False
     label: Label | None = None
-    """Under a policy, the label of all that the model is told."""
+    """Under a policy, the label of all data that the model is shown."""
 
 
 class Sleep(NamedTuple):
@@ -89,10 +88,10 @@ class Sleep(NamedTuple):
 class Compile(NamedTuple):
     """Compile a new plan for this reason; the variables are data, not instructions.
 
-    `progress` is where a graph stands that has failed, None for a RE-PLAN of a text; `goal` is the one
-    that the plan says it is for, empty where it says none. Under a policy `labels` are those of the
-    variables, and `context` that of the reason and of what decided that there is one. `repairs` says
-    whether a plan that is wrong may be asked for once more: the budget has room for that question.
+    `progress` is the state of a failed graph, None for a RE-PLAN step; `goal` is the goal that the plan
+    states, "" if none. Under a policy `labels` are the labels of the variables, and `context` is the label of
+    the reason and of what decided that a plan is needed. `repairs` says whether the planner may be asked once
+    more if its plan is invalid: the budget has room for that question.
     """
 
     key: str
@@ -107,7 +106,7 @@ class Compile(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Find out whether a call in doubt took place: feed Decided, or Doubted where nobody can tell."""
+    """Find out whether a call in doubt took place: feed Decided, or Doubted if that cannot be told."""
 
     key: str
     step: str
@@ -123,11 +122,11 @@ class Ask(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """The run has ended; nothing that comes later counts."""
+    """The run has ended; later outcomes are ignored."""
 
     result: Result
 
 
 Awaited: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Sleep | Compile | Probe | Ask"
-"""A command that an event of its key answers."""
+"""A command that is answered by an event with its key."""
 Command: TypeAlias = "Awaited | Finish"

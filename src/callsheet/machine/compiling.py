@@ -1,7 +1,7 @@
-"""From a plan to its program: names are turned into numbers and functions once, before anything runs.
+"""Compiles a plan into a program: resolves names into numbers and functions before anything runs.
 
-In: a plan, and what is known of the tools that it calls. Out: a `Program`, or a CallsheetError for a graph
-that cannot be run.
+In: a plan, and facts about the tools it calls. Out: a `Program`, or a CallsheetError for a graph that
+cannot be run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from callsheet.machine.program import NOWHERE, Kind, Loop, LoopCode, Program, St
 _UNKNOWN = ToolFacts()
 _ASKING = ToolFacts(Effect.READ, ("prompt", "options", "schema", "timeout", "default"))
 _LARGE = 1_000
-"""From this many steps on the cyclic collector rests."""
+"""From this many steps on, the cyclic garbage collector is paused during compilation."""
 
 
 def compile_plan(
@@ -50,13 +50,11 @@ def compile_plan(
     facts: Mapping[str, ToolFacts] | None = None,
     ranks: Mapping[str, int] | None = None,
 ) -> Program:
-    """The program of a plan.
+    """Compile a plan.
 
-    `facts` tell effects and parameter names by canonical tool name; a tool that is not there
-    may do anything. `ranks` settle which of the steps of a graph that may start goes first, by id,
-    and nothing else. Of two steps with one id a
-    jump finds the first. Raises CallsheetError
-    (RUN001) for a graph of dependencies that cannot be run: a circle, an unknown or doubled index.
+    `facts` are by canonical tool name; a tool without facts is taken to be unsafe. `ranks`, by step id, only
+    decide which of the ready steps of a graph starts first. If two steps share an id, a jump finds the first.
+    Raises CallsheetError (RUN001) for a graph that cannot be run: a cycle, an unknown or duplicate index.
     """
     with collector_rests(len(plan.steps) >= _LARGE):
         return _compile(plan, facts or {}, ranks)
@@ -85,28 +83,28 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int
 
 
 class Names(NamedTuple):
-    """What the names in a plan stand for, and by which rule its values are made."""
+    """What the names in a plan refer to."""
 
     slot_of: SlotOf
     number_of: dict[str, int]
     facts: Mapping[str, ToolFacts]
     graph: Sequence[Step] | None
-    """The steps of a plan of dependencies, by number; None for any other plan."""
+    """The steps by number, if the plan is a graph; None otherwise."""
     inner: Iterator[int]
-    """Numbers for what operations may call, which no step has."""
+    """Numbers for the tools of turn-by-turn operations; no step has them."""
 
     @property
     def exact(self) -> bool:
-        """Whether values are made by the rule of plans of dependencies."""
+        """Whether values are evaluated by the rules for graphs."""
         return self.graph is not None
 
     def all_of(self, values: tuple[Value, ...]) -> tuple[Eval, ...]:
-        """Functions that give these values."""
+        """Functions that evaluate these values."""
         return tuple(compile_value(value, self.slot_of, exact=self.exact) for value in values)
 
 
 def _mark_circles(codes: tuple[StepCode, ...], number_of: dict[str, int]) -> None:
-    """Mark the steps that a jump back can lead to once more."""
+    """Mark the steps that a backward jump can repeat."""
     jumps: list[tuple[int, int]] = []
     for code in codes:
         if code.kind is Kind.GOTO:
@@ -119,9 +117,10 @@ def _mark_circles(codes: tuple[StepCode, ...], number_of: dict[str, int]) -> Non
 
 
 def circled(jumps: Sequence[tuple[int, int]], count: int) -> Sequence[bool]:
-    """Of so many steps, which a jump back can lead to once more: those between it and its target.
+    """For each of `count` steps, whether a backward jump can repeat it: it lies between target and jump.
 
-    `jumps` are targets, each with the end of the group that is left; nothing is given where none leads back.
+    `jumps` are pairs of a target and the end of the jumping step's group. Gives an empty sequence if no jump
+    leads back.
     """
     edges = [0] * (count + 1)
     for target, end in jumps:
@@ -132,7 +131,7 @@ def circled(jumps: Sequence[tuple[int, int]], count: int) -> Sequence[bool]:
 
 
 def compile_step(number: int, step: Step, names: Names) -> StepCode:
-    """A step of a plan, ready to run; it is yet to be told where its group ends, and whether it recurs."""
+    """Compile one step; the caller sets `group_end` and `recurs`, which depend on other steps."""
     slot_of = names.slot_of
     code = StepCode(number, step)
     code.identity = names.number_of[step.id]
@@ -155,9 +154,9 @@ def compile_step(number: int, step: Step, names: Names) -> StepCode:
 
 
 def _unsure(step: Step, graph: Sequence[Step], number_of: Mapping[str, int]) -> Iterator[str]:
-    """The variables that a step of a graph reads and that may not be set when its turn comes.
+    """The variables that a step of a graph reads and that may be unset when it starts.
 
-    What it waits for has ended well by then, and has set its own variable if nothing could skip it.
+    Its dependencies have succeeded by then; each has set its variable unless it could be skipped.
     """
     read = dict.fromkeys(ref.name for value in step.values() for ref in refs_of(value))
     if not read:
@@ -210,7 +209,7 @@ def _compile_call(code: StepCode, call: Call, names: Names) -> None:
 
 
 def _compile_loop(code: StepCode, call: Call, loop: Loop, names: Names) -> LoopCode:
-    """The tools of an operation: those that its step names, as far as it may name them, or else the usual."""
+    """The tools of an operation: those that its step names and may name, otherwise the default ones."""
     if code.kind is Kind.MODEL:
         return LoopCode({})
     tools = loop.tools
@@ -224,7 +223,7 @@ def _compile_loop(code: StepCode, call: Call, loop: Loop, names: Names) -> LoopC
 
 
 def _code_of_tool(step: str, name: str, fact: ToolFacts, names: Names) -> StepCode:
-    """A tool that the operation of a step may call."""
+    """The code for a tool that the operation of a step may call."""
     tool = StepCode(next(names.inner), Step(step, Call(name)))
     tool.tool, tool.effect = name, fact.effect
     tool.probes, tool.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
@@ -235,19 +234,19 @@ def _code_of_tool(step: str, name: str, fact: ToolFacts, names: Names) -> StepCo
 
 
 def fact_of(call: Call, facts: Mapping[str, ToolFacts]) -> ToolFacts:
-    """What is known of what a call calls."""
+    """The facts about the tool that is called."""
     return _ASKING if call.kind is CallKind.HUMAN else facts.get(call.tool, _UNKNOWN)
 
 
 def named_arguments(call: Call, fact: ToolFacts) -> tuple[tuple[str, Value], ...]:
-    """All arguments of a call of a tool by name, the positional ones first."""
+    """All arguments of a tool call by parameter name, the positional ones first."""
     if not call.positional:
         return call.named
     return (*zip(_positional_names(call, fact), call.positional, strict=True), *call.named)
 
 
 def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
-    """The parameters that positional arguments fill: those in order that no name is given for."""
+    """The parameters that positional arguments fill: in order, without those given by name."""
     given = {name for name, _ in call.named}
     names = filled_parameters(fact.parameters, given, len(call.positional))
     return names + [f"arg{i}" for i in range(len(names), len(call.positional))]

@@ -1,8 +1,8 @@
-"""What values have decided in a run, for one who is told of it without seeing all of them.
+"""Records the decisions that values made in a run, so that a fold without secret values can replay them.
 
-In: a run that sees its values, event by event. Out: the decisions that it made at each: which guards held,
-how many items there were, what the policy said. Told of these, a run over placeholders goes the same way;
-nothing of a value is in them but what the way itself shows.
+In: a run with its values, event by event. Out: the decisions made at each event: which guards held, how many
+items there were, what the policy judged. Given these, a run over placeholders takes the same path. They
+reveal nothing about a value beyond what the path itself shows.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _T = TypeVar("_T")
 
 
 class What(Enum):
-    """What kind of thing was decided."""
+    """The kinds of decisions."""
 
     HOLDS = auto()
     """Whether the guard of a step holds."""
     ITEMS = auto()
     """How many items a loop has."""
     LOST = auto()
-    """The path that led nowhere as a call was made, or nothing."""
+    """The reference that could not be resolved for a call's arguments; "" if all could."""
     SILENT = auto()
-    """Whether there is nothing to answer with."""
+    """Whether a RESPOND has nothing to answer with."""
     FITS = auto()
-    """Whether a result could be made what its step wants it to be."""
+    """Whether a result could be cast."""
     WEIGHS = auto()
     """How many bytes a result has."""
     JUDGED = auto()
-    """What the policy says of a call."""
+    """The policy's judgement of a call."""
 
 
 class Decision(NamedTuple):
-    """Something that was decided at a step (of a call that is judged: its id)."""
+    """A decision at a step: its number, for JUDGED its id."""
 
     what: What
     step: int | str
@@ -50,15 +50,15 @@ class Decision(NamedTuple):
 
 
 _EVERY = ""
-"""Of what is counted over all steps."""
+"""Stands for the step of decisions that are not told apart by step."""
 
 Way: TypeAlias = "tuple[Decision, ...]"
-"""What was decided at one event, in order."""
+"""The decisions made at one event, in order."""
 
 
 class Judged(NamedTuple):
-    """What a policy says of a call: the rule against it, whether a person is asked, the result's label, and
-    whether what it leaves behind may hold an address with data in it.
+    """A policy's judgement of a call: the rule against it, whether an approval is needed, the result's label,
+    and whether links with data in them are possible.
     """
 
     rule: Rule | None
@@ -68,10 +68,10 @@ class Judged(NamedTuple):
 
 
 class Course:
-    """The decisions of one machine: those that it makes, or those that it is told to make.
+    """The decisions of one machine, recorded or replayed.
 
-    With `notes` they are kept as they are made. Without, what is told by `follow` is decided so, and all else
-    by the values.
+    With `notes` they are recorded as they are made. Otherwise decisions given by `follow` are replayed, and
+    all others are made by the values.
     """
 
     __slots__ = ("_is_told", "_left", "_noted", "_notes")
@@ -81,21 +81,21 @@ class Course:
         self._noted: list[Decision] = []
         self._left: dict[tuple[What, int | str], deque[Any]] = {}
         self._is_told = False
-        """Whether it is known how the present event was decided."""
+        """Whether the decisions of the current event are known."""
 
     def follow(self, way: Way | None) -> None:
-        """Decide so at the event that comes now; None where that is not known."""
+        """Replay these decisions at the next event; None if they are not known."""
         self._left, self._is_told = {}, way is not None
         for what, step, said in way or ():
             self._left.setdefault((what, step), deque()).append(said)
 
     def taken(self) -> Way:
-        """What has been decided since this was asked last."""
+        """The decisions recorded since the last call."""
         way, self._noted = tuple(self._noted), []
         return way
 
     def told(self, what: What, step: int | str, said: _T) -> _T:
-        """What counts where the values at hand say this."""
+        """The decision that counts, given that the values at hand decide `said`."""
         if self._notes:
             self._noted.append(Decision(what, step, said))
             return said
@@ -103,7 +103,7 @@ class Course:
         return left.popleft() if left else said
 
     def lead(self, program: Program) -> None:
-        """Be asked for each decision of a program, which no other machine may have."""
+        """Intercept the decisions of a program by changing it; no other machine may use that program."""
         for code in program.steps:
             if code.condition is not None:
                 code.condition = self._test(code.number, code.condition)
@@ -114,7 +114,7 @@ class Course:
                 code.inputs = tuple([self._made(code.number, make, None) for make in code.inputs])
 
     def weighing(self, weigh: Callable[[JSON], int]) -> Callable[[JSON], int]:
-        """Be asked for the bytes of results; what is told of none had none that count."""
+        """Intercept the sizes of results; at a known event, a size that was not recorded is 0."""
 
         def weighed(value: JSON) -> int:
             own = weigh(value)
@@ -123,7 +123,7 @@ class Course:
         return weighed
 
     def judging(self, judge: Callable[[CallView], Judgement]) -> Callable[[CallView], Judgement]:
-        """Be asked for what a policy says of calls."""
+        """Intercept a policy's judgements of calls."""
 
         def judged(call: CallView) -> Judgement:
             made = judge(call)
@@ -162,7 +162,7 @@ class Course:
 
 
 def _as_said(said: Judged, made: Judgement) -> Judgement:
-    """A judgement such as it was of the values that are not seen here."""
+    """The recorded judgement, made of values that are not visible here, in words that fit."""
     objections: tuple[Objection, ...] = ()
     if said.rule is not None:
         same = tuple(objection for objection in made.objections if objection.rule is said.rule)

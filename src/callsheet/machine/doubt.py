@@ -1,4 +1,4 @@
-"""What becomes of a call that may have happened before a person is asked: its probe, its tool's policy."""
+"""Decides what to do about a call in doubt before a person is asked: by its probe or its tool's policy."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from callsheet.machine.events import Decision
 from callsheet.machine.frames import Attempt
 
 MOST_REDELIVERIES = 3
-"""How often one call is made again without a person's word."""
+"""How often one call is made again without a person's decision."""
 FAILED_BY_A_PERSON = "it is not known whether the call took place; it was decided to fail it"
 FAILED_BY_POLICY = "it is not known whether the call took place; the policy is to fail it"
 
 
 def call_of(attempt: Attempt, label: Label | None = None) -> CallTool:
-    """The command that delivers the call of an attempt; `label` is that of all it takes along."""
+    """The command for the tool call of an attempt; `label` is that of all data it sends."""
     code = attempt.code
     return CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, attempt.delivery, label)
 
 
 def next_about(attempt: Attempt) -> Probe | Decision | None:
-    """What is to be done about an attempt in doubt; None where a person has to decide."""
+    """What to do about an attempt in doubt; None if a person has to decide."""
     code = attempt.code
     if code.probes and not attempt.is_probing:
         return Probe(attempt.key, code.id, call_of(attempt))
@@ -38,5 +38,5 @@ def next_about(attempt: Attempt) -> Probe | Decision | None:
 
 
 def may_redeliver(attempt: Attempt) -> bool:
-    """Whether the call may be made once more without a person's word."""
+    """Whether the call may be made once more without a person's decision."""
     return attempt.redelivered < MOST_REDELIVERIES

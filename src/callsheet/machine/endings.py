@@ -1,4 +1,4 @@
-"""How a call ends: with a value, or with an error that leads to another attempt or stays."""
+"""What the outcome of a call leads to: a value settles it, an error leads to a retry or a failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from callsheet.machine.sizes import SIZED
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     """A call has given its value."""
-    key, value, remarks, spent, label, review = event  # in less time than one field after the other
+    key, value, remarks, spent, label, review = event  # faster than attribute by attribute
     call = run.attempts.pop(key, None)
     if not isinstance(call, tuple) or review:
         _framed_succeeded(run, call, event, out)
@@ -52,7 +52,7 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         return
     if code.cast is not None or run.observer is not None:
         keep(run, code, value)
-    elif (slot := code.out_slot) >= 0:  # as `keep` does it, without a call
+    elif (slot := code.out_slot) >= 0:  # `keep`, inlined for speed
         run.slots[slot] = run.last = value
         run.scope.was_set[slot] = 1
     if run.schedule is not None:
@@ -63,7 +63,7 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
 
 
 def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, out: list[Command]) -> None:
-    """As `succeeded`, for a call of which there is more to say than its value."""
+    """As `succeeded`, for all calls but the plain ones."""
     if call is None:
         _heard(run, event, out)
         return
@@ -83,7 +83,7 @@ def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, 
 
 
 def _hold(run: Run, attempt: Attempt, held: Held, out: list[Command]) -> None:
-    """A person has to say yes to what a call gave before it counts."""
+    """Ask a person to approve the result of a call before it counts."""
     if type(held.value) in SIZED:
         run.budget.measure(held.value)
     attempt.held = held
@@ -91,7 +91,7 @@ def _hold(run: Run, attempt: Attempt, held: Held, out: list[Command]) -> None:
 
 
 def reviewed(run: Run, attempt: Attempt, refusal: str, out: list[Command]) -> None:
-    """A person has looked at what a call gave: it counts, or has failed with the `refusal`."""
+    """A person has reviewed the result of a call: it counts, or the call fails with the `refusal`."""
     held, attempt.held = attempt.held, None
     assert held is not None
     if refusal:
@@ -103,7 +103,7 @@ def reviewed(run: Run, attempt: Attempt, refusal: str, out: list[Command]) -> No
 
 
 def failed(run: Run, event: Failed, out: list[Command]) -> None:
-    """A call has failed: it is tried again as its step and the budget allow."""
+    """A call or compilation has failed: it is retried as far as its step and the budget allow."""
     if run.planning is not None and event.key == run.planning.key:
         not_planned(run, event, out)
         return
@@ -126,7 +126,7 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             came = Came.LOST if event.unsettled else Came.FAILED
             _go_on(run, attempt.talk, observed(run, attempt, event.error, came, out), out)
             return
-        attempt = attempt.talk  # what cannot be asked is asked again as the step says, from this turn on
+        attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
     if not event.final and attempt.number <= attempt.code.retries and may_retry(run, attempt):
         retry(run, attempt, event.error, out)
@@ -135,9 +135,9 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
 
 
 def fail(run: Run, attempt: Attempt, error: str, out: list[Command], came: Came = Came.FAILED) -> None:
-    """A call has failed for good: its error stands where its result would.
+    """A call has failed for good: its error takes the place of its result.
 
-    An agent that asked for the call is told of it instead, and how it `came` to that.
+    If an agent asked for the call, the agent is told the error instead, and the kind of failure (`came`).
     """
     if run.monitor is not None:
         run.monitor.failed(attempt)
@@ -156,7 +156,7 @@ def fail(run: Run, attempt: Attempt, error: str, out: list[Command], came: Came 
 
 
 def _heard(run: Run, event: Succeeded, out: list[Command]) -> None:
-    """A call that was made for an operation which goes turn by turn has given its value."""
+    """A call made for a turn-by-turn operation has given its value."""
     call = run.inner.pop(event.key, None)
     if call is None:
         return
@@ -176,7 +176,7 @@ def _heard(run: Run, event: Succeeded, out: list[Command]) -> None:
 
 
 def _go_on(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:
-    """Once a talk has ended, its step has its value, or has failed."""
+    """If a talk has ended, settle its step with the value, or fail it."""
     if isinstance(ended, Solved):
         if run.monitor is not None:
             run.monitor.came(talk)
@@ -186,7 +186,7 @@ def _go_on(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> Non
 
 
 def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanCompiled) -> None:
-    """Note what stands beside the outcome of a call, of an item with its number."""
+    """Count what a call spent and report its remarks, with the item's number in a FOREACH."""
     frame = attempt.frame
     if frame.code.kind is Kind.REPLAN:
         run.budget.count_repairs(event.key, event.spent)

@@ -1,4 +1,4 @@
-"""What a driver tells the machine: outcomes by key, fired timers, decisions, new plans."""
+"""The events that a driver feeds to the machine: outcomes by key, fired timers, decisions, new plans."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from callsheet.policy.model import Policy
 
 
 class Started(NamedTuple):
-    """The run begins, with these variables set."""
+    """The run begins, with these variables set over the plan's initial values."""
 
     inputs: Mapping[str, JSON]
 
 
 class Succeeded(NamedTuple):
-    """The call of this key gave a value.
+    """The call with this key gave a value.
 
-    `remarks` say what is to be known beside it, `spent` what it took, where that is known. `label` is that of
-    the value where the world knows more of it than the policy says, as of a file that an earlier run wrote.
-    `review` says why a person has to say yes to the value before it counts; "" where nobody has to.
+    `remarks` are notes about the value, `spent` is what the call cost, if known. `label` is given when the
+    driver knows more about the value's label than the policy does, as for a file that an earlier run wrote.
+    `review` says why a person must approve the value before it counts; "" if nobody must.
     """
 
     key: str
@@ -38,12 +38,12 @@ class Succeeded(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The call of this key failed, or the compilation did.
+    """The call or compilation with this key failed.
 
-    `unsettled` says that the call may have had its effect all the same: a further attempt is
-    then another delivery of it, under the same idempotency key. `final` says that it had its effect, and
-    that its result cannot be had: no further attempt is made. `forbidden` says that the policy of the run
-    does not let it leave, by what is known of the world: the run ends there, whatever its plan says.
+    `unsettled`: the call may have had its effect nevertheless; a retry is then another delivery of it, under
+    the same idempotency key. `final`: it had its effect but its result is lost; it is not retried.
+    `forbidden`: the run's policy forbids the call because of facts that only the driver knows; the run ends,
+    whatever ON_FAIL says.
     """
 
     key: str
@@ -56,15 +56,15 @@ class Failed(NamedTuple):
 
 
 class TimerFired(NamedTuple):
-    """The wait of this key is over."""
+    """The wait with this key is over."""
 
     key: str
 
 
 class PlanCompiled(NamedTuple):
-    """The new plan for a RE-PLAN, checked, with the facts about the tools it calls.
+    """The new plan for a RE-PLAN or a failed graph, checked, with the facts about the tools it calls.
 
-    `context` is the label of all data that its planner was shown; None where that is not known.
+    `context` is the label of all data that its planner was shown; None if that is not known.
     """
 
     key: str
@@ -76,7 +76,7 @@ class PlanCompiled(NamedTuple):
 
 
 class Decision(StrEnum):
-    """What a person says of a call that started and may or may not have happened."""
+    """What a person decides about a call in doubt: one that was issued and may or may not have happened."""
 
     RETRY = "retry"
     SKIP = "skip"
@@ -84,13 +84,13 @@ class Decision(StrEnum):
 
 
 class TookPlace(NamedTuple):
-    """The other decision, and what a probe may find: the call took place and gave this value."""
+    """A further decision, and a possible finding of a probe: the call took place and gave this value."""
 
     value: JSON
 
 
 class Decided(NamedTuple):
-    """The decision on a call in doubt; `by` says who made it where it was no person: `probe`."""
+    """The decision about a call in doubt; `by` is `probe` if a probe made it, "" for a person."""
 
     key: str
     decision: Decision | TookPlace
@@ -98,10 +98,10 @@ class Decided(NamedTuple):
 
 
 class Doubted(NamedTuple):
-    """The call of this key may or may not have happened: a probe, its tool's policy or a person decides.
+    """The call with this key may or may not have happened: a probe, its tool's policy or a person decides.
 
-    It also says that a probe could not tell, or that no model has answered: such a call stays open and
-    is made again when the run goes on. `spent` is what was spent before that, where it is known.
+    Also fed when a probe could not tell, and when a model gave no answer: a model's call stays open and is
+    made again when the run is resumed. `spent` is what was spent before that, if known.
     """
 
     key: str
@@ -110,7 +110,7 @@ class Doubted(NamedTuple):
 
 
 class Verdict(StrEnum):
-    """What an answer says."""
+    """The kinds of answer to a question."""
 
     APPROVE = "approve"
     ANSWER = "answer"
@@ -120,10 +120,9 @@ class Verdict(StrEnum):
 
 
 class Answered(NamedTuple):
-    """A person has answered what was asked under this key and has this digest.
+    """A person has answered the question with this key and digest, or its time is over.
 
-    `by` names the person, `note` is what they said beside the verdict, `msg_id` the message
-    in which the answer came.
+    `by` names the person, `note` is their comment, `msg_id` the message that carried the answer.
     """
 
     key: str
@@ -136,38 +135,37 @@ class Answered(NamedTuple):
 
 
 class Cancelled(NamedTuple):
-    """Somebody ends the run."""
+    """Somebody has cancelled the run."""
 
     reason: str
 
 
 class Reopened(NamedTuple):
-    """A run of a plan of dependencies that failed goes on: what failed starts again."""
+    """The failed run of a graph continues: the failed steps start again."""
 
 
 class TimeUp(NamedTuple):
-    """The run has taken so many seconds, resumes included, and may take no more."""
+    """The run has used up its time; `seconds` is what it has taken, including before resumes."""
 
     seconds: float
 
 
 class LimitsChanged(NamedTuple):
-    """Other limits hold from now on; what has been used counts against them."""
+    """Other limits apply from now on; what has been used counts against them."""
 
     limits: Limits
 
 
 class PolicyChanged(NamedTuple):
-    """Another policy holds from now on; the labels of values stay what they are."""
+    """Another policy applies from now on; the labels of existing values do not change."""
 
     policy: Policy
 
 
 class Edited(NamedTuple):
-    """Somebody has set these variables, in a run that was forked from another.
+    """A person has set these variables, in a run forked from another.
 
-    With `holds` they stand against what the next event sets as well: they take its place before anything
-    follows from it.
+    With `holds` they also override what the next event sets, before anything follows from that event.
     """
 
     values: Mapping[str, JSON]

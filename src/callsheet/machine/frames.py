@@ -1,4 +1,4 @@
-"""A step under way: its visits, items, attempts and what it led to."""
+"""The state of steps in progress: frames (visits of a step), attempts (calls) and groups (@PARALLEL)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from callsheet.machine.result import Status
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Go on at the step of this number."""
+    """Continue at the step with this number; `target` is the name it was given in the plan."""
 
     number: int
     target: str
 
 
 class End(NamedTuple):
-    """End the run in this way; the result has the variables of the moment the run ends."""
+    """End the run; the result has the variables at the moment the run ends.
+
+    `terminated` marks an end that stops a graph at once: by a TERMINATE, a message of ON_FAIL, or a RE-PLAN
+    over its limit.
+    """
 
     status: Status
     response: str
@@ -33,18 +37,18 @@ class End(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewPlan:
-    """Go on with a new plan; `context` is the label of what its planner was shown, and of its reason."""
+    """Continue with a new plan; `context` is the label of what its planner was shown, with its reason."""
 
     program: Program
     context: Label | None = None
 
 
 Control: TypeAlias = "Jump | End | NewPlan"
-"""What a step does to the order of the plan, once it is committed."""
+"""How a step changes the control flow once it is committed."""
 
 
 class Skipped:
-    """Stands in the place of an item whose condition did not hold."""
+    """The result of a FOREACH item whose condition did not hold."""
 
     __slots__ = ()
 
@@ -53,14 +57,14 @@ SKIPPED = Skipped()
 
 
 Plain: TypeAlias = "tuple[StepCode, dict[str, Any], int, Frame | None]"
-"""A call of a tool, as long as nothing has happened to it: what is called, with what arguments, and for which
-item of the frame; without a frame, at which place in its group (NOWHERE outside of one).
+"""A first attempt of a tool call, before anything but success happens to it: code, arguments, index, frame.
 
-All that a frame and an attempt say besides follows from that and the call's key: `Run.call` makes them
-where somebody wants to look.
+The index is that of the item in the frame; without a frame, the position in the open group (NOWHERE outside
+of one). It saves making a frame and an attempt for most calls: `Run.call` makes them, from this and the key,
+when they are needed.
 """
 Kept: TypeAlias = "tuple[StepCode, JSON, str]"
-"""What a plain call of a group has given, until the group is committed, and the key of the call."""
+"""The outcome of a plain call in a group until the group is committed: code, value, key of the call."""
 
 _NONE: list[Any] = []
 _NO_FAILURES: frozenset[int] = frozenset()
@@ -69,9 +73,10 @@ _NO_FAILURES: frozenset[int] = frozenset()
 class Frame:
     """One visit of a step.
 
-    `items` is None for a step without FOREACH. `open` counts attempts under way; when it is
-    zero and nothing is left to start, the frame is settled and `value`, `ran`, `failed` (the
-    items, or 0 for the step itself) and `control` say what it led to.
+    `items` is None for a step without FOREACH; `next` is the next item to start, `open` counts open attempts
+    and `stopped` says that no further item starts. When `open` is zero and nothing is left to start, the
+    frame is settled: `ran`, `value`, `failed` (indices of failed items, or 0 for a step without FOREACH) and
+    `control` are its outcome. `grouped` says that a group or graph commits the frame.
     """
 
     __slots__ = (
@@ -90,7 +95,7 @@ class Frame:
     )
 
     def begin(self, code: StepCode, prefix: str, grouped: bool) -> Self:
-        """Be a new visit; done by a method, as a constructor takes half as long again."""
+        """Initialise a new visit; a method, because a constructor takes 1.5 times as long."""
         self.code = code
         self.prefix = prefix
         self.grouped = grouped
@@ -107,18 +112,18 @@ class Frame:
 
 
 class Held(NamedTuple):
-    """An answer that counts only when a person has said yes to it, and why."""
+    """A result that counts only once a person has approved it, and why."""
 
     value: JSON
     why: str
 
 
 class Attempt:
-    """One call under way: of which frame and item, the how manieth, and with what arguments.
+    """One open call: its frame and item (`index`), its attempt `number` from 1, its arguments.
 
-    `delivery` is the key of the attempt whose answer was lost, "" where none was; `redelivered`
-    counts how often this attempt was made again, `is_probing` says that a probe looks for it. `held` is its
-    answer while a person is asked about it.
+    `delivery` is the key of an earlier attempt whose answer was lost, otherwise ""; `redelivered` counts how
+    often this attempt was made again; `is_probing` says that a probe is looking for its effect. `held` is its
+    result while a person is asked to approve it.
     """
 
     __slots__ = (
@@ -135,7 +140,7 @@ class Attempt:
     )
 
     def begin(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> Self:
-        """Be a first attempt; done by a method, as a constructor takes half as long again."""
+        """Initialise a first attempt; a method, because a constructor takes 1.5 times as long."""
         self.frame = frame
         self.index = index
         self.number = 1
@@ -150,15 +155,16 @@ class Attempt:
 
     @property
     def code(self) -> StepCode:
-        """What is called, and what is known of it."""
+        """The code of the step or tool that is called."""
         return self.frame.code
 
 
 class Group:
-    """Steps of one @PARALLEL block under way: they are committed together, in text order.
+    """An open @PARALLEL block; its steps are committed together, in text order.
 
-    `next` is the number of the member that is started next, `open` counts those under way. Of `frames`
-    those of plain calls have only the value, which counts as soon as it is there.
+    `next` is the number of the next step to start, `end` that of the first step after the block; `open`
+    counts open members. `frames` has an entry for each started member, a Kept for a plain call; the value in
+    it is meaningful only once the call has succeeded.
     """
 
     __slots__ = ("end", "frames", "next", "open")

@@ -1,4 +1,4 @@
-"""What waits for what in a plan of dependencies, by number: compiled once, then only read."""
+"""The dependency graph of a plan, by step number: compiled once, then only read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from callsheet.ir import Plan
 class Graph(NamedTuple):
     """The dependencies of a plan, by the numbers of its steps.
 
-    `waits` counts what a step waits for, `dependents` are those that wait for it. Of the steps that
-    may start the one with the lowest `place` goes first: the one of the highest rank, and of two with the
-    same rank the first in the plan. Where nothing else is given, the rank is the number of
-    steps on the longest way to an end, the step itself counted. `order` has the steps by place.
+    `waits` counts the dependencies of a step, `dependents` are the steps that depend on it. Of the ready
+    steps the one with the lowest `place` starts first: the one with the highest rank, or the first in the
+    plan if ranks are equal. By default, the rank is the number of steps on the longest path to an end,
+    including the step itself. `order` has the steps by place.
     """
 
     waits: tuple[int, ...]
@@ -25,9 +25,10 @@ class Graph(NamedTuple):
 
 
 def compile_graph(plan: Plan, ranks: Mapping[str, int] | None = None) -> Graph:
-    """The graph of a plan of dependencies; raises CallsheetError (RUN001) for one that has no start.
+    """The dependency graph of a plan.
 
-    `ranks` by id hold if they name every step. Linear in steps and dependencies.
+    `ranks`, by step id, are used only if they name every step. Linear in steps and dependencies, but for
+    sorting. Raises CallsheetError (RUN001) for duplicate ids, unknown dependencies and cycles.
     """
     number_of = {step.id: number for number, step in enumerate(plan.steps)}
     if len(number_of) < len(plan.steps):
@@ -60,7 +61,7 @@ def compile_graph(plan: Plan, ranks: Mapping[str, int] | None = None) -> Graph:
 
 
 def topological(waits: Sequence[int], dependents: Sequence[Sequence[int]]) -> list[int]:
-    """The steps in an order in which each comes after what it waits for; without those in circles."""
+    """The steps in topological order; steps in cycles, or behind them, are left out."""
     left = list(waits)
     order = [number for number, count in enumerate(left) if not count]
     for number in order:

@@ -1,6 +1,6 @@
-"""What each event does to a run: one function for each kind, found by its type.
+"""Event handlers: one function per type of event, found in `HANDLERS`.
 
-In: the run, the event, and the list that the commands are added to. An event that nothing waits for
+Each takes the run, the event, and the list that commands are appended to. An event whose key is not open
 changes nothing.
 """
 
@@ -114,14 +114,14 @@ def _policy_changed(run: Run, event: PolicyChanged, out: list[Command]) -> None:
 
 def _edited(run: Run, event: Edited, out: list[Command]) -> None:
     if run.ahead is not None:
-        run.ahead.drop(run.budget)  # what has left before its turn was made of what was there before
+        run.ahead.drop(run.budget)  # calls issued ahead were made from the values before the edit
     run.edit(event.values, tells=not event.holds)
     if event.holds:
         run.edits = event.values
 
 
 def refuse(run: Run, refused: RefusedByPolicy, out: list[Command]) -> None:
-    """End the run for its policy; what has been asked for at this event has not left, and never will."""
+    """End the run because its policy objects; the commands of this event are withdrawn and never issued."""
     objection = refused.refusal
     for command in out:
         attempt = None if isinstance(command, Finish) else run.call(command.key)
@@ -135,7 +135,7 @@ def refuse(run: Run, refused: RefusedByPolicy, out: list[Command]) -> None:
 
 
 def _break_off(run: Run, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
-    """End the run with whatever is under way; what was about to leave is not among what it used."""
+    """End the run and drop all open calls; calls that were reserved but not issued are given back."""
     for attempt in run.asleep.values():
         give_back(run, attempt)
         run.budget.retries -= 1

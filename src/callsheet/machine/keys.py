@@ -1,10 +1,8 @@
-"""The names of calls, `[rN/]step[@visit].item.attempt[/tN[cM]]`: how a step stands in them, and taken apart.
+"""Builds and parses the keys of calls, `[rN/]step[@visit].item.attempt[/tN[cM]]`.
 
-Of an operation that goes turn by turn, `/t2` is what is asked of the model in its second turn and
-`/t2c1` the first call that the answer asks for.
-
-An id that would read as something else there (JSON plans may name a step `r2/x` or `a@3`) stands
-with `%25`, `%2F` and `%40` for its `%`, `/` and `@`.
+In a turn-by-turn operation, `/t2` is the question to the model in the second turn, and `/t2c1` the first call
+that its answer asks for. A step id that would be ambiguous in a key (JSON plans may name a step `r2/x` or
+`a@3`) is escaped with `%25`, `%2F` and `%40` for `%`, `/` and `@`.
 """
 
 from __future__ import annotations
@@ -18,9 +16,10 @@ _ESCAPES = {"%": "%25", "/": "%2F", "@": "%40"}
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A call's name in parts. `generation` counts re-plans from 0, `visit` and `attempt` from 1.
+    """The parts of a key.
 
-    `turn` and `call` count from 1 as well; they are 0 where the call is of no turn, or the turn's question.
+    `generation` counts re-plans from 0, `visit` and `attempt` count from 1. So do `turn` and `call`, but
+    `turn` is 0 outside of turns, and `call` is 0 for a turn's question.
     """
 
     generation: int
@@ -33,7 +32,7 @@ class Key:
 
 
 def turn_key(key: str, turn: int, call: int = 0) -> str:
-    """The name of what is asked in a turn of the call `key`, or of a call that the answer asks for.
+    """The key of the question in a turn of the call `key`, or of the turn's call number `call`.
 
     >>> turn_key("S3.0.1", 2), turn_key("S3.0.1", 2, 1)
     ('S3.0.1/t2', 'S3.0.1/t2c1')
@@ -42,7 +41,7 @@ def turn_key(key: str, turn: int, call: int = 0) -> str:
 
 
 def name_in_key(step: str) -> str:
-    """A step's id as it stands in keys.
+    """A step's id, escaped for use in keys.
 
     >>> name_in_key("S3"), name_in_key("a/b"), name_in_key("r2/a@b")
     ('S3', 'a/b', 'r2%2Fa%40b')
@@ -59,7 +58,7 @@ def _step_named(name: str) -> str:
 
 
 def step_of(key: str) -> str:
-    """The step of a key alone.
+    """The id of the step in a key.
 
     >>> step_of("r2/S3@4.7.2")
     'S3'

@@ -1,4 +1,4 @@
-"""What bounds a run: steps, calls, what they cost, time, what goes on at once, the pace of retries."""
+"""The limits of a run: steps, calls, cost, time, concurrency, and the pace of retries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The interpreter: events in, commands out.
 
-`Machine.feed` is the only way in. Everything that happens is a function of the program, the
-limits and the events, in their order; that it may be done in slices (`go_on`) changes nothing.
+Everything that happens is a function of the program, the limits and the sequence of events fed to
+`Machine.feed`. Doing the work in slices (`go_on`) does not change the result.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Machine(Run):
     """One run of a program.
 
     `observer`, if given, is called with a Note for everything that happens to a step. A person is asked
-    before each call of a tool that `approve` names; `approval_timeout` has the seconds that there are
-    for a yes, by tool ("" for all others), after which the call is denied. With an `enforcement` each call is
-    held against a policy before it leaves, and an objection ends the run. An event of a key that is not
-    open (late, repeated, unknown) changes nothing. What a Run has is for the parts of the machine;
-    drivers read `result`, `is_paused`, `limits` and `program`.
+    before each call of a tool named in `approve`; `approval_timeout` gives, by tool ("" for all others), the
+    seconds after which an unanswered call is denied. With an `enforcement` each call is checked against a
+    policy before its command is issued, and an objection ends the run. An event whose key is not open (late,
+    repeated, unknown) changes nothing. The attributes of Run are for the parts of the machine; drivers read
+    `result`, `is_paused`, `limits` and `program`.
     """
 
     __slots__ = ()
@@ -53,11 +53,10 @@ class Machine(Run):
     # ------------------------------------------------------------ events in, commands out
 
     def feed(self, event: Event, units: int = ALL) -> list[Command]:
-        """What is to be done now that `event` has happened.
+        """Process an event; gives the commands that follow.
 
-        After so many steps and items the machine pauses, for those who share a thread with
-        others: `is_paused` says so, and `go_on` goes on. An event that is fed before that
-        finds all of it done first.
+        After `units` steps and items the machine pauses, so that a driver can share its thread: `is_paused`
+        is then true, and `go_on` continues. An event fed during a pause is processed after all the work left.
         """
         out: list[Command] = []
         since = 0
@@ -82,7 +81,7 @@ class Machine(Run):
         return out
 
     def go_on(self, units: int = ALL) -> list[Command]:
-        """Do so much more of what a pause has left; gives the further commands."""
+        """Continue after a pause for at most `units` steps and items; gives the further commands."""
         out: list[Command] = []
         self.left = units
         try:
@@ -94,7 +93,7 @@ class Machine(Run):
         return out
 
     def _run_ahead(self, out: list[Command], since: int) -> None:
-        """Answer calls that left before their turn as soon as they are asked for; then let others leave."""
+        """Answer calls issued ahead of their turn as soon as they are asked for, then issue further ones."""
         while self.ahead is not None:
             self.ahead.take_up(out, since)
             since = len(out)
@@ -108,7 +107,7 @@ class Machine(Run):
             HANDLERS[type(outcome)](self, outcome, out)
 
     def _turn(self) -> Turn:
-        """What is waited for in the order of the text."""
+        """Where the run waits, in text order."""
         group = self.group
         attempt = next(iter(self.attempts.values()), None) or next(iter(self.inner.values()), None)
         frame = attempt[3] if isinstance(attempt, tuple) else None if attempt is None else attempt.frame
@@ -128,7 +127,7 @@ class Machine(Run):
 
     @property
     def may_reopen(self) -> bool:
-        """Whether a Reopened event would let the run go on: a graph, and it has failed."""
+        """Whether a Reopened event would continue the run: it is a graph that has failed."""
         return self.schedule is not None and self.result is not None and self.result.status is Status.FAILED
 
     @property
@@ -141,31 +140,31 @@ class Machine(Run):
         return self.scope.to_dict()
 
     def usage(self) -> Usage:
-        """What the run has used so far, but for the time, which drivers know."""
+        """What the run has used so far, except elapsed time, which only drivers know."""
         return self.budget.usage()
 
     def awaits(self, key: str) -> bool:
-        """Whether an outcome of this key would be taken; otherwise it changes nothing."""
+        """Whether an outcome with this key would be accepted; otherwise it changes nothing."""
         return self.result is None and self.is_open(key)
 
     def open_keys(self) -> tuple[str, ...]:
-        """The keys of all that is under way."""
+        """The keys of all open calls, questions, waits and compilations."""
         plans = () if self.planning is None else (self.planning.key,)
         early = () if self.ahead is None else self.ahead.open_keys()
         calls = (*self.attempts, *self.inner)
         return (*calls, *self.asking.keys(), *self.asleep, *self.compiling, *plans, *early)
 
     def open_commands(self) -> dict[str, Awaited]:
-        """The commands that have been given and not been answered yet, by key."""
+        """The commands that were issued and not answered yet, by key."""
         early = [] if self.ahead is None else self.ahead.open_commands(self.slots)
         return {**open_commands(self), **{command.key: command for command in early}}
 
     # ------------------------------------------------------------ snapshots
 
     def state(self) -> Run | None:
-        """All that the run has come to: this machine itself.
+        """The state to take a snapshot of: this machine itself.
 
-        None before its start, in a pause, after its end, and where the schedule was changed from `auto`.
+        None before the start, in a pause, after the end, and if the schedule was changed from `auto`.
         """
         if self.ahead is not None and not self.ahead.is_looking:
             return None
@@ -179,9 +178,10 @@ class Machine(Run):
         approve: Iterable[str] = (),
         approval_timeout: Mapping[str, float] | None = None,
     ) -> Machine:
-        """A machine in a state; the observer hears which steps had been executed, and what comes.
+        """A machine that continues from a state.
 
-        `approve` and `approval_timeout` are the rules that the run was started with.
+        The observer is told which steps were visited before, and then what follows. `approve` and
+        `approval_timeout` are the rules that the run was started with.
         """
         machine = cls(state.program, state.budget.limits, observer, approve, approval_timeout)
         machine.take(state)

@@ -1,4 +1,4 @@
-"""What the machine tells an observer beside its commands: the story of each step.
+"""The notes by which the machine tells an observer what happens to each step.
 
 Notes carry no state: folding the same events again gives the same notes.
 """
@@ -15,23 +15,23 @@ class NoteKind(StrEnum):
     """What happened to a step."""
 
     BEFORE = "before"
-    """It was executed in a part of the run that is not told again."""
+    """It was executed before the snapshot that the run was restored from."""
     EARLY = "early"
-    """Its calls leave before its turn; `started` follows in its turn."""
+    """Its calls are issued before its turn; `started` follows in its turn."""
     STARTED = "started"
     SKIPPED = "skipped"
     FINISHED = "finished"
     FAILED = "failed"
     RETRYING = "retrying"
     TURN = "turn"
-    """Within an operation that goes turn by turn: what its model asks for, and what came of it."""
+    """Within a turn-by-turn operation: what its model asks for, and the outcome."""
     JUMPED = "jumped"
     CAST_FAILED = "cast_failed"
     REPLANNED = "replanned"
     EDITED = "edited"
-    """Somebody has set the variable `var`, in a run that was forked; it is of no step."""
+    """A person has set the variable `var` in a forked run; `step` is empty."""
     CUT = "cut"
-    """Something that went into a call or came out of it is shorter than it was."""
+    """An input or result of a call was shortened."""
     FACT = "fact"
     """How an outcome was made."""
     ASKED = "asked"
@@ -43,8 +43,8 @@ class NoteKind(StrEnum):
 class Note(NamedTuple):
     """One thing that happened.
 
-    `detail` says why or where to, in words; `value` is the result of a finished step and `var`
-    the variable that took it. A finished step with a detail is a loop that a limit cut off, for this reason.
+    `detail` says why or where to, in words; `value` is the result of a finished step and `var` the variable
+    that it was stored in. A finished step with a detail is a loop that a limit cut off, for this reason.
     """
 
     kind: NoteKind
@@ -53,9 +53,9 @@ class Note(NamedTuple):
     var: str | None = None
     value: JSON = None
     is_secret: bool = False
-    """Whether nobody may read what it tells, by the labels of a policy."""
+    """Whether it contains secret data, by the labels of a policy."""
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the step has ended with the items that it had done, for a limit let no others begin."""
+        """Whether the step is a loop that ended early because a limit forbade further items."""
         return self.kind is NoteKind.FINISHED and bool(self.detail)

@@ -1,7 +1,7 @@
-"""A program whose steps are made ready when they are come to: for who needs a part of a long run alone.
+"""A program whose steps are compiled lazily, for when only a part of a long plan is needed.
 
-In: a plan of text order, what is known of its tools. Out: the same program as `compile_plan` makes, at a
-third of the cost where few of its steps are come to.
+In: a plan in text order, and facts about its tools. Out: the same program as from `compile_plan`, at a third
+of the cost if few of its steps are reached.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from callsheet.machine.compiling import Names, circled, compile_plan, compile_st
 from callsheet.machine.program import NOWHERE, Program, StepCode, ToolFacts
 
 _WORTH = 1_000
-"""So many steps a plan has at least."""
+"""The fewest steps of a plan that is compiled lazily."""
 
 
 def program_on_demand(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
-    """As `compile_plan`; a short plan, and one of dependencies, is compiled at once.
+    """As `compile_plan`, but lazy; short plans and graphs are compiled at once.
 
-    To run all of a plan, `compile_plan` is better: its steps are told apart faster.
+    To run all of a plan, `compile_plan` is better, since access to its steps is faster.
     """
     if plan.order is not Order.TEXT or len(plan.steps) < _WORTH:
         return compile_plan(plan, facts)
@@ -37,7 +37,7 @@ def program_on_demand(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
 
 
 class _Codes(Sequence[StepCode]):
-    """The steps of a plan, each made ready when it is asked for."""
+    """The steps of a plan, each compiled when it is first accessed."""
 
     __slots__ = ("_ends", "_made", "_names", "_recur", "_steps")
 
@@ -49,7 +49,7 @@ class _Codes(Sequence[StepCode]):
         self._recur = circled(list(self._jumps()), len(plan.steps))
 
     def _jumps(self) -> Iterator[tuple[int, int]]:
-        """Where each jump leads, with the end of the group that is left."""
+        """The target of each jump, with the end of the jumping step's group."""
         number_of = self._names.number_of
         for number, step in enumerate(self._steps):
             if isinstance(step.action, Goto):
@@ -91,7 +91,7 @@ def _group_ends(steps: Sequence[Step]) -> dict[int, int]:
 
 
 def _variables_of(plan: Plan) -> Iterator[str]:
-    """The variables of a plan of text order, as often as they stand there, in the order of their slots."""
+    """The variables of a plan in text order, with repetitions, in the order of their slots."""
     for name, _ in plan.variables:
         yield name
     for step in plan.steps:

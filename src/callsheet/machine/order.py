@@ -1,7 +1,7 @@
-"""The order of steps: in the text, in a @PARALLEL block, or in a graph; what each leads to.
+"""Control flow between steps: in text order, in a @PARALLEL block, or in a graph.
 
-Outcomes of a group or of the items of a FOREACH are kept by place and acted upon together, so
-the order in which they arrive does not matter.
+The outcomes of a group, and of the items of a FOREACH, are kept by position and committed together, so the
+order in which they arrive does not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from callsheet.machine.values import to_text
 
 
 def advance(run: Run, out: list[Command]) -> None:
-    """Start steps until one has to be waited for, the run ends, or it pauses."""
+    """Start steps until the run has to wait for an outcome, ends or pauses."""
     if run.edits is not None:
         run.hold_edits()
     if run.schedule is not None:
@@ -60,7 +60,7 @@ def advance(run: Run, out: list[Command]) -> None:
 
 
 def settle(run: Run, attempt: Attempt, value: JSON, out: list[Command]) -> None:
-    """One call has its final outcome: keep it, start what may follow, commit what is whole."""
+    """A call has its final outcome: store it, start further items, commit what is complete."""
     frame = attempt.frame
     if frame.items is not None:
         item_ended(run, frame, attempt.index, value, out)
@@ -83,7 +83,7 @@ def item_ended(run: Run, frame: Frame, index: int, value: JSON, out: list[Comman
 
 
 def catch_up(run: Run, out: list[Command]) -> None:
-    """Do what a pause has left."""
+    """Continue the work that a pause interrupted."""
     frame, group = run.unfilled, run.group
     run.unfilled, run.is_paused = None, False
     if frame is not None:
@@ -102,7 +102,7 @@ def catch_up(run: Run, out: list[Command]) -> None:
 
 
 def complete(run: Run, frame: Frame, out: list[Command]) -> None:
-    """Once nothing of a frame is under way: commit what is whole, and go on."""
+    """If a frame has no open call: commit its step, or its group if that is complete, and go on."""
     if frame.open:
         return
     group = run.group
@@ -124,7 +124,7 @@ def complete(run: Run, frame: Frame, out: list[Command]) -> None:
 
 
 def complete_node(run: Run, schedule: Schedule, frame: Frame, out: list[Command]) -> None:
-    """A step of a graph, of which nothing is under way, is settled: go on with what may start."""
+    """Commit a step of a graph that has no open call, and start the steps that are ready."""
     _commit_node(run, schedule, frame)
     if run.edits is not None:
         run.hold_edits()
@@ -132,11 +132,11 @@ def complete_node(run: Run, schedule: Schedule, frame: Frame, out: list[Command]
 
 
 def go_on_behind(run: Run, schedule: Schedule, number: int, out: list[Command]) -> None:
-    """A step of a graph has ended well, and its value is in its place: go on with what may start."""
+    """A step of a graph has succeeded and its value is stored: start the steps that are ready."""
     heir = schedule.heir(number)
     if heir >= 0:
-        # As `_start_ready`, in less time. There is room, for a step has just ended; only where limits were
-        # lowered there may be none, and then `leave` declines, since the budget has to look at them first.
+        # A faster `_start_ready` for one step. `max_concurrency` has room, as a step has just ended. If it
+        # was lowered there may be none, but then `leave` declines: the budget must check new limits first.
         code = run.program.steps[heir]
         if run.left > 0 and run.edits is None and code.leaves and leave(run, code, NOWHERE, out):
             schedule.open += 1
@@ -212,7 +212,7 @@ def _start_members(run: Run, group: Group, out: list[Command]) -> None:
 
 
 def complete_group(run: Run, group: Group, out: list[Command]) -> None:
-    """Once all members of a group have started and nothing of them is under way: commit, and go on."""
+    """If all members of a group have started and none is open: commit the group, and go on."""
     if not group.open and group.next >= group.end:
         _commit_group(run, group, out)
         advance(run, out)
@@ -242,7 +242,7 @@ def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
 
 
 def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
-    """Start the steps of a graph whose dependencies are done, as many as may be under way."""
+    """Start the ready steps of a graph, as many as may be open; end the run if none is open then."""
     steps, most = run.program.steps, run.limits.max_concurrency
     at_once, ready, order = run.limits.max_concurrency_by_tool, schedule.ready, schedule.order
     while ready and schedule.open < most and run.result is None:
@@ -274,7 +274,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
 
 
 def _commit_node(run: Run, schedule: Schedule, frame: Frame) -> None:
-    """A step of a graph is settled: what depends on it may start, or never will."""
+    """Commit a step of a graph: its dependents become ready, or are skipped if it failed."""
     code, control = frame.code, frame.control
     end = control if isinstance(control, End) else None
     if not frame.failed and (end is None or end.status is Status.DONE):

@@ -1,4 +1,4 @@
-"""What a step that nothing is under way of has come to: its value, its variable, where it leads."""
+"""The outcome of a step whose calls are done: its value, its variable, where a failure leads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.machine.values import cast_value
 
 
 def collect(run: Run, frame: Frame) -> None:
-    """Once nothing of a frame is under way: its value, and where a failure leads."""
+    """If a frame has no open call: set its value, and its control flow after a failure."""
     if frame.open:
         return
     if frame.items is not None:
@@ -29,7 +29,7 @@ def collect(run: Run, frame: Frame) -> None:
 
 
 def keep(run: Run, code: StepCode, value: JSON, key: str = "") -> None:
-    """As `store`, for what a plain call has given; `key` is its key, where it stood in a group."""
+    """As `store`, for the value of a plain call; `key` is its key if it was in a group, otherwise ""."""
     if run.monitor is not None and key:
         run.monitor.stored(code, key.removesuffix(FIRST))
     slot = code.out_slot
@@ -43,7 +43,7 @@ def keep(run: Run, code: StepCode, value: JSON, key: str = "") -> None:
 
 
 def store(run: Run, frame: Frame) -> None:
-    """Put the frame's value into its variable and tell the observer how the step ended."""
+    """Store the frame's value in its variable and tell the observer how the step ended."""
     if not frame.ran:
         return
     if run.monitor is not None:
@@ -70,10 +70,10 @@ def _tell_finished(run: Run, code: StepCode, value: JSON, cut_off: str = "") -> 
 
 
 def _gathered(run: Run, frame: Frame) -> list[JSON]:
-    """The results of the items in their order, each cast, without those that were skipped.
+    """The results of the items in order, each cast, without skipped ones.
 
-    Where a failure leads elsewhere, what comes after the first failed item does not count:
-    which later items had been started depends on the order in which answers came.
+    If a failure leads elsewhere, results after the first failed item are dropped: which later items were
+    started depends on the order in which answers arrived.
     """
     code, results = frame.code, frame.results
     upto = min(frame.failed) + 1 if frame.failed and frame.stopped else len(results)
@@ -86,7 +86,7 @@ def _gathered(run: Run, frame: Frame) -> list[JSON]:
 
 
 def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
-    """Where ON_FAIL leads; the message may show the item and the error."""
+    """Where ON_FAIL leads; its message may refer to the item and the error."""
     code, slots = frame.code, run.slots
     if code.fail_target is not None:
         return jump(code, run.program.number_of.get(code.fail_target, NOWHERE), code.fail_target)

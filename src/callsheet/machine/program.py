@@ -1,6 +1,6 @@
-"""A plan ready to run: steps by number, variables by slot, values as functions; and what is known of tools.
+"""A plan ready to run: steps by number, variables by slot, values as functions.
 
-Made by `compiling`, then only read. What every step that runs is read for lies close together in memory.
+Built by `compiling`, then only read. `ToolFacts` is what is known of a tool that a plan calls.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from callsheet.machine.keys import name_in_key
 
 _T = TypeVar("_T")
 _MOST_KEPT = 32
-"""A program is run under a handful of policies; past this many results all are worked out anew."""
+"""The size of `Program.kept`; a program runs under a handful of policies, so overflowing it is rare."""
 NOWHERE = -1
-"""The number of a step or slot that does not exist."""
+"""Stands for no step or no slot."""
 FIRST = "0.1"
-"""What the key of a visit's first call ends with: its item and attempt."""
+"""The end of the key of a visit's first call: item 0, attempt 1."""
 
 
 class Loop(NamedTuple):
-    """That an operation goes turn by turn, driven by the machine, and what it may call.
+    """Says that the machine drives an operation turn by turn, and which tools it may call.
 
-    `tools` are for a step that names none itself; where they are the `most`, no step may name others.
+    `tools` are the default for a step that names none; with `is_most` no step may name others.
     """
 
     tools: tuple[str, ...] = ()
@@ -46,11 +46,11 @@ class Loop(NamedTuple):
 
 
 class ToolFacts(NamedTuple):
-    """What running a plan needs to know of a tool, recorded with the run.
+    """What running a plan needs to know of a tool; recorded in the run's first event.
 
-    `parameters` are the names that positional arguments take, in order; `on_in_doubt` is what
-    becomes of a call that may have happened. `loop` is that of an operation whose turns are the
-    machine's; without it the operation is carried out as a whole.
+    `parameters` are the parameter names that positional arguments fill, in order; `on_in_doubt` says what to
+    do about a call that may have happened. `loop` is given for an operation that the machine drives turn by
+    turn; without it the port carries out the operation as a whole.
     """
 
     effect: Effect = Effect.UNSAFE
@@ -60,7 +60,7 @@ class ToolFacts(NamedTuple):
 
 
 class Kind(IntEnum):
-    """What a step does, as a number."""
+    """What a step does."""
 
     TOOL = 0
     MODEL = 1
@@ -73,9 +73,9 @@ class Kind(IntEnum):
 
 
 class LoopCode(NamedTuple):
-    """The tools that an operation may call turn by turn, each ready to be called.
+    """The tools that a turn-by-turn operation may call, by name.
 
-    `fault` says why there are none to be known.
+    `fault` says why they cannot be determined; "" if they can.
     """
 
     tools: Mapping[str, StepCode]
@@ -83,8 +83,10 @@ class LoopCode(NamedTuple):
 
 
 class _Often:
-    """What is read of every step that runs: of two classes the fields of the first stand side by side in
-    memory, and of a long plan no processor keeps more near.
+    """The fields read for every step that runs.
+
+    The slots of a base class lie first and side by side in memory, which keeps the cache lines that a long
+    plan needs few.
     """
 
     __slots__ = (
@@ -107,7 +109,7 @@ class _Often:
 
 
 class StepCode(_Often):
-    """A step ready to run. Made by `compile_plan`, then only read."""
+    """A step ready to run. Built by `compile_plan`, then only read."""
 
     __slots__ = (
         "backoff",
@@ -138,22 +140,22 @@ class StepCode(_Often):
         self.identity = number
         self.prefix = f"{name_in_key(step.id)}."
         self.first_key = self.prefix + FIRST
-        """The key of its first call in the first plan of a run."""
+        """The key of its first call, in the first plan of a run."""
         self.may_skip = step.condition is not None or isinstance(step.action, Respond)
         self.kind = Kind.TOOL
         self.is_plain = False
-        """Whether it calls a tool, and no jump leads to it once more."""
+        """Whether it calls a tool, and no jump can lead back to it."""
         self.leaves = False
-        """Whether it is plain and has no items: nearly all steps."""
+        """Whether it is plain and has no FOREACH, as nearly all steps; see `starting.leave`."""
         self.tool = ""
         self.arguments: Callable[[Slots], dict[str, Any]] = lambda slots: {}
         self.written: tuple[tuple[str, Value], ...] = ()
-        """The arguments of a tool by name, as they stand in the plan."""
+        """The arguments of a tool call by name, as written in the plan."""
         self.inputs: tuple[Eval, ...] = ()
         self.condition: Test | None = None
         self.source: Eval | None = None
         self.loop: LoopCode | None = None
-        """Of an operation that the machine drives turn by turn."""
+        """Set for an operation that the machine drives turn by turn."""
         self.loop_slot = NOWHERE
         self.concurrent = False
         self.out_slot = NOWHERE
@@ -163,7 +165,7 @@ class StepCode(_Often):
         self.probes = False
         self.on_in_doubt = OnInDoubt.ASK
         self.reads: tuple[tuple[int, str], ...] = ()
-        """In a graph: the variables that must be set before it starts, by slot."""
+        """In a graph: the variables that it reads and that may be unset when it starts, with their slots."""
         self.recurs = False
         self.retries = 0
         self.delay: float | None = None
@@ -176,7 +178,7 @@ class StepCode(_Often):
         self.group_end = number + 1
 
     def heeds_failure(self, attempt: int) -> bool:
-        """Whether the plan says what to do when this attempt fails: try again, or go elsewhere."""
+        """Whether the plan handles a failure of this attempt: by a retry, a jump or an own message."""
         return attempt <= self.retries or self.fail_target is not None or self.fail_message is not None
 
 
@@ -190,14 +192,14 @@ class Program(NamedTuple):
     names: tuple[str, ...]
     """The variables' names in the order of their slots."""
     kept: dict[object, Any]
-    """What has been worked out of it, for all its runs; see `keep`."""
+    """Cached results for all runs of the program; see `keep`."""
     graph: Graph | None = None
-    """What waits for what, in a plan of dependencies."""
+    """The dependencies, in a plan that is a graph."""
 
     def keep(self, key: object, make: Callable[[], _T]) -> _T:
-        """What `make` gives, made once for all runs of the program.
+        """The result of `make`, cached under `key` for all runs of the program.
 
-        It has to follow from the program and `key` alone, and may be read by several runs at once.
+        It must depend only on the program and `key`, and several runs may read it at once.
         """
         found = self.kept.get(key)
         if found is None:

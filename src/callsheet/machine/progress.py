@@ -1,7 +1,7 @@
-"""Where a graph stands that is to be planned anew, and the new steps among those that were there.
+"""The data for planning a failed graph anew: its progress for the planner, and fresh ids for the new steps.
 
-In: a plan, which of its steps are done and which have failed. Out: what a planner is told; and of the
-planner's steps the same with indexes that no earlier step has.
+In: a plan, and which of its steps are done or have failed; the planner's plan. Out: a `Progress`; the
+planner's plan with ids that no earlier step has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from callsheet.machine.frames import End
 
 
 class Planning(NamedTuple):
-    """A planner that has been asked: under which key, how the run ends without it, why it is asked again."""
+    """An open request to a planner: its key, how the run ends if it fails, and why it is repeated."""
 
     key: str
     end: End
@@ -23,9 +23,9 @@ class Planning(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where a graph stands: its steps that are done, that failed and why, and that were not started.
+    """The progress of a graph: its completed steps, failed ones with their errors, and remaining ones.
 
-    `number` counts the new plans of the run from 1; `refused` says why the planner's last answer was none.
+    `number` counts the new plans of the run from 1; `refused` says why the planner's last answer was refused.
     """
 
     plan: Plan
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
 def progress_of(
     plan: Plan, done: Collection[int], failures: Mapping[int, str], number: int = 1, refused: str = ""
 ) -> Progress:
-    """Where a plan stands, by the numbers of its steps."""
+    """The progress of a plan, from the numbers of its steps that are done or failed."""
     steps = list(enumerate(plan.steps))
     return Progress(
         plan,
@@ -52,7 +52,7 @@ def progress_of(
 
 
 def with_own_ids(plan: Plan, before: Plan, generation: int) -> Plan:
-    """A planner's plan with indexes that no step of the plan before it has.
+    """A planner's plan with ids that no step of the plan before it has.
 
     >>> from callsheet.ir import Call
     >>> steps = Step("1", Call("A"), depends_on=()), Step("2", Call("B"), depends_on=("1",))
@@ -78,7 +78,7 @@ def with_own_ids(plan: Plan, before: Plan, generation: int) -> Plan:
 
 
 def without_past(plan: Plan, progress: Progress) -> Plan:
-    """A planner's plan in which nothing waits for what was done before; it is done."""
+    """A planner's plan without dependencies on steps that were completed before."""
     own = {step.id for step in plan.steps}
     past = {step.id for step in progress.completed} - own
     if not any(past.intersection(step.depends_on or ()) for step in plan.steps):
@@ -91,4 +91,4 @@ def without_past(plan: Plan, progress: Progress) -> Plan:
 
 
 _LONGEST = 64
-"""Characters of an index."""
+"""The most characters of a new id."""

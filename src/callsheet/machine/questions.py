@@ -1,7 +1,7 @@
-"""What people are asked: the question of a step, and a call that needs a yes first.
+"""The data types of what people are asked: questions (`@ASK_HUMAN`) and approvals of calls.
 
 In: the arguments of `@ASK_HUMAN`, or JSON data from a journal. Out: the question, in words and as JSON data.
-When something is asked, and which answer counts, is the matter of `asking`.
+When something is asked, and which answer counts, is decided in `asking`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.machine.durations import in_words, read_duration
 ASK = "ASK_HUMAN"
 """The operation by which a step asks."""
 MAX_TIMEOUT = 366 * 86_400.0
-"""Seconds that a question may stay open at most, where it says for how long."""
+"""The longest timeout of a question, in seconds."""
 
 _KNOWN = ("prompt", "options", "schema", "timeout", "default")
 
@@ -24,9 +24,8 @@ _KNOWN = ("prompt", "options", "schema", "timeout", "default")
 class Question(NamedTuple):
     """What a step asks.
 
-    `options` are the only answers, where there are any; `schema` is the JSON schema of an answer.
-    After `timeout` seconds (None: never) the answer is `default`, if `has_default`, or the step
-    has failed.
+    `options` are the only possible answers, if any are given; `schema` is the JSON schema of an answer. After
+    `timeout` seconds (None: never) the answer is `default` if `has_default`, otherwise the step fails.
     """
 
     prompt: str
@@ -39,12 +38,12 @@ class Question(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """A call that is made only after a yes: exactly this one.
+    """A call that is made only once a person has approved exactly this call.
 
-    `inputs` are those of a model or agent operation, `plan` is the hash of the plan that makes
-    the call, `labels` what is known of where its arguments come from: of each that is not plain its label
-    and the steps it was made by. `why` are the reasons for which the policy asks. After `timeout` seconds
-    (None: never) it is denied. Where `answer` has one, the call was made, and the yes is to what it gave.
+    `inputs` are those of a model or agent operation, `plan` is the hash of the plan that makes the call.
+    `labels` has, for each labelled argument, its label and the steps it was made by; `why` are the reasons of
+    the policy. After `timeout` seconds (None: never) it is denied. If `answer` has a value, the call was made
+    already and the approval is about this result.
     """
 
     tool: str
@@ -62,7 +61,7 @@ Asked: TypeAlias = "Question | Approval"
 
 
 def read_question(args: Mapping[str, Any]) -> Question | str:
-    """The question that the arguments of `@ASK_HUMAN` make, or what is wrong with them.
+    """The question from the arguments of `@ASK_HUMAN`, or what is wrong with them.
 
     >>> read_question({"prompt": "Go on?", "timeout": "1d 12h"}).timeout
     129600.0
@@ -126,7 +125,7 @@ def said_by(what: str, by: str, note: str) -> str:
 
 
 def unanswered(asked: Asked) -> str:
-    """The failure of a question whose time is over, or of a call that nobody has approved."""
+    """The error of a question whose time is over, or of a call that nobody has approved in time."""
     within = "in time" if asked.timeout is None else f"within {in_words(asked.timeout)}"
     if isinstance(asked, Approval):
         what = "answer" if asked.answer else "call"
@@ -153,7 +152,7 @@ def asked_to_json(asked: Asked) -> dict[str, JSON]:
 
 
 def asked_from_json(data: Mapping[str, Any]) -> Asked:
-    """What JSON data says was asked; raises KeyError or TypeError for other data."""
+    """The question or approval from JSON data; raises KeyError or TypeError if it is malformed."""
     if data["kind"] == "approval":
         inputs = tuple(cast("list[JSON]", data.get("inputs", [])))
         bound = data["plan"], data["labels"], data["digest"], data.get("timeout"), tuple(data.get("why", ()))

@@ -1,9 +1,9 @@
-"""Which steps of a graph go first, once it is known how long they take.
+"""Ranks the steps of a graph by their durations, so that a run with limited concurrency takes less time.
 
-In: a graph, the seconds of its steps, how many may be under way. Out: a rank for each step, by which
-the schedule chooses among those that may start. The longest remaining way goes first; where that leaves
-something to be gained, the schedule is made anew from its end to its beginning and back, also from ways
-near that one, for a bounded time. No rank changes what a plan means.
+In: a graph, the seconds of its steps, how many may be open at once. Out: a rank for each step, by which the
+schedule chooses among ready steps. The steps on the longest remaining path go first; if that is not optimal,
+list schedules are improved by passes backwards and forwards, also from perturbed starts, for a bounded time.
+Ranks never change what a plan means.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Calls under way when another policy takes over: each is judged again before it may leave once more.
+"""Judges open calls again when the policy of a run changes.
 
-In: a run whose monitor holds the new policy. Out: questions to people where the new policy wants a yes, or
-RefusedByPolicy for a call that it does not let pass. What the values are labelled with stays.
+In: a run whose monitor has the new policy. Out: questions for the approvals that the new policy demands, or
+RefusedByPolicy for a call that it forbids. The labels of values do not change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.machine.run import Run
 
 
 def judge_again(run: Run, monitor: Monitor, out: list[Command]) -> None:
-    """Judge all that is under way, waits, or is asked about; raises RefusedByPolicy."""
+    """Judge all open, waiting and asked-about calls; raises RefusedByPolicy."""
     asked = [attempt for attempt, _ in run.asking.open()]
     every = [*run.calls(), *run.inner.values(), *run.asleep.values(), *run.compiling.values()]
     under_way = [*every, *asked]
@@ -34,7 +34,7 @@ def judge_again(run: Run, monitor: Monitor, out: list[Command]) -> None:
 
 
 def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
-    """Judge a call of a step as it was judged first: in a loop, with its item in the variable."""
+    """Judge a call of a step as at first: in a loop, with its item in the loop variable."""
     frame, slots = attempt.frame, run.slots
     is_asked = attempt.code.number in run.gated
     seen = monitor.underway.talks.get(attempt.key)
@@ -55,10 +55,10 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
 
 
 def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
-    """Ask for the yes that the new policy wants; one that it does not want gives no reason of the old.
+    """Ask for the approval that the new policy demands, or drop the old policy's reasons if it demands none.
 
-    A question that is open stays open, since somebody may have said no to it. A call that may have happened
-    stays in doubt: it is asked about where it is made again.
+    An open question without reasons stays open, since somebody may be about to deny it. A call that may have
+    happened is not asked about now, but when it is made again.
     """
     admitted = monitor.underway.calls.get(attempt.key)
     if admitted is None:

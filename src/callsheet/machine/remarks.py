@@ -1,7 +1,7 @@
-"""What is to be known of an outcome beside its value: that something was cut, how it was made.
+"""Remarks on an outcome: that something was cut, or how the value was made.
 
-Remarks change nothing in a run. They come from the ports with an outcome, stand beside it in
-the journal, and are told to whoever watches.
+Remarks change nothing in a run. They come from the ports with an outcome, are journaled with it, and are told
+to observers.
 """
 
 from __future__ import annotations

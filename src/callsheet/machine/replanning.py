@@ -1,7 +1,7 @@
-"""A graph that has failed is planned anew, once: what is asked for, and the steps that take its place.
+"""Plans a failed graph anew, once: the request to the planner, and the steps that replace the remaining ones.
 
-A planner may be asked as often as `Limits.replans_on_failure` says until its plan can be run. The new
-steps are not planned anew in their turn: where they fail, the run has failed.
+A planner is asked up to `Limits.replans_on_failure` times until its plan can be run. If the new steps fail,
+they are not planned anew: the run has failed.
 """
 
 from __future__ import annotations

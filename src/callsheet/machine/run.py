@@ -1,7 +1,7 @@
-"""The state of a run: all that it has come to, in one place for the parts of the machine.
+"""The mutable state of one run, shared by all parts of the machine.
 
-`starting`, `calls`, `outcomes`, `order` and `answers` say what becomes of it; each of them takes the
-run and, where calls may follow, the list that the commands are added to.
+`starting`, `calls`, `outcomes`, `order` and `answers` change it. Their functions take the run and, if calls
+may follow, the list that commands are appended to.
 """
 
 from __future__ import annotations
@@ -37,23 +37,29 @@ _NO_NAMES: frozenset[str] = frozenset()
 _APART = "POL181: links that strangers may have asked for are taken apart"
 
 ALL = sys.maxsize
-"""As many steps and items as there are."""
+"""No limit on the steps and items done before a pause."""
 
 
 class Run:
-    """What a run has come to.
+    """The state of a run.
 
-    `scope` has the variables and `slots` their values, for the program's functions. `pc` is the number
-    of the step whose turn it is, `visits` counts how often each step has been
-    come to, `group` is the @PARALLEL block under way and `schedule` where a graph stands. Calls under
-    way are among the `attempts`, those of operations that go turn by turn `inner`, waits between two
-    attempts `asleep`, new plans `compiling`, what people are asked with `asking`. `planning` is what was
-    asked of a planner when a graph had failed, which has been asked `plans_asked` times. `is_free` says that
-    no person has to be asked about any call by the rules of the run. `left` is how many
-    steps and items may be done before a pause, `unfilled` the FOREACH that a pause has broken off. `ahead`
-    has what leaves before its turn, None where nothing can. `monitor` is what a policy sees of the run, None
-    in a run without one. `course` notes what values decide, or is told of it. `edits` are the variables that
-    stand against what the present event sets.
+    Variables: `scope` holds them, `slots` their values as the program's functions read them; `edits` are
+    variables that override what the current event sets; `last` is the value stored last.
+
+    Position: `pc` is the number of the current step, `visits` counts the visits of each step, `group` is the
+    open @PARALLEL block, `schedule` the progress of a graph, `generation` the key prefix of the current
+    re-plan.
+
+    Open calls by key: `attempts` for calls of steps, `inner` for calls within turn-by-turn operations,
+    `asleep` for waits before a retry, `compiling` for new plans, `asking` for questions to people.
+    `planning` is the open request for a new plan after a graph failed; `plans_asked` counts such requests.
+
+    Pauses: `left` is how many steps and items may still be done before a pause, `unfilled` the FOREACH that
+    a pause interrupted.
+
+    Control: `is_free` says that no approval rule applies to any step (`gated` has the steps with one).
+    `ahead` holds calls issued before their turn, None if none can be. `monitor` enforces the policy, None
+    without one. `course` records the decisions that depend on values, or replays recorded ones.
     """
 
     __slots__ = (
@@ -114,7 +120,7 @@ class Run:
         self.last: JSON = None
         self.left = ALL
         self.is_paused = False
-        """Whether there is more to do before the next event."""
+        """Whether work is left to do before the next event."""
         self.unfilled: Frame | None = None
         self.edits: Mapping[str, JSON] | None = None
         self.monitor = None if enforcement is None else Monitor(enforcement)
@@ -122,7 +128,7 @@ class Run:
         self.load(program)
 
     def load(self, program: Program) -> None:
-        """Begin a program: its own variables, visits and place."""
+        """Begin a program with fresh variables, visits and position."""
         self.program = program
         if self.course is not None:
             self.course.lead(program)
@@ -140,12 +146,12 @@ class Run:
         self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
 
     def take_course(self, course: Course) -> None:
-        """Note what is decided, or decide as is told; of this run's program no other one may be made."""
+        """Record decisions in `course`, or decide as it says; `course` must not serve another program."""
         course.lead(self.program)
         self._heed(course)
 
     def share_course(self, other: Run) -> None:
-        """Decide as another run of the same program is told to."""
+        """Use the course of another run of the same program, if it has one."""
         if other.course is not None:
             self._heed(other.course)
 
@@ -156,7 +162,7 @@ class Run:
             self.monitor.take_course(course)
 
     def follow(self, way: Way | None) -> None:
-        """Decide so at the next event, where it is known how."""
+        """Use the decisions in `way` for the next event; None if they are not known."""
         if self.course is None:
             if way is None:
                 return
@@ -165,11 +171,11 @@ class Run:
         self.course.follow(way)
 
     def may_run_ahead(self) -> Ahead | None:
-        """What may leave before its turn: under a policy nothing, as any call before it may end the run."""
+        """The state for running ahead; None under a policy, since any earlier call may end the run."""
         return None if self.monitor is not None else Ahead.of(self.program, self.gated)
 
     def take(self, other: Run) -> None:
-        """Be where another run of the same program and limits is, sharing all that it has."""
+        """Take over the state of another run of the same program and limits; its objects are shared."""
         self.is_started = True
         self.scope, self.slots, self.visits = other.scope, other.slots, other.visits
         self.pc, self.generation, self.last = other.pc, other.generation, other.last
@@ -184,7 +190,7 @@ class Run:
             self.ahead.take(other.ahead.at)
 
     def put(self, attempt: Attempt) -> None:
-        """A call is under way."""
+        """Register an open call."""
         if isinstance(attempt, InnerCall):
             self.inner[attempt.key] = attempt
         elif attempt.frame.code.kind is Kind.REPLAN:
@@ -193,18 +199,18 @@ class Run:
             self.attempts[attempt.key] = attempt
 
     def call(self, key: str) -> Attempt | None:
-        """The call of this key that is under way, but for new plans."""
+        """The open call with this key, if any; compilations of new plans are not included."""
         found = self.attempts.get(key)
         if isinstance(found, tuple):
             self.attempts[key] = found = self.unfolded(key, found)
         return found or self.inner.get(key)
 
     def calls(self) -> list[Attempt]:
-        """The calls of steps that are under way, each with its frame."""
+        """The open calls of steps, each as an Attempt with its frame."""
         return [call for key in self.attempts if (call := self.call(key)) is not None]
 
     def members(self) -> list[Frame]:
-        """The steps of the group under way that have started, each with its frame."""
+        """The frames of the open group's started steps."""
         if self.group is None:
             return []
         self.calls()
@@ -213,7 +219,7 @@ class Run:
         return frames
 
     def unfolded(self, key: str, call: Plain) -> Attempt:
-        """A plain call with its frame."""
+        """The Attempt, with its frame, that a plain call stands for."""
         code, args, place, of_items = call
         if of_items is not None:
             return Attempt().begin(of_items, place, key, args, [])
@@ -232,18 +238,21 @@ class Run:
         return frame
 
     def prefix(self, code: StepCode) -> str:
-        """What the keys of calls begin with that a step makes in its present visit."""
+        """The key prefix of the calls that a step makes in its current visit."""
         visit = self.visits[code.identity]
         prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
         return self.generation + prefix if self.generation else prefix
 
     def drop(self, attempt: Attempt) -> None:
-        """A call is not under way any more."""
+        """Remove a call from the open ones."""
         self.attempts.pop(attempt.key, None)
         self.inner.pop(attempt.key, None)
 
     def is_open(self, key: str) -> bool:
-        """Whether the call of this key has no outcome yet, or waits for a yes."""
+        """Whether the call with this key has no outcome yet or waits for an approval.
+
+        Waits before a retry (`asleep`) do not count.
+        """
         return (
             key in self.attempts
             or key in self.inner
@@ -259,13 +268,13 @@ class Run:
             self.observer(Note(kind, step, text, is_secret=self._tells_secrets(step)))
 
     def shown(self, step: str, text: str, as_shown: str) -> str:
-        """What a person is shown in the place of a text; the observer hears where links lead nowhere now."""
+        """The text to show to a person, `as_shown`; the observer is told if links were disabled in it."""
         if as_shown != text:
             self.tell(NoteKind.FACT, step, _APART)
         return as_shown
 
     def note_apart(self, attempt: Attempt, written: Mapping[str, Any]) -> None:
-        """Tell the observer where links lead nowhere now in what was `written` as the arguments of a call."""
+        """Tell the observer if links were disabled in the `written` arguments of a call."""
         if attempt.args is not written and attempt.args != written:
             self.tell(NoteKind.FACT, attempt.code.id, _APART)
 
@@ -273,7 +282,7 @@ class Run:
         return self.monitor is not None and self.monitor.holds_secrets_of(step)
 
     def note_beside(self, step: str, event: Succeeded | Failed | PlanCompiled, head: str = "") -> None:
-        """Count what a call has spent, and tell the observer what else stands beside its outcome."""
+        """Count what a call has spent, and tell the observer the remarks on its outcome."""
         if event.spent is not None:
             self.budget.spend(event.spent)
         if self.observer is None:
@@ -283,7 +292,7 @@ class Run:
             self.tell(kind, step, head + describe_remark(remark))
 
     def has_room(self, frame: Frame, refusal: Refusal | None) -> bool:
-        """Whether nothing was refused; else the frame starts nothing more, and the run fails behind it."""
+        """Whether nothing was refused; otherwise stop the frame, which fails the run once committed."""
         if refusal is None:
             return True
         frame.stopped = True
@@ -292,7 +301,7 @@ class Run:
         return False
 
     def edit(self, values: Mapping[str, JSON], *, tells: bool) -> None:
-        """Set variables as a person wants them, and tell the observer."""
+        """Set variables to values that a person gave, and tell the observer if `tells`."""
         self.scope.take_over(values)
         if self.monitor is not None:
             self.monitor.edited(values)
@@ -301,7 +310,7 @@ class Run:
                 self.observer(Note(NoteKind.EDITED, "", "", name, value))
 
     def hold_edits(self) -> None:
-        """Set what was edited in the place of what the present event has set."""
+        """Apply the pending edits over what the current event has set."""
         edits, self.edits = self.edits or {}, None
         now = self.scope.to_dict()
         for name, value in edits.items():
@@ -310,7 +319,7 @@ class Run:
         self.edit(edits, tells=True)
 
     def finish(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
-        """The run has ended, perhaps because of an objection of its policy."""
+        """End the run; `objection` is its policy's, if that is the reason."""
         if self.ahead is not None:
             self.ahead.drop(self.budget)
         variables, budget = self.scope.to_dict(), self.budget
@@ -321,5 +330,5 @@ class Run:
 
 
 def failure(code: StepCode, message: str, refusal: Refusal | None = None) -> End:
-    """The run fails at this step."""
+    """An End that fails the run at this step."""
     return End(Status.FAILED, message, error=message, ended_at=code.id, refusal=refusal)

@@ -1,8 +1,7 @@
-"""Where a run of a plan of dependencies stands: what may start, what is under way, what has failed.
+"""The progress of a graph: which steps are ready, open, done or failed, and which one starts next.
 
-In: which steps have ended, and how. Out: the step to start next, the one with the highest rank
-first, then in the order of the plan. When a step ends is not decided here, and no result depends
-on it.
+In: which steps have ended, and how. Out: the next step to start, by rank, then in the order of the plan.
+Results do not depend on the order in which steps end.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from callsheet.machine.values import to_text
 
 
 class Schedule:
-    """Where a run of a graph stands: what may start, what is under way, what has failed."""
+    """The progress of a run of a graph."""
 
     __slots__ = (
         "_answer",
@@ -41,27 +40,27 @@ class Schedule:
     )
 
     def __init__(self, graph: Graph, tools: Sequence[str] = ()) -> None:
-        """`tools` are those that the steps call, for `next(at_once)`."""
+        """`tools` are the tools that the steps call, by number; `next` needs them."""
         self._dependents = graph.dependents
         self._place = graph.place
         self.order = graph.order
-        """The steps by place."""
+        """The numbers of the steps in order of rank; an index into it is a step's place."""
         self._tools = tools
         self._busy: defaultdict[str, int] = defaultdict(int)
         self._held: defaultdict[str, list[int]] = defaultdict(list)
-        """Steps that may start once fewer calls of their tool are under way."""
+        """Ready steps, by tool, that wait because too many steps of their tool are open; heaps of places."""
         self._left = list(graph.waits)
         self._done = bytearray(len(graph.waits))
         self.ready: list[int] = []
-        """The steps that may start, as a heap of their places."""
+        """The steps that may start, as a heap of places."""
         self._find_ready()
         self.open = 0
         self.failures: dict[int, str] = {}
-        """The steps that failed, and why."""
+        """The errors of the failed steps, by number."""
         self._answer: End | None = None
         self._stop: tuple[int, End] | None = None
         self.dropped: set[int] = set()
-        """The steps that wait for one that failed."""
+        """The steps that depend on a failed one."""
 
     def _find_ready(self) -> None:
         place, done = self._place, self._done
@@ -69,10 +68,10 @@ class Schedule:
         self.ready.sort()  # a heap as well
 
     def next(self, at_once: Mapping[str, int]) -> int | None:
-        """The step that is to be started next, if one may; without `at_once` it is the first that is `ready`.
+        """Take the next step to start, if any.
 
-        `at_once` says of single tools how many of their steps may be under way; one more than that is
-        passed over, so that it keeps no step of another tool from starting.
+        `at_once` limits, by tool, how many steps may be open. A step over the limit is held back and blocks
+        no step of another tool. If no tool is limited, callers pop `ready` themselves, which is faster.
         """
         while self.ready:
             place = heappop(self.ready)
@@ -87,7 +86,7 @@ class Schedule:
         return None
 
     def _leave(self, number: int) -> None:
-        """A step is not under way any more: one that waits for its tool may start."""
+        """A step is not open any more: one held back for its tool becomes ready."""
         self.open -= 1
         if self._busy:
             tool = self._tools[number]
@@ -96,7 +95,11 @@ class Schedule:
                 heappush(self.ready, heappop(self._held[tool]))
 
     def leads_to(self, number: int, end: End) -> None:
-        """A step ends the plan: with its answer, once all is done, or for others that have not started."""
+        """A step ends the plan.
+
+        A plain answer takes effect once all steps are done; any other end keeps further steps from starting.
+        If several steps end the plan so, the first in the order of the plan counts.
+        """
         if end.status is Status.DONE and not end.terminated:
             self._answer = end
             return
@@ -106,9 +109,10 @@ class Schedule:
             self._stop = (number, end)
 
     def end(self, steps: Sequence[StepCode], slots: Sequence[JSON]) -> End:
-        """How the run ends now that nothing is left to be done.
+        """How the run ends, now that no step is open or ready.
 
-        Failed, if a step has; else with the answer that a step gave, or the value that the last one stored.
+        In this order: with the end that stopped it, as failed if a step failed, with the answer of a step, or
+        with the value that the plan's last step stored.
         """
         if self._stop is not None:
             return self._stop[1]
@@ -127,11 +131,11 @@ class Schedule:
         return End(Status.FAILED, error, error=error, ended_at=steps[first].id)
 
     def numbers_done(self) -> set[int]:
-        """The steps that have ended well, by number."""
+        """The numbers of the steps that have succeeded."""
         return set(compress(range(len(self._done)), self._done))
 
     def done(self, number: int) -> None:
-        """A step has ended well: what waited for it alone may start."""
+        """A step has succeeded: steps that waited only for it become ready."""
         if self._busy:
             self._leave(number)
         else:
@@ -144,9 +148,10 @@ class Schedule:
                 heappush(self.ready, self._place[follower])
 
     def heir(self, number: int) -> int:
-        """As `done`; gives the step that may start now if it is the only one, else NOWHERE.
+        """As `done`, but gives the follower if it is the only step that can start now, otherwise NOWHERE.
 
-        It is not among the `ready` ones unless it is `put_back`. In chains there always is one.
+        That step is not added to `ready`: the caller starts it or calls `put_back`. This is the fast path for
+        chains of steps.
         """
         followers = self._dependents[number]
         if len(followers) != 1 or self.ready or self._busy or self._stop is not None:
@@ -159,11 +164,11 @@ class Schedule:
         return NOWHERE if count else follower
 
     def put_back(self, number: int) -> None:
-        """A step that was given as an heir is one of those that may start."""
+        """Add a step given by `heir` to the ready ones."""
         heappush(self.ready, self._place[number])
 
     def failed(self, number: int, error: str) -> list[int]:
-        """A step has failed; gives the steps that can never start now, in the order of the plan."""
+        """A step has failed; gives the steps that cannot start any more, in the order of the plan."""
         self._leave(number)
         self.failures[number] = error
         lost = sorted(n for n in self._reached(number) if n not in self.dropped)
@@ -171,7 +176,7 @@ class Schedule:
         return lost
 
     def _reached(self, number: int) -> Iterator[int]:
-        """All that hangs on a step and was not dropped before."""
+        """All steps that depend on a step, directly or not, and were not dropped before."""
         stack, seen = [number], set[int]()
         while stack:
             for follower in self._dependents[stack.pop()]:
@@ -181,7 +186,7 @@ class Schedule:
                     yield follower
 
     def parts(self) -> tuple[bytearray, dict[int, str], End | None, tuple[int, End] | None]:
-        """Which steps have ended well, which failed and why, the answer, and what has stopped the run."""
+        """The state for `put`: steps that succeeded, errors of failed ones, answer, what stopped the run."""
         return self._done, self.failures, self._answer, self._stop
 
     def put(
@@ -192,7 +197,7 @@ class Schedule:
         stop: tuple[int, End] | None,
         under_way: Collection[int],
     ) -> None:
-        """Be where these `parts` are, with these steps under way; the rest follows from the graph."""
+        """Restore the state from `parts` and the open steps; the rest is derived from the graph."""
         self._done, self.failures, self._answer, self._stop = done, failures, answer, stop
         self.open = len(under_way)
         for number in under_way:
@@ -207,7 +212,7 @@ class Schedule:
         self.ready = [] if stop is not None else [at for at in self.ready if self.order[at] not in begun]
 
     def try_again(self) -> None:
-        """After a failure: let what failed start once more, and what waited for it wait again."""
+        """After a failure: let failed steps start again, and let their dependents wait for them again."""
         self.failures.clear()
         self.dropped.clear()
         self._stop = None

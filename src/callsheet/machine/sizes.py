@@ -1,4 +1,4 @@
-"""How much a value is, in bytes, and the fingerprint by which the same data is known again.
+"""The size of a value in bytes, and a fingerprint for recognising equal data.
 
 In: JSON data. Out: a number, a short text. Both are the same in every process, so a resumed run counts alike.
 """
@@ -14,12 +14,12 @@ from callsheet.ir import JSON
 SIZED = frozenset({str, list, dict})
 """The types of values that have a size to count."""
 _WITHOUT_REFERENCES = 2
-"""The version of marshal's format in which equal data has equal bytes, whatever it shares."""
+"""The version of marshal's format without references, in which equal data has equal bytes."""
 _NUMBER = 8
 
 
 def size_of(value: JSON) -> int:
-    """The bytes of a value: of its texts and names in UTF-8, and 8 for each other value inside.
+    """The size of a value: the UTF-8 bytes of its texts and keys, and 8 for each other scalar in it.
 
     >>> size_of("é"), size_of({"a": [1, "xy"]}), size_of(7)
     (2, 11, 8)
@@ -51,7 +51,7 @@ def size_of(value: JSON) -> int:
 
 
 def fingerprint(made_of: object) -> str:
-    """The same text for the same data, in every process; data that is nested too deep goes by its size."""
+    """The same text for equal data, in every process; for data nested too deep, only its size counts."""
     try:
         data = marshal.dumps(cast("Any", made_of), _WITHOUT_REFERENCES)
     except ValueError:

@@ -1,8 +1,8 @@
-"""The state of a machine as JSON data, and back: a run that goes on without its past events.
+"""Converts the state of a machine to JSON data and back, so that a run can continue without its past events.
 
-In: all that a machine is made of (`Run`). Out: data that a program of the same plan makes the
-same state of. Values are handed to the caller one by one, who may keep them elsewhere; what a
-program follows from its plan is not repeated, only its fingerprint.
+In: the state (`Run`). Out: data from which the same state can be restored with a program of the same plan.
+Values are passed to the caller one by one, who may store them elsewhere; the program is not included, only
+its fingerprint.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
 
 FORMAT = 2
-"""Of the data; another one cannot be read."""
+"""The version of the data; others cannot be read."""
 
 Keep: TypeAlias = "Callable[[JSON], JSON]"
-"""What stands in the data for a value, never null."""
+"""Gives what represents a value in the data; never null."""
 Give: TypeAlias = "Callable[[Any], JSON]"
-"""The value that something in the data stands for."""
+"""Gives the value for its representation in the data."""
 
 
 class NotRestorable(ValueError):
-    """Data that no state of this program can be made of."""
+    """Data from which no state of this program can be restored."""
 
 
 def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, Any] | None:
-    """The data of a state; None where it cannot be said now, but will be after some more events.
+    """A state as JSON data; None if no snapshot can be taken now, but after some more events.
 
-    That is while a new plan is there and other members of its group are still under way, and while an
-    outcome with remarks waits for its turn.
+    That is the case while a new plan waits for other members of its group, and while early calls are in a
+    state that cannot be stored (see `ahead.keeping`).
     """
     members = state.members()
     frames = _frames_of(state)

@@ -1,4 +1,4 @@
-"""How a step begins: its guard, its items, and the first calls it makes or what it does at once."""
+"""Starting a step: evaluates its guard and items, then makes its first calls or performs its action."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from callsheet.machine.values import is_empty, items_of, to_text
 
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT, Kind.ASK})
 _call: Callable[[tuple[object, ...]], CallTool] = partial(cast("Any", tuple).__new__, CallTool)
-"""Makes one of all its fields, in less time than its own constructor takes."""
+"""Makes a CallTool from a tuple of all its fields; faster than its constructor."""
 _TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
-"""Looked at for every step: a module's name is found faster than an enum's member."""
+"""Read for every step: a module global is faster than an enum member."""
 
 
 def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
-    """Let the call of a plain step leave; False, with nothing done, where `start` has more to look at.
+    """Issue the call of a plain step without a frame; False, with nothing done, if it needs `start`.
 
-    `place` is that in the group under way. Nearly all steps go this way: a frame and an attempt are made
-    only of those that something else happens to than that they succeed.
+    `place` is its position in the open group. This is the fast path that nearly all steps take; a frame and
+    an attempt are made later, only if something other than success happens to the call.
     """
     budget, slots, monitor = run.budget, run.slots, run.monitor
     if budget.ahead <= 0 or not run.is_free:
@@ -47,7 +47,7 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
         if test is not None:
             if not test(slots):
                 return False
-            if monitor is not None:  # `start` may say it again, which changes nothing
+            if monitor is not None:  # `start` may call it again, which changes nothing
                 monitor.tested(code)
         args = code.arguments(slots)
     except Unresolved:
@@ -75,9 +75,9 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
 
 
 def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
-    """A new visit of a step: guards asked, first calls made.
+    """Begin a visit of a step: evaluate its guard, make its first calls.
 
-    A FOREACH whose items are all done at once is not gathered yet.
+    If all items of a FOREACH are done at once, the caller still has to `collect` them.
     """
     run.visits[code.identity] += 1
     frame = Frame().begin(code, run.prefix(code), grouped)
@@ -110,7 +110,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
 def fill(run: Run, frame: Frame, out: list[Command]) -> None:
     """Start items of a FOREACH, in order, as long as the window has room.
 
-    A pause counts as one more call under way, so that the frame stays open.
+    A pause is counted in `open` like a call, so that the frame stays open.
     """
     code, items, slots = frame.code, frame.items, run.slots
     assert items is not None
@@ -154,26 +154,26 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
 
 
 def jump(code: StepCode, number: int, target: str) -> Control:
-    """Go on at a step; the run fails if there is none of that name."""
+    """A jump to a step, or a failure of the run if no step has that name."""
     if number == NOWHERE:
         return failure(code, f"there is no step {target} to go to")
     return Jump(number, target)
 
 
 def joined(inputs: tuple[Eval, ...], slots: list[Any]) -> str:
-    """Values as one text."""
+    """The values as one text, separated by spaces, without empty ones."""
     return _join([make(slots) for make in inputs])
 
 
 def _fail_unmade(run: Run, frame: Frame, error: str) -> None:
-    """A call whose arguments cannot be made has failed before it could leave."""
+    """Fail a step whose arguments cannot be evaluated; no call is issued."""
     frame.failed |= {0}
     frame.value = error
     run.tell(NoteKind.FAILED, frame.code.id, error)
 
 
 def _reason_to_skip(run: Run, code: StepCode) -> str | None:
-    """Why the step does nothing this time; None if it does something."""
+    """Why the step is skipped in this visit; None if it is not."""
     if run.monitor is not None and code.condition is not None:
         run.monitor.tested(code)
     if code.condition is not None and not code.condition(run.slots):
@@ -184,7 +184,7 @@ def _reason_to_skip(run: Run, code: StepCode) -> str | None:
 
 
 def _has_no_answer(run: Run, code: StepCode) -> bool:
-    """Whether steps follow and there is nothing to answer with yet."""
+    """Whether a RESPOND has only empty values and other steps follow."""
     if code.number + 1 == len(run.program.steps):
         return False
     if run.monitor is not None:
@@ -194,7 +194,7 @@ def _has_no_answer(run: Run, code: StepCode) -> bool:
 
 
 def _count(run: Run, frame: Frame) -> bool:
-    """Count an executed step; False where the run has no step left."""
+    """Count an executed step; False if `max_steps` is reached."""
     budget, most = run.budget, run.limits.max_steps
     if budget.steps >= most:
         return run.has_room(frame, Refusal("max_steps", most, budget.steps))
@@ -207,7 +207,7 @@ def _count(run: Run, frame: Frame) -> bool:
 
 
 def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
-    """Do the action once, or make the call that does it."""
+    """Perform the action once, for one item, or make the call that does."""
     code, slots = frame.code, run.slots
     kind = code.kind
     if kind is _TOOL and code.number not in run.gated:
@@ -241,13 +241,13 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
 
 
 def _perform_watched(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
-    """Make a call of a tool that the policy of the run lets pass, or ask for the yes that it wants."""
+    """Make a tool call under a policy, or ask for the approval that the policy demands."""
     frame = attempt.frame
     code, budget = frame.code, run.budget
     written = attempt.args
     admitted = monitor.admit(attempt, run.slots, is_asked=False)
     run.note_apart(attempt, written)
-    if budget.ahead > 0 and not code.recurs:  # as where no policy holds
+    if budget.ahead > 0 and not code.recurs:  # as without a policy
         budget.ahead -= 1
         budget.calls[code.tool] += 1
     elif not run.has_room(frame, budget.reserve(code.tool, attempt.args if code.recurs else None)):
@@ -262,7 +262,7 @@ def _perform_watched(run: Run, monitor: Monitor, attempt: Attempt, out: list[Com
 
 
 def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
-    """Make a call of a model, an agent, a person, or one that needs a yes."""
+    """Make a call of a model, an agent or a person, or a tool call that needs an approval."""
     code, slots, budget = frame.code, run.slots, run.budget
     inputs, args = [make(slots) for make in code.inputs], code.arguments(slots)
     made_of = [inputs, args] if code.recurs else None
@@ -278,7 +278,7 @@ def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> Non
 
 
 def _respond(run: Run, frame: Frame, index: int) -> None:
-    """Note the answer, or that of an item."""
+    """Set the answer of the run, or of one item."""
     code = frame.code
     values = [make(run.slots) for make in code.inputs]
     text = _join(values)

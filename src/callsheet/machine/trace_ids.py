@@ -1,7 +1,7 @@
-"""The ids under which a run and its calls stand in traces: made from their names, so that they never change.
+"""Derives the trace and span ids of a run and its calls from their names, so that they never change.
 
-In: a run, the key of a call. Out: ids as OpenTelemetry has them, in hexadecimal. Who exports a run, and who
-is told by a call what it belongs to, make the same ones without knowing of each other.
+In: a run id, the key of a call. Out: OpenTelemetry ids in hexadecimal. The exporter of a run and the servers
+that are sent a `traceparent` so agree on the ids without communicating.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def trace_id(run_id: str) -> str:
 
 
 def span_id(run_id: str, *place: str | int) -> str:
-    """The span of something in a run: 16 digits; `place` says what of it.
+    """The span id of something in a run, 16 digits; `place` says what, as the key of a call.
 
     >>> span_id("nightly", "S3.0.1")
     'e58934e4547ca393'
@@ -32,7 +32,7 @@ def span_id(run_id: str, *place: str | int) -> str:
 
 
 def traceparent(run_id: str, key: str) -> str:
-    """What a call tells a server that it belongs to, as W3C Trace Context has it.
+    """The `traceparent` header (W3C Trace Context) that a call sends to a server.
 
     >>> traceparent("nightly", "S3.0.1")
     '00-2a3b62b53ddb9f167b63d22202a36081-e58934e4547ca393-01'

@@ -1,6 +1,6 @@
-"""The variables of a run: values by slot, which of them are set, and what the plan does not name.
+"""The variables of a run: values by slot, which of them are set, and those that the plan does not name.
 
-A re-plan brings a program with slots of its own; every variable that was set is carried over.
+A re-plan brings a program with other slots; every variable that is set is carried over by name.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from callsheet.machine.program import Program
 
 
 class Variables:
-    """The variables of a run while a program runs.
+    """The variables of a run under one program.
 
-    `slots` is for the program's functions; `was_set` has a 1 for each of them that has been set.
+    `slots` has the values, as the program's functions read them; `was_set` has a 1 for each that is set.
     """
 
     __slots__ = ("_extra", "_program", "slots", "was_set")
@@ -38,7 +38,7 @@ class Variables:
         return bool(self.was_set[slot])
 
     def take_over(self, values: Mapping[str, JSON]) -> None:
-        """Set variables by name; those that the program does not know are kept beside it."""
+        """Set variables by name; those that the program does not name are kept as well."""
         for name, value in values.items():
             slot = self._program.slot_of.get(name)
             if slot is None:
@@ -47,7 +47,7 @@ class Variables:
                 self.assign(slot, value)
 
     def set_initial(self) -> None:
-        """Set the variables that the plan itself gives values."""
+        """Set the variables that the plan declares with values."""
         slot_of = self._program.slot_of
         for name, value in self._program.plan.variables:
             self.assign(slot_of[name], compile_value(value, slot_of.__getitem__)(self.slots))
@@ -57,7 +57,7 @@ class Variables:
         return self.slots, self.was_set, self._extra
 
     def put(self, slots: list[Any], was_set: bytearray, extra: dict[str, JSON]) -> None:
-        """Become what `parts` gave; raises ValueError for another number of slots."""
+        """Restore what `parts` gave; raises ValueError if the number of slots differs."""
         if len(slots) != len(self.slots) or len(was_set) != len(self.slots):
             raise ValueError(f"{len(slots)} values for {len(self.slots)} slots")
         self.slots[:] = slots

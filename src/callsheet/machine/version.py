@@ -1,7 +1,7 @@
-"""The version of what plans mean: one number, raised when the same events would lead elsewhere.
+"""The version of the machine's semantics, raised when the same events would lead to other results.
 
-A run is carried on only by the version that began it. What adds to the meaning of plans that could
-not run before leaves the number alone; the recorded journals of the tests say when it does not.
+A run is continued only by the version that began it. A change that only affects plans which could not run
+before does not raise it; the recorded journals in the tests show when it must be raised.
 """
 
 MACHINE_VERSION = "1"

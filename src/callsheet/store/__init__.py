@@ -1,7 +1,6 @@
-"""The journal: what happened in every run, append-only, hash-chained, durable before it is believed.
+"""The journal: the append-only, hash-chained record of every run, committed before anything depends on it.
 
-Nothing else stores the state of a run. Events go in through a run's one writer; everybody
-else only reads.
+Nothing else stores the state of a run. Events are written by a run's one owner; everybody else only reads.
 """
 
 from callsheet.store.chain import BadEvent

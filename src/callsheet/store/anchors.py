@@ -1,8 +1,8 @@
-"""Heads of runs, kept outside their journal: a journal that still has them was not written anew.
+"""Anchors: head hashes of runs kept outside the journal, to detect that a whole chain was rewritten.
 
-A chain of hashes shows every change but one: that somebody made the whole chain again. An anchor
-file says, a JSON object a line, which hash a run's event had at what time. Keep it where those
-who can write the journal cannot write.
+A hash chain shows every change except a recomputation of the whole chain. An anchor file says, one JSON
+object a line, which hash a run's event had at what time. Keep it where those who can write the journal cannot
+write.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs as one file, and back into a journal: nothing else is needed to show, verify or resume them.
+"""Exports runs to one file and imports them: the file has all that is needed to show, verify or resume them.
 
 The file is JSON Lines. Of each run, in this order: a line `{"callsheet": "run", "version": 1,
 "run": {…}}` with the run's row; a line for each plan; a line for each large value; a line for

@@ -1,10 +1,10 @@
-"""Which events of a run another one begins with that branches off from it.
+"""Decides which events of a run a fork of it begins with.
 
-In: the events of a run, the event up to which they count, what is edited there. Out: which of them the new
-run takes, and the new run as they leave it. Nothing is written here, and nothing is carried out.
+In: the events of a run, the event at which to fork, what is edited there. Out: the events that the new run
+takes over, and the new run folded from them. Nothing is written or carried out here.
 
-What counts is a beginning of the run, and of what was under way there the outcomes that came later: a call
-that had left has had its effect, and what came of it is known.
+The fork takes the events up to that point, and the later outcomes of calls that were open there: those calls
+had been issued and had their effect, and their outcome is known.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOLD = frozenset(EventType) - {
     EventType.SNAPSHOT,
     EventType.END,
 }
-"""What the machine is told of."""
+"""The types of events that are fed to the machine."""
 _OUTCOMES = frozenset(
     {EventType.OK, EventType.ERR, EventType.PLAN, EventType.IN_DOUBT, EventType.DECIDED, EventType.INTENT}
 )
@@ -39,7 +39,7 @@ _STORY = _OUTCOMES | {EventType.TIMER, EventType.FIRED, EventType.ASK, EventType
 
 
 class Visited(NamedTuple):
-    """A visit of a step: of the `generation`-th plan of a run, the `visit`-th time."""
+    """A visit of a step: the `visit`-th (from 1) in the `generation`-th plan (from 0) of a run."""
 
     generation: int
     step: str
@@ -47,10 +47,10 @@ class Visited(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where a run branches off: behind the event `at`, but for what is `dropped`.
+    """Where a run is forked: after the event `at`, without the events of the keys in `dropped`.
 
-    Of what comes later, the outcomes count of what was under way; with `keeps` also those of other visits
-    of which it says so.
+    Of later events, the outcomes of calls open at that point are kept, and with `keeps` also the events of
+    other visits for which it is true.
     """
 
     at: int
@@ -59,7 +59,7 @@ class Cut(NamedTuple):
 
 
 class KnownCall(NamedTuple):
-    """A call of a run that left at the event `seq`, and the arguments that it had."""
+    """A call of a run with its arguments; `seq` is the event of its intent."""
 
     key: str
     step: str
@@ -70,11 +70,11 @@ class KnownCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A run that is about to branch off.
+    """A fork that is about to be written.
 
-    `start` is the body of its first event and `folded` the run as it begins, with `plan`. It takes the
-    events up to `at` but for those `left_out`, and of the later ones those `taken`. `edit` stands before the
-    parent's event `edited_before`, or behind all up to `at` where that is None.
+    `start` is the body of its first event, `folded` its state as it begins, under `plan`. It takes the
+    parent's events up to `at` except `left_out`, and of the later ones those in `taken`. `edit` is put before
+    the parent's event `edited_before`, or after all events up to `at` if that is None.
     """
 
     at: int
@@ -109,22 +109,22 @@ def stand_at(
 def begins_at(
     plan: Plan, events: Iterable[Event], plan_of: PlanOf, visited: Visited
 ) -> tuple[int, Folded] | None:
-    """The event with which the turn of a step comes, and the run there; None where it never came."""
+    """The event with which a visit of a step begins, and the run there; None if it never began."""
     rows = iter(events)
     first = next(rows)
     folded = begin_with(plan, first)
-    found = first.seq if hasbegin_with(folded.machine, visited) else None
+    found = first.seq if has_begun(folded.machine, visited) else None
 
     def until() -> Iterator[Event]:
         nonlocal found
         before = first.seq
         for row in rows:
-            if hasbegin_with(folded.machine, visited):
+            if has_begun(folded.machine, visited):
                 found = before
                 return
             before = row.seq
             yield row
-        if hasbegin_with(folded.machine, visited):
+        if has_begun(folded.machine, visited):
             found = before
 
     if found is None:
@@ -132,8 +132,8 @@ def begins_at(
     return None if found is None else (found, folded)
 
 
-def hasbegin_with(machine: Machine, visited: Visited) -> bool:
-    """Whether the turn of a step has come so often."""
+def has_begun(machine: Machine, visited: Visited) -> bool:
+    """Whether this visit of a step has begun."""
     generation, step, visit = visited
     number = machine.program.number_of.get(step)
     if number is None or generation_of(machine) != generation:
@@ -142,7 +142,7 @@ def hasbegin_with(machine: Machine, visited: Visited) -> bool:
 
 
 def generation_of(machine: Machine) -> int:
-    """How many plans took the place of the first one."""
+    """How many plans have replaced the first one."""
     return int(machine.generation[1:-1]) if machine.generation else 0
 
 
@@ -154,10 +154,10 @@ def branch(
     start: Mapping[str, Any],
     edit: Edited | None = None,
 ) -> Branch:
-    """The run that branches off from these events, with `start` as the body of its first one.
+    """The fork of a run with these events; `plan` and `start` are its own plan and start body.
 
-    `plan` is its own. An edit at the first event has to stand in the start instead. Raises JournalError
-    (JRN020) for events that cannot be read.
+    An edit at the first event must be made in `start` instead. Raises JournalError (JRN020) for events that
+    cannot be read.
     """
     rows = iter(events)
     first = next(rows)
@@ -177,7 +177,7 @@ def branch(
 
 
 class _Choice:
-    """Chooses among the events of a run as a new one is folded from those that it takes."""
+    """Chooses the events that a fork takes, while the fork is folded from them."""
 
     def __init__(self, folded: Folded, cut: Cut, edit: Edited | None) -> None:
         self._folded = folded
@@ -187,10 +187,10 @@ class _Choice:
         self.taken: list[int] = []
         self.edited_before: int | None = None
         self._open: frozenset[str] | None = None
-        """The calls that had left at the cut and had no outcome."""
+        """The calls that were issued and had no outcome at the cut."""
 
     def rows(self, rows: Iterator[Event]) -> Iterator[Event]:
-        """Those that are taken, each when the run has been told of those before it."""
+        """The events that are taken; each is chosen after the ones before it were folded."""
         cut, edit = self._cut, self._edit
         for row in rows:
             if row.seq > cut.at:
@@ -220,7 +220,7 @@ class _Choice:
             yield Event("", 0, 0, kind, None, None, None, None, 0.0, 0.0, body, b"")
 
     def _is_wanted(self, row: Event) -> bool:
-        """Whether an event that came later tells of what counts."""
+        """Whether an event after the cut is to be taken."""
         key, folded, keeps = row.key, self._folded, self._cut.keeps
         assert self._open is not None
         if key is None:
@@ -243,12 +243,12 @@ class _Choice:
 
 
 def tells_the_machine(kind: EventType) -> bool:
-    """Whether the machine of a run is told of events of this kind."""
+    """Whether events of this type are fed to the machine."""
     return kind in _TOLD
 
 
 def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -> list[KnownCall]:
-    """The calls of tools and agents that left after the event `at`, with their arguments."""
+    """The calls of tools and agents that were issued after the event `at`, with their arguments."""
     found: list[KnownCall] = []
     rows = iter(events)
     folded = begin_with(plan, next(rows))
@@ -267,7 +267,7 @@ def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -
 
 
 def calls_done(plan: Plan, events: Iterable[Event], plan_of: PlanOf, tool: str) -> list[CallTool]:
-    """The calls of a tool that have given a value, in the order in which they did."""
+    """The calls of a tool that succeeded, in the order of their outcomes."""
     found: list[CallTool] = []
     rows = iter(events)
     folded = begin_with(plan, next(rows))
@@ -284,5 +284,5 @@ def calls_done(plan: Plan, events: Iterable[Event], plan_of: PlanOf, tool: str) 
 
 
 def with_inputs(start: Mapping[str, Any], values: Mapping[str, JSON]) -> dict[str, Any]:
-    """The body of a start whose inputs are edited."""
+    """The body of a start event with edited inputs."""
     return without_boxes({**start, "inputs": {**start["inputs"], **values}}, values)

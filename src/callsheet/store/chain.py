@@ -1,4 +1,4 @@
-"""The proof that a run's chain is whole: nothing in it is missing, changed or out of its place.
+"""Verifies the hash chain of a run: that no event is missing, changed or out of place.
 
 In: a reader, a run. Out: the first event that is not what was written, or None.
 """
@@ -25,11 +25,11 @@ class BadEvent(NamedTuple):
 
 
 def verify(reader: Reader, run_id: str, start: int = 1) -> BadEvent | None:
-    """The first event of a run that is missing or changed, or None if the chain is whole.
+    """The first event of a run that is missing or changed, or None if the chain is intact.
 
-    Besides the chain: the end that the run's row noted must be on it, and a run that has
-    ended must have an `end` event. From an event `start` on, what stands before it is taken
-    as it is but for the first one. Raises JournalError (JRN002) for an unknown run.
+    Also checks that the head recorded in the run's row is on the chain, and that a run that has ended has an
+    `end` event. Of the events before `start` only the first is checked. Raises JournalError (JRN002) for an
+    unknown run.
     """
     base = reader.runs.base_of(run_id)
     query = "SELECT status, head_seq, head_hash FROM runs WHERE run_id = ?"
@@ -73,9 +73,9 @@ def _before(reader: Reader, base: int, start: int) -> tuple[int, bytes]:
 def check(
     reader: Reader, run_id: str, expected: int, prev: bytes, row: tuple[Any, ...], base: int = 0
 ) -> BadEvent | None:
-    """What is wrong with an entry that should be event `expected` and follow the hash `prev`.
+    """What is wrong with an entry that should be event `expected` and follow the hash `prev`, or None.
 
-    Its id is that of its event, above `base`.
+    The row's id is `base` plus the number of its event.
     """
     row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, covers, intents, hashed = row
     seq = row_id - base

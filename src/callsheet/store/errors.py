@@ -1,4 +1,4 @@
-"""What the journal refuses, each with its code: callers catch the classes, people read the pages."""
+"""The errors of the journal, each with a diagnostic code whose page explains it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JournalWriteFailed(JournalError):
 
 
 class Fenced(JournalError):
-    """Another process has taken the run over; this one must not write it any more."""
+    """Another process has taken over the run; this one must not write it any more."""
 
     def __init__(self, run_id: str, epoch: int, current: int | None) -> None:
         now = "it is not in the journal any more" if current is None else f"its epoch is {current}"
@@ -64,12 +64,12 @@ class WrongProcess(JournalError):
 
 
 def closed(path: Path) -> ValueError:
-    """That a journal is used which has been closed, as Python says it of files."""
+    """The error for using a closed journal; a ValueError, as for Python's files."""
     return ValueError(f"the journal {path} is closed: open it again")
 
 
 def run_exists(run_id: str) -> JournalError:
-    """The refusal of a second run of the same id."""
+    """The error for a second run with the same id."""
     return JournalError(
         "JRN003",
         f"there is a run {run_id} already",
@@ -78,7 +78,7 @@ def run_exists(run_id: str) -> JournalError:
 
 
 def reason_of(error: Exception) -> str:
-    """What the operating system or SQLite says of a failure."""
+    """The message of the operating system or SQLite for a failure."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     name = getattr(error, "sqlite_errorname", None)
@@ -86,7 +86,7 @@ def reason_of(error: Exception) -> str:
 
 
 def damaged(what: str) -> JournalError:
-    """What is said of a journal that holds something else than what was written."""
+    """The error for a journal that does not contain what was written."""
     return JournalError(
         "JRN012",
         f"the journal is damaged: {what}",

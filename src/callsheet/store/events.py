@@ -1,9 +1,8 @@
-"""An event of a run, its bytes, and the hash chain through a run's events.
+"""The events of a run, their encoding, and the hash chain through them.
 
-An entry is what the journal keeps as one row: an event, and the intents that left right after
-it. Each entry's hash covers the one before it and everything the entry says; a large body is
-covered through its own hash, so that it can be dropped and the chain still be checked.
-Pure: no database, no clock.
+An entry is one row of the journal: an event, and the intents that follow from it. Each entry's hash covers
+the entry's content and the hash of the one before; a large body is covered by its own hash, so that it can be
+dropped and the chain still be verified. Pure: no database, no clock.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
     from callsheet.machine.course import Way
 
 GENESIS = bytes(32)
-"""What the first event of a run follows."""
+"""The hash that a run's first entry is chained to."""
 
 _encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False)
 _quote = json.encoder.encode_basestring
 
 
 def _encode_by() -> Callable[[Any], str]:
-    """What makes the text of JSON data; the encoder in C is made once and not, as by `encode`, each time.
+    """A function that encodes JSON data with a C encoder made once; `encode` would make one for each call.
 
-    Data that contains itself is not looked for: it is nested deeper than can be written.
+    It does not check for data that contains itself, which ends in a RecursionError.
     """
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
@@ -46,24 +45,24 @@ _encode = _encode_by()
 _LARGE = 1 << 62
 _TEXT = b'{"value":"'
 _QUOTES = 4
-"""Of a body that is one text without anything that is escaped."""
+"""The quotes in a body whose value is one text without escapes."""
 
 NO_BODY = sha256(b"").digest()
 """The digest of an event without a body (no JSON text is empty)."""
 
 Head: TypeAlias = "tuple[int, int, str, str | None, str | None, int | None, int | None, float, float]"
-"""An event but for its body: seq, epoch, type, key, step, index, attempt, ts, mono."""
+"""An event without its body: seq, epoch, type, key, step, index, attempt, ts, mono."""
 
 
 class EventType(StrEnum):
-    """What kind of thing an event says happened."""
+    """The types of journal events."""
 
     START = "start"
     INTENT = "intent"
     OK = "ok"
     ERR = "err"
     LATE = "late"
-    """An outcome that came when its call was closed; it changes nothing."""
+    """An outcome that came after its call was closed; it changes nothing."""
     IN_DOUBT = "in_doubt"
     DECIDED = "decided"
     TIMER = "timer"
@@ -77,32 +76,31 @@ class EventType(StrEnum):
     LIMITS = "limits"
     POLICY = "policy"
     EDIT = "edit"
-    """Variables that were set in a fork; they hold from the next event on, or at once."""
+    """Variables that were set in a fork; they take effect at once, or with the next event (`holds`)."""
     SNAPSHOT = "snapshot"
     END = "end"
 
 
 class Guidance(Protocol):
-    """Tells the way of a run of which something is sealed."""
+    """Gives the decisions of a run with sealed data, for folding it without the secrets."""
 
     def way(self, seq: int) -> Way | None:
-        """What was decided at an event; None where nobody can tell."""
+        """The decisions made at an event; None if they are not known."""
         ...
 
     def strayed(self, why: str = "") -> None:
-        """Warn that the run is not told as it went."""
+        """Warn that the fold does not take the path that the run took."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event as it stands in the journal.
+    """One event as stored in the journal.
 
-    `seq` counts from 1 without gaps and alone decides the order; `ts` is wall time in seconds
-    since 1970, `mono` the writing process's monotonic clock. `body` is the event's data, large
-    ones included. `epoch` says which owner of the run wrote it, `hash` is that of the entry
-    that the event stands in. `size` is how many bytes its body has, `digest` the SHA-256 of these bytes
-    where what was sealed in it has been opened.
+    `seq` counts from 1 without gaps and alone decides the order; `ts` is wall time in seconds since 1970,
+    `mono` the writing process's monotonic clock in seconds. `body` is the event's data, also if it is large.
+    `epoch` says which owner of the run wrote it, `hash` is that of its entry. `size` is the size of its body
+    in bytes, `digest` the SHA-256 of the stored bytes if the body was unsealed.
     """
 
     run_id: str
@@ -120,14 +118,14 @@ class Event:
     size: int = 0
     digest: bytes | None = None
     guide: Guidance | None = field(default=None, compare=False, repr=False)
-    """Of a run with secrets, for who looks at it: what tells which way it went."""
+    """For a reader of a run with secrets: gives the decisions that the run took."""
 
 
 class Entry(NamedTuple):
-    """An entry for those who go through a whole run: an event, and the intents that left right after it.
+    """An entry, for reading a whole run quickly: an event, and the intents that follow from it.
 
-    `intents` are read by `decode_intents`; they have the numbers after `seq`, up to `last`. The body of a
-    snapshot is left out.
+    `intents` can be read with `decode_intents`; they have the numbers after `seq`, up to `last`. The body of
+    a snapshot is left out.
     """
 
     seq: int
@@ -140,11 +138,11 @@ class Entry(NamedTuple):
     epoch: int = 0
     """Which owner of the run wrote it."""
     guide: Guidance | None = None
-    """As that of an Event."""
+    """As in Event."""
 
 
 class Stored(NamedTuple):
-    """The body of an event as it stands in the journal."""
+    """The body of an event, as the stored bytes."""
 
     seq: int
     type: str
@@ -152,11 +150,11 @@ class Stored(NamedTuple):
 
 
 def encode_body(what: str, body: Mapping[str, Any]) -> bytes:
-    """The bytes of a body; raises NotStorable for what JSON cannot say.
+    """The bytes of a body; raises NotStorable for data that JSON cannot express.
 
-    Keys keep their order: the text of a dict inside a plan's texts is the same after a crash.
+    Keys keep their order, so that a dict written into a plan's text is the same after a crash.
     """
-    if len(body) == 1 and "value" in body:  # most bodies: written by hand where that is easy
+    if len(body) == 1 and "value" in body:  # most bodies; encoded by hand for speed
         value = body["value"]
         if type(value) is int and -_LARGE < value < _LARGE:
             return b'{"value":%d}' % value
@@ -171,14 +169,14 @@ def encode_body(what: str, body: Mapping[str, Any]) -> bytes:
 
 
 def decode_body(data: bytes) -> Any:
-    """The data of a body's bytes; raises ValueError if they are not JSON."""
+    """The data from a body's bytes; raises ValueError if they are not JSON."""
     if data.startswith(_TEXT) and data.count(b'"') == _QUOTES and b"\\" not in data and data.endswith(b'"}'):
-        return {"value": data[len(_TEXT) : -2].decode("utf-8", "surrogatepass")}  # a long text: read by hand
+        return {"value": data[len(_TEXT) : -2].decode("utf-8", "surrogatepass")}  # one text: fast path
     return json.loads(data.decode("utf-8", "surrogatepass"))
 
 
 def decode_bodies(bodies: Sequence[bytes]) -> Iterator[Any] | None:
-    """The data of many bodies, read at once; None where one of them has to be looked at by itself.
+    """The data of many bodies, decoded at once; None if one of them is invalid.
 
     >>> list(decode_bodies([b'{"value":1}', b'{"value":"a"}']) or ())
     [{'value': 1}, {'value': 'a'}]
@@ -191,21 +189,21 @@ def decode_bodies(bodies: Sequence[bytes]) -> Iterator[Any] | None:
 
 
 def encode_intent(key: str, tool: str | None) -> bytes:
-    """The bytes of an intent in an entry: the call's key and its tool, null for a model's call.
+    """The bytes of an intent in an entry: the call's key, and its tool, or null for a model's call.
 
-    Raises UnicodeEncodeError for what is not Unicode text.
+    Raises UnicodeEncodeError for text that is not valid Unicode.
     """
     return f"{_quote(key)},{'null' if tool is None else _quote(tool)}".encode()
 
 
 def decode_intents(data: bytes) -> list[tuple[str, str | None]]:
-    """The intents that an entry's bytes tell of; raises ValueError if they are not such."""
+    """The intents from an entry's bytes; raises ValueError if they are malformed."""
     items: list[Any] = json.loads(data)
     return list(zip(items[::2], items[1::2], strict=True))
 
 
 def decode_many_intents(of_entries: Sequence[bytes]) -> list[list[tuple[str, str | None]]]:
-    """The intents of many entries, read at once; raises ValueError as `decode_intents` does.
+    """The intents of many entries, decoded at once; raises ValueError as `decode_intents` does.
 
     >>> decode_many_intents([b'["a.0.1","T"]', b'["b.0.1",null,"c.0.1","T"]'])
     [[('a.0.1', 'T')], [('b.0.1', None), ('c.0.1', 'T')]]
@@ -221,10 +219,10 @@ pack_numbers = Struct(">qqdd").pack
 
 
 def identify(run_id: str, head: Head) -> bytes:
-    """The part of an entry that says whose event of which kind it is: a line of text.
+    """The line of text that identifies an entry's event: run, type, item, attempt, key and step.
 
-    The free texts carry their lengths: no two events have the same line. Raises
-    UnicodeEncodeError for what is not Unicode text.
+    Key and step are preceded by their lengths, so that the line is unambiguous. Raises UnicodeEncodeError for
+    text that is not valid Unicode.
     """
     _, _, kind, key, step, index, attempt, _, _ = head
     if key is not None and step is not None:
@@ -236,10 +234,10 @@ def identify(run_id: str, head: Head) -> bytes:
 
 
 def link(prev: bytes, head: Head, digest: bytes, line: bytes, intents: bytes | None) -> bytes:
-    """The hash of an entry: SHA-256 over the hash before it, its event, its intents.
+    """The hash of an entry: SHA-256 over the previous hash, the event and the intents.
 
-    Of the event: four big-endian numbers (seq, epoch, ts, mono), its body's digest, and the
-    line that identifies it.
+    The event contributes four big-endian numbers (seq, epoch, ts, mono), its body's digest, and the line that
+    identifies it.
     """
     return chained(prev, pack_numbers(head[0], head[1], head[7], head[8]), digest, line, intents)
 

@@ -1,7 +1,7 @@
-"""A run as its journal tells it: the machine, what it waits for, and what else is known of its calls.
+"""The state of a folded run: the machine, the commands it waits for, and what is known about its calls.
 
-In: an event that the machine is to be told. Out: which commands have no outcome, which of them left, which
-may not be repeated unasked, what people are asked. How rows become events is not known here.
+In: events to feed to the machine. Out: which commands have no outcome, which of them were issued, which are
+in doubt, what people are asked. How rows become events is not known here.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from callsheet.store.records import Start
 from callsheet.store.snapshots import Book, Posed
 
 _OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
-"""Events of no call."""
+"""Events that are not about a call."""
 _WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL, EventType.LATE})
-"""What may come while a process waits for people."""
+"""Events that may come while a process only waits for people."""
 
 
 @dataclass(slots=True)
 class Clock:
-    """Adds up how long processes have worked on a run, by the times of their events.
+    """Adds up how long processes have worked on a run, from the times of its events.
 
-    What passes while nothing but answers of people is missing is not worked on.
+    Time in which only answers from people are missing does not count.
     """
 
     seconds: float = 0.0
@@ -61,7 +61,7 @@ class Clock:
     _mono: float = 0.0
 
     def tick(self, row: Row, waiting: Mapping[str, Awaited] | None = None) -> None:
-        """Take the next event, before which the run waited for these."""
+        """Count the time up to the next event; `waiting` are the commands that were open before it."""
         rests = row.type in _WORDS and bool(waiting) and all(isinstance(c, Ask) for c in waiting.values())
         if row.epoch == self._epoch and row.type is not EventType.END and not rests:
             self.seconds += max(0.0, row.mono - self._mono)
@@ -70,10 +70,10 @@ class Clock:
 
 @dataclass(slots=True)
 class Folded:
-    """A run as its journal tells it.
+    """A run as folded from its journal.
 
-    `waiting` are the commands without an outcome by key; `book` says, of those, when they left,
-    when timers are due, and what people were asked and have decided.
+    `waiting` are the commands without an outcome, by key; `book` records when they were issued, when timers
+    are due, and what people were asked and have decided.
     """
 
     start: Start
@@ -81,14 +81,14 @@ class Folded:
     book: Book
     waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     ended: bool = False
-    """Whether the journal holds the end of the run."""
+    """Whether the journal has the end of the run."""
     is_astray: bool = False
-    """Whether its events lead elsewhere here: what a sealed value says has decided steps."""
+    """Whether the fold took another path than the run, because sealed values decided steps."""
     clock: Clock = field(default_factory=Clock)
 
     @property
     def seconds(self) -> float:
-        """How long processes have worked on the run, from their first event each to their last."""
+        """How many seconds processes have worked on the run, each from its first event to its last."""
         return self.clock.seconds
 
     def usage(self) -> Usage:
@@ -97,24 +97,24 @@ class Folded:
 
     @property
     def policy(self) -> Policy | None:
-        """The policy of the run now; None for a run without one."""
+        """The current policy of the run; None without one."""
         enforcement = self.enforcement
         return None if enforcement is None else enforcement.policy
 
     @property
     def enforcement(self) -> Enforcement | None:
-        """What holds under the policy of the run now; None for a run without one."""
+        """The enforcement of the run's current policy; None without one."""
         monitor = self.machine.monitor
         return None if monitor is None else monitor.enforcement
 
     @property
     def facts(self) -> dict[str, ToolFacts]:
-        """What is known of the tools, those of new plans included."""
+        """The facts about tools, including those of new plans."""
         return self.book.facts
 
     @property
     def launched(self) -> dict[str, float]:
-        """The wall time at which each call left that has no outcome."""
+        """The wall times at which the calls without an outcome were issued."""
         return self.book.launched
 
     @property
@@ -124,7 +124,7 @@ class Folded:
 
     @property
     def asked(self) -> dict[str, str]:
-        """Why calls are in doubt, where the journal says already that they are."""
+        """Why calls are in doubt, for those that the journal says are."""
         return self.book.asked
 
     @property
@@ -134,11 +134,11 @@ class Folded:
 
     @property
     def posed(self) -> dict[str, Posed]:
-        """Of what a person is asked and has not answered, by the digest of the question."""
+        """When the open questions were asked and are due, by digest."""
         return self.book.posed
 
     def effect_of(self, command: Awaited) -> Effect:
-        """What carrying out this command may do to the world."""
+        """The effect of carrying out a command."""
         match command:
             case CallTool(tool=tool):
                 return self.facts.get(tool, ToolFacts()).effect
@@ -153,7 +153,7 @@ class Folded:
         assert_never(command)
 
     def in_doubt(self) -> dict[str, CallTool | RunAgent]:
-        """The calls that left, have no outcome, and must not be repeated unasked."""
+        """The calls that were issued, have no outcome, and must not be repeated without a decision."""
         return {
             key: command
             for key, command in self.waiting.items()
@@ -163,7 +163,7 @@ class Folded:
         }
 
     def has_more_to_do(self) -> bool:
-        """Whether something is to be done that had not begun when the journal ended."""
+        """Whether there is a command that had not been begun when the journal ended."""
         begun = self.launched.keys() | self.due.keys()
         return any(
             c.asked.digest not in self.posed
@@ -173,21 +173,21 @@ class Folded:
         )
 
     def probing(self) -> dict[str, CallTool]:
-        """The calls in doubt that a probe is about to look for."""
+        """The calls in doubt for which a probe is to be made."""
         return {key: command.call for key, command in self.waiting.items() if isinstance(command, Probe)}
 
     def adopt(self, key: str, digest: str) -> None:
-        """Take the digest of a question from the journal, where its arguments are not seen."""
+        """Set the digest of a question from the journal, because it cannot be computed without secrets."""
         self.machine.asking.adopt(key, digest)
         command = self.waiting.get(key)
         if isinstance(command, Ask):
             self.waiting[key] = command._replace(asked=command.asked._replace(digest=digest))
 
     def take(self, event: Event) -> None:
-        """Tell the machine of an event, and keep what it asks for then."""
+        """Feed an event to the machine, and update the waiting commands."""
         commands = self.machine.feed(event)
         if isinstance(event, Edited):
-            is_open = set(self.machine.open_keys())  # what had left before its turn counts no more
+            is_open = set(self.machine.open_keys())  # calls issued ahead of their turn were dropped
             self.waiting = {key: command for key, command in self.waiting.items() if key in is_open}
         elif not isinstance(event, _OF_THE_RUN):
             key, before = event.key, self.waiting.get(event.key)
@@ -199,6 +199,6 @@ class Folded:
             if isinstance(command, Finish):
                 continue
             self.waiting[command.key] = command
-            if not isinstance(command, Probe):  # it has not left yet
+            if not isinstance(command, Probe):  # it has not been issued yet
                 self.launched.pop(command.key, None)
                 self.asked.pop(command.key, None)

@@ -1,8 +1,8 @@
-"""A run that branches off from another, put into the journal.
+"""Writes a fork of a run into the journal.
 
-In: the branch, as it was decided. Out: a new run with a chain of its own: its events are copies, hashed anew
-under its id, and name the same large values. So it verifies, is exported and is kept without the run that it
-came from. Its start tells from which event of which run it came, and the hash that run's chain had there.
+In: a `Branch`. Out: a new run with its own chain: its events are copies, hashed anew under its id, and refer
+to the same large values. So it can be verified, exported and kept without its parent. Its start says from
+which event of which run it was forked, and the hash of the parent's chain there.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _INSERT_PLAN = (
 
 
 Intents: TypeAlias = "tuple[tuple[str, str | None], ...]"
-"""Calls that left with an event: keys and tools."""
+"""The intents of an entry: keys and tools."""
 _NOWHERE = (None, None, None, None)
 
 
 class _When(NamedTuple):
-    """Who wrote an event, and when."""
+    """The epoch and times of an event."""
 
     epoch: int
     ts: float
@@ -71,7 +71,7 @@ class _When(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry on its way, but for its number and hash."""
+    """An entry to be written, without its number and hash."""
 
     when: _When
     kind: str
@@ -90,7 +90,7 @@ class _Entry:
 
 
 def hash_at(parts: Parts, run_id: str, seq: int) -> str:
-    """The hash of the entry of a run that the event `seq` stands in, in hexadecimal."""
+    """The hash, in hexadecimal, of the entry of a run that contains event `seq`."""
     number, _ = run_row(parts.reader, run_id)
     base = number << SEQ_BITS
     rows = parts.reader.select(
@@ -100,7 +100,7 @@ def hash_at(parts: Parts, run_id: str, seq: int) -> str:
 
 
 class Secrets(NamedTuple):
-    """What takes secrets out of what is written, and the parts of the start and of the edit that are such."""
+    """Seals secrets in what is written; `start` and `edit` name the secret parts of these events."""
 
     sealer: Sealer
     start: Mapping[Path, str]
@@ -110,11 +110,11 @@ class Secrets(NamedTuple):
 def write_branch(
     parts: Parts, parent: RunInfo, run_id: str, branch: Branch, plan: tuple[Plan, str], secrets: Secrets
 ) -> None:
-    """Put the run `run_id` into the journal, which branches off from `parent`; `plan` has its text with it.
+    """Write the run `run_id`, a fork of `parent`, in one transaction; `plan` is its plan and the plan's text.
 
-    All of it is there, or nothing. No process owns it then. What was sealed stays so. Raises JournalError:
-    JRN001 for an id that is none, JRN003 if there is such a run, JRN017 where the journal cannot be written,
-    SEC003 where something is secret and there can be no key.
+    No process owns the new run. Sealed parts stay sealed. Raises JournalError: JRN001 for an invalid id,
+    JRN003 if the run exists, JRN017 if the journal cannot be written, SEC003 if something is secret and no
+    key is available.
     """
     start = _body(EventType.START, branch.start, secrets.sealer, secrets.start)
     edit = None if branch.edit is None else _edit_body(branch.edit, secrets)
@@ -170,7 +170,7 @@ def _insert(cursor: sqlite3.Cursor, run_id: str, number: int, entries: Iterator[
 
 
 def _body(kind: EventType, body: Mapping[str, Any], sealer: Sealer, secret: Mapping[Path, str]) -> bytes:
-    """The bytes of a body, with what is secret sealed in it."""
+    """The bytes of a body, with secrets sealed."""
     data = encode_body(kind, body)
     sealed = sealer.sealed(kind, body, data, secret)
     return data if sealed is None else encode_body(kind, sealed)

@@ -1,7 +1,7 @@
-"""Group commit: the transitions of all runs that are due at the same time share one sync.
+"""Group commit: a thread that writes the pending events of many runs in one transaction with one sync.
 
-The tasks that ask in one turn of an event loop are handed over together, and what comes while
-a transaction is being synced goes into the next one. Imported with the first `flush` only.
+Requests made in one iteration of an event loop are handed over together; those that arrive while a
+transaction is being synced go into the next one. Imported only with the first `flush`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Turn(NamedTuple):
 
 
 class GroupWriter:
-    """A thread that writes what event loops hand over, as few transactions as it can."""
+    """The thread that writes what event loops hand over, in as few transactions as possible."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -39,7 +39,7 @@ class GroupWriter:
         self._thread.start()
 
     def submit(self, pending: Pending) -> asyncio.Future[None]:
-        """Ask for everything pending now; the future ends when it is durable, or with the JournalError."""
+        """Write everything pending now; the future completes when it is durable, or with a JournalError."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         turn = self._turns.get(loop)
@@ -50,7 +50,7 @@ class GroupWriter:
         return done
 
     def close(self) -> None:
-        """Write what was handed over and end the thread; who asks later is told so."""
+        """Write what was handed over and end the thread; later requests fail with ValueError."""
         with self._mutex:
             self._is_closed = True
             self._queue.put(None)
@@ -86,7 +86,7 @@ class GroupWriter:
         outcome: dict[Pending, BaseException | None]
         try:
             outcome = dict(zip(upto, self._ledger.write(list(upto.items())), strict=True))
-        except BaseException as error:  # whatever it is, those who wait must hear of it
+        except BaseException as error:  # whatever it is, the waiting tasks must get it
             outcome = dict.fromkeys(upto, error)
         for loop, requests in turns:
             try:

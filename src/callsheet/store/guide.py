@@ -1,9 +1,9 @@
-"""The way that a run with secrets went, for who looks at it without them.
+"""Gives the decisions that a run with secrets took, so that it can be folded without the secrets.
 
-In: the events of a run, and the keys of its secrets where they are at hand. Out: what was decided at each of
-the events. The secrets themselves are opened in here, to be folded over, and get no further: whoever looks
-folds over placeholders, and is told which way to go. Without the keys a run is told as its placeholders lead,
-and a warning says so where that is not how it went.
+In: the events of a run, and the keys of its secrets if available. Out: the decisions made at each event. The
+secrets are unsealed only in here, to fold the run with them; readers fold over placeholders, and follow the
+decisions. Without the keys, a fold follows the placeholders, and a warning is given if that takes another
+path than the run.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from callsheet.store.replay import begin_with, fold, fold_on
 
 
 class Guide:
-    """Tells the way of one run, as far as it has gone; for any thread.
+    """The decisions of one run so far; thread-safe.
 
-    `plan` gives its plan, `rows` the events after a number, as they are written.
+    `plan` gives the run's plan, `rows` its events after a number, as stored.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Guide:
         self._has_told = False
 
     def way(self, seq: int) -> Way | None:
-        """What was decided at an event; None where nobody can tell without the key."""
+        """The decisions made at an event; None if they cannot be known without the key."""
         with self._mutex:
             if self._seq < seq and not self._is_lost:
                 try:
@@ -62,7 +62,7 @@ class Guide:
             return None if self._is_lost else self._ways.get(seq, ())
 
     def strayed(self, why: str = "") -> None:
-        """Warn, once, that the run is not told as it went."""
+        """Warn, once, that the fold does not take the path that the run took."""
         if not self._has_told:
             self._has_told = True
             run = self._run_id

@@ -1,7 +1,7 @@
-"""The guides of the runs of a journal, each made when the first sealed value of its run is met.
+"""Attaches guides to the events of runs with secrets; each guide is made at its run's first sealed value.
 
-In: events and entries as they are read. Out: the same, from the first sealed one on with the guide that
-leads whoever folds them. The guides, and the machine they need, are loaded only where something is sealed.
+In: events and entries as they are read. Out: the same, from the first sealed one on with a guide for folding
+them. The guides, and the machine that they need, are imported only if something is sealed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from callsheet.store.guide import Guide
 
 _MOST = 8
-"""Runs with secrets of which it is kept which way they went."""
+"""The most guides that are kept."""
 
 
 class Guides:
-    """The guides of the runs that a reader reads; `opener` opens the secrets of a run, by its id."""
+    """The guides of the runs that a reader reads; `opener` gives the Opener of a run by its id."""
 
     def __init__(self, reader: Reader, opener: Callable[[str], Opener], warn: Callable[[str], None]) -> None:
         self._reader = reader

@@ -1,7 +1,7 @@
-"""Run ids: what they may look like, checked before any path is made of one, and new ones.
+"""Run ids: validates them before they become part of a path, and makes new ones.
 
-A new id sorts by its time: the minute in UTC, then four characters for the moment within the
-minute (57 microseconds each) and two by chance.
+New ids sort by time: the minute in UTC, four characters for the moment within the minute (steps of 57
+microseconds) and two random ones.
 """
 
 from __future__ import annotations

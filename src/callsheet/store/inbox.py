@@ -1,8 +1,8 @@
-"""The letters to a run: answers that other processes leave for its owner, each taken at most once.
+"""The encoding of messages ("letters") to a run: answers that other processes leave for its owner.
 
-A letter has the id that its sender gives it: a second one of that id is not taken in, whatever
-it says. The owner takes a letter by the event that it leads to, in the same transaction; what
-is left of it then is its id. What is secret in a letter is sealed, and opened by the owner.
+A letter has an id from its sender; a second letter with that id is ignored. The owner takes a letter in the
+transaction of the event that it leads to, so it is taken at most once; its id stays. Secrets in a letter are
+sealed, and unsealed by the owner.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNREAD = (
 
 
 class Letter(NamedTuple):
-    """A letter that nobody has taken yet; `topic` is the key of what it answers, `ts` when it came."""
+    """A letter not taken yet; `topic` is the key of the question it answers, `ts` its arrival time."""
 
     topic: str
     msg_id: str
@@ -37,13 +37,13 @@ class Letter(NamedTuple):
 
 _KIND = "letter"
 SAID = "it was said to the run"
-"""Why a part of a letter is sealed: whoever sends it cannot know whether it is secret."""
+"""The reason for sealing a part of a letter; its sender cannot know whether it is secret."""
 
 
 def encode_payload(payload: Mapping[str, Any], sealer: Sealer, secret: Mapping[Path, str]) -> bytes:
-    """The bytes of a payload, with what is secret sealed in it: the parts that are named, and what is found.
+    """The bytes of a payload, with the parts named in `secret` and all detected secrets sealed.
 
-    Raises NotStorable for what JSON cannot say, JournalError (SEC003) where there can be no key.
+    Raises NotStorable for data that JSON cannot express, JournalError (SEC003) if no key is available.
     """
     try:
         data = _encoded(payload)
@@ -58,7 +58,7 @@ def _encoded(payload: Mapping[str, Any]) -> bytes:
 
 
 def open_letter(letter: Letter, vault: Vault, run_id: str) -> Letter:
-    """The letter as it was sent. Raises JournalError (SEC008) for one that cannot be opened here."""
+    """The letter, unsealed. Raises JournalError (SEC008) if it cannot be unsealed here."""
     if not is_sealed(letter.payload):
         return letter
     try:
@@ -75,7 +75,7 @@ def open_letter(letter: Letter, vault: Vault, run_id: str) -> Letter:
 
 
 def read_letter(row: tuple[str, str, bytes, float]) -> Letter | None:
-    """The letter of a row; None for one that is not readable."""
+    """The letter from a row; None if it is not readable."""
     topic, msg_id, payload, ts = row
     try:
         data: Any = json.loads(payload)

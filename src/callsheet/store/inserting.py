@@ -1,7 +1,7 @@
-"""The statements that put what runs have pending into the tables, in a transaction that is open.
+"""The SQL statements that insert pending events into the tables, within an open transaction.
 
-In: a cursor, and a portion of a run or what a tail kept. Out: rows. Nothing here begins or ends a
-transaction, or knows which process may write.
+In: a cursor, and a portion of a run's pending events or the entries of a tail. Out: rows. Nothing here begins
+or ends a transaction or takes locks; ownership is only checked by the epoch.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _INSERT_RUN = (
 _EPOCH = "SELECT epoch FROM runs WHERE number = ?"
 
 _BLOB = 10
-"""The place of the blob in a row."""
+"""The index of the blob in a row."""
 
 
 def plain_insert(number: int, epoch: int, rows: list[Row]) -> tuple[str, list[object]]:
-    """The statement that inserts a few rows if the run is still of this epoch, and what is bound in it."""
+    """A statement, with its parameters, that inserts a few rows if the run is still in this epoch."""
     base = number << SEQ_BITS
     values: list[object] = []
     for row in rows:
@@ -54,7 +54,7 @@ def plain_insert(number: int, epoch: int, rows: list[Row]) -> tuple[str, list[ob
 def insert_portion(
     cursor: sqlite3.Cursor, pending: Pending, portion: Portion, clock: Callable[[], float], files: BlobFiles
 ) -> int:
-    """Insert a portion of a run, and give the run's number; raises Fenced, having changed nothing."""
+    """Insert a portion of a run; gives the run's number. Raises Fenced before anything is changed."""
     number = pending.number
     if number and not _is_ours(cursor, pending, portion, clock):
         row = cursor.execute(_EPOCH, (number,)).fetchone()
@@ -66,7 +66,7 @@ def insert_portion(
         number = _insert_run(cursor, pending.run_id, portion.run)
     for blob in portion.blobs:
         if len(blob.data) > ROW_LIMIT and not files.has(blob.name):
-            files.write(blob.name, blob.data)  # it was collected since: nothing named it yet
+            files.write(blob.name, blob.data)  # garbage-collected since, as no row named it yet
         insert_blob(cursor, blob.name, blob.data, clock())
     base = number << SEQ_BITS
     if portion.blobs:
@@ -81,11 +81,11 @@ def insert_portion(
 
 
 def insert_left(cursor: sqlite3.Cursor, entries: Iterable[Kept]) -> None:
-    """Insert what a tail kept and the database does not have; what does not follow from it is lost.
+    """Insert the entries of a tail that continue the database's runs; the others are dropped.
 
-    After a loss of power the database may lack what came before, and a run that another process has
-    taken over since has gone on without it. Entries that are in the database may stand among them, also
-    those of a run that is gone and whose number another one has.
+    After a power failure the database may lack the entries before them, and a run that another process took
+    over has continued without them. Some entries may already be in the database, or belong to a deleted run
+    whose number another run has.
     """
     ends: dict[int, tuple[str, int, int, bytes] | None] = {}
     for number, row in entries:
@@ -104,7 +104,7 @@ def insert_left(cursor: sqlite3.Cursor, entries: Iterable[Kept]) -> None:
 
 
 def last_of(cursor: sqlite3.Cursor, number: int) -> tuple[int, bytes]:
-    """The last event of a run and the hash of its entry."""
+    """The number of a run's last event, and the hash of its entry."""
     base = number << SEQ_BITS
     last = cursor.execute(
         "SELECT id + covers - 1, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
@@ -114,16 +114,16 @@ def last_of(cursor: sqlite3.Cursor, number: int) -> tuple[int, bytes]:
 
 
 def _end_of(cursor: sqlite3.Cursor, number: int) -> tuple[str, int, int, bytes] | None:
-    """Id and epoch of a run, its last event and the hash of that; None if there is no such run."""
+    """Id and epoch of a run, the number of its last event and its hash; None if there is no such run."""
     run = cursor.execute("SELECT run_id, epoch FROM runs WHERE number = ?", (number,)).fetchone()
     return None if run is None else (*run, *last_of(cursor, number))
 
 
 def _values(base: int, row: Row) -> tuple[object, ...]:
-    """What is bound for a row of the run whose events have ids above `base`, but for its blob.
+    """The parameters for a row, without its blob; `base` is added to sequence numbers to give row ids.
 
-    Bytes are bound as bytearrays: for bytes, as for None, the module looks for an adapter, which takes
-    it longer than all the rest.
+    Bytes are bound as bytearrays for speed: for bytes, `sqlite3` searches for an adapter, which takes longer
+    than all the rest.
     """
     seq, epoch, what, key, step, index, attempt, ts, mono, data, _, covers, intents, hashed = row
     body = None if data is None else bytearray(data)
@@ -146,7 +146,7 @@ def _values(base: int, row: Row) -> tuple[object, ...]:
 
 
 def _is_ours(cursor: sqlite3.Cursor, pending: Pending, portion: Portion, clock: Callable[[], float]) -> bool:
-    """Whether nobody has taken the run over; its row then says what the portion says of it."""
+    """Whether the run is still in our epoch; if so, its row is updated from the portion."""
     if portion.records_head:
         return _update_run(cursor, pending.number, pending.epoch, portion, clock())
     row = cursor.execute(_EPOCH, (pending.number,)).fetchone()
@@ -164,7 +164,7 @@ def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:
 
 
 def _update_run(cursor: sqlite3.Cursor, number: int, epoch: int, portion: Portion, now: float) -> bool:
-    """Change the row of a run that is of this epoch; False if there is none."""
+    """Update the row of a run if it is in this epoch; whether it is."""
     sets = "head_seq = ?, head_hash = ?, updated = ?"
     values: list[object] = [portion.upto, bytearray(portion.hash), now]
     if portion.status is not None:

@@ -1,7 +1,7 @@
-"""The journal of all runs: open it, begin or take over a run, read what happened.
+"""The journal of all runs: open it, begin or take over a run, read its events.
 
-One file on a local disk. A process has one connection that writes, made with the first run
-that it owns, and one that reads.
+One SQLite file on a local disk. A process has one connection that writes, made with the first run that it
+owns, and one that reads.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _log = logging.getLogger("callsheet")
 
 
 class Parts(NamedTuple):
-    """A journal for those who look after it: its files, and the ways to write and read it."""
+    """The parts of a journal that maintenance works on: its files, and how to write and read it."""
 
     place: Place
     ledger: Ledger
@@ -85,11 +85,11 @@ class Journal:
         self._spares = Spares(place.run_locks)
         self._owned: set[str] = set()
         self._last_plan: tuple[Plan, str, PlanRow] | None = None
-        self._guides = Guides(self._reader, self.opener, lambda text: self.warn(text))  # noqa: PLW0108 - `warn` is set anew
+        self._guides = Guides(self._reader, self.opener, lambda text: self.warn(text))  # noqa: PLW0108 - `warn` may be replaced
         self.warn: Callable[[str], None] = _log.warning
-        """Is told, in a line, what whoever uses it should know."""
+        """Called with one-line warnings for the user."""
         self.mailbox = Mailbox(self._ledger, self._reader, self._vault, self._sealer_of_letters)
-        """The letters to its runs, from whoever answers them."""
+        """Messages to its runs, such as answers from other processes."""
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
         self._is_closed = False
@@ -105,13 +105,12 @@ class Journal:
         vault: Vault | None = None,
         finder: Finder | None = None,
     ) -> Journal:
-        """Open the journal at `path`, making it and its folder if need be.
+        """Open the journal at `path`; it and its folder are created if they do not exist.
 
-        `clock` and `monotonic` give the events their times, in seconds; `vault` has the keys that secrets are
-        sealed with, by default the user's; `finder` finds what is secret in all runs, by default what looks
-        like a credential. Raises JournalError
-        JRN008 (another program's file), JRN009 (a newer format), JRN010 (a place that cannot
-        be written) or JRN011 (a network file system).
+        `clock` and `monotonic` give the times of events, in seconds; `vault` has the keys that secrets are
+        sealed with, by default the user's; `finder` detects secrets in all runs, by default what looks like a
+        credential. Raises JournalError JRN008 (another program's file), JRN009 (a newer format), JRN010 (the
+        path cannot be written) or JRN011 (a network file system).
         """
         place = place_of(wanted_path("path", path))
         prepare(place)
@@ -119,10 +118,10 @@ class Journal:
 
     @classmethod
     def open_to_read(cls, path: Path) -> Journal:
-        """Open the journal at `path` to look at its runs; the file may be one that cannot be written.
+        """Open the journal at `path` only to read it; the file may be read-only.
 
-        Nothing is made. Raises JournalError JRN008 (another program's file), JRN009 (a newer
-        format), JRN010 (no file, or one that cannot be read).
+        Nothing is created. Raises JournalError JRN008 (another program's file), JRN009 (a newer format) or
+        JRN010 (no file, or one that cannot be read).
         """
         place = place_of(wanted_path("path", path))
         connection = connect_to_look(place)
@@ -130,7 +129,7 @@ class Journal:
 
     @property
     def parts(self) -> Parts:
-        """What the upkeep of a journal works on."""
+        """The parts of the journal, for maintenance."""
         return Parts(self._place, self._ledger, self._reader, self._clock)
 
     @property
@@ -140,7 +139,7 @@ class Journal:
 
     @property
     def durability(self) -> Durability:
-        """What a committed event survives."""
+        """Which failures a committed event survives."""
         return self._durability
 
     def create_run(  # noqa: PLR0913 - all that a run begins with
@@ -156,14 +155,14 @@ class Journal:
         secret: Mapping[Part, str] | None = None,
         at: float | None = None,
     ) -> RunWriter:
-        """Begin a run and own it; it is in the journal with the first commit, `start` event and all.
+        """Begin a run and own it; it appears in the journal, with its `start` event, at the first commit.
 
-        `source` is the text the plan was written as, `parent` the run that started this one,
-        `core_version` the version of the machine that runs it. `known` are secrets that are sealed wherever
-        they stand in its events, `secret` the parts of `start` that are secret as a whole, by their place,
-        each with the reason. `at` is the wall time at which it began elsewhere. Raises JournalError: JRN001
-        for an id that is none, JRN003 if there is such a run, JRN004 if another process begins it now,
-        SEC003 where something is secret and there can be no key; NotStorable if `start` is not JSON data.
+        `source` is the text the plan was written as, `parent` the run that started this one, `core_version`
+        the version of the machine that runs it. `known` are secrets that are sealed wherever they occur in
+        its events; `secret` are the parts of `start` that are secret as a whole, by path, each with the
+        reason. `at` is the wall time at which the run began, if elsewhere. Raises JournalError: JRN001 for an
+        invalid id, JRN003 if the run exists, JRN004 if another process is beginning it, SEC003 if something
+        is secret and no key is available; NotStorable if `start` is not JSON data.
         """
         check_run_id(run_id)
         self._ledger.check_process()
@@ -189,11 +188,11 @@ class Journal:
         return writer
 
     def claim(self, run_id: str) -> RunWriter:
-        """Take over a run that no process owns, to carry it on; its former owner is fenced off.
+        """Take over a run that no process owns, to continue it; the new epoch fences off its former owner.
 
-        Raises JournalError: JRN001 for an id that is none, JRN002 if there is no such run,
-        JRN004 if a process owns it; JournalWriteFailed if the journal cannot be written, or its disk
-        is so full that it soon could not: calls made then would be made again.
+        Raises JournalError: JRN001 for an invalid id, JRN002 if there is no such run, JRN004 if a process
+        owns it; JournalWriteFailed if the journal cannot be written, or its disk is nearly full: calls whose
+        outcome cannot be written would be made again.
         """
         check_run_id(run_id)
         self._ledger.check_process()
@@ -214,38 +213,38 @@ class Journal:
     def events(self, run_id: str, after: int = 0, *, lenient: bool = False) -> Iterator[Event]:
         """The durable events of a run after sequence number `after`, in order, with their whole bodies.
 
-        A body that was dropped is `{"dropped": bytes}` with `lenient`. Raises JournalError: JRN002
-        for an unknown run, JRN012 at an event that cannot be read, JRN015 at one that was dropped.
-        From the first one on of which something is sealed they are guided: folded, they lead the way that
-        the run went.
+        With `lenient`, a body that was dropped is `{"dropped": bytes}`. Raises JournalError: JRN002 for an
+        unknown run, JRN012 at an event that cannot be read, JRN015 at one that was dropped. From the first
+        event with sealed parts on, events carry a guide, so that folding them takes the decisions that the
+        run took although the secret values are missing.
         """
         return self._guides.events(run_id, self._reader.events(run_id, after, lenient=lenient))
 
     def declared(self, run_id: str) -> Known:
-        """The secrets that a run was given, as far as they can be opened here."""
+        """The secrets that a run was given, as far as they can be unsealed here."""
         opener = self.opener(run_id)
         try:
             next(opener.events(self._reader.events(run_id)), None)
         except JournalError:
-            return Known()  # without the key nobody can tell; what is sealed whole is sealed all the same
+            return Known()  # they cannot be known without the key; parts sealed as a whole stay sealed
         return opener.declared
 
     def asked(self, run_id: str) -> list[Event]:
-        """The events of a run that tell of asking people: `ask`, `signal`, and what ends or changes a run."""
+        """The events of a run about questions to people: `ask`, `signal`, and what ends or changes a run."""
         return self._reader.asked(run_id)
 
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
-        """The runs, the newest first, at most `limit`, of one `status` if given."""
+        """The runs, newest first, at most `limit`, only those of `status` if given."""
         return self._reader.runs.newest(limit, status)
 
     def children(self, run_id: str) -> list[RunInfo]:
-        """The runs that were forked from a run, the oldest first."""
+        """The runs that were forked from a run, oldest first."""
         return self._reader.runs.children_of(run_id)
 
     def find_run(self, text: str) -> RunInfo:
-        """The run of this id, of the only id that starts so, or for `last` the newest.
+        """The run with this id or unambiguous prefix of an id; for `last`, the newest run.
 
-        Raises JournalError (JRN002) if there is none or more than one, with the nearest ids.
+        Raises JournalError (JRN002), with the nearest ids, if there is none or more than one.
         """
         return self._reader.runs.find(text)
 
@@ -261,37 +260,37 @@ class Journal:
         return self._reader.plan_of(plan_hash)
 
     def step_seconds(self, plan_hash: str) -> dict[str, float]:
-        """How long the steps of a plan took in its last run that is done; empty where there is none."""
+        """How many seconds the steps of a plan took in its last run that is done; empty if there is none."""
         return step_seconds(self._reader, plan_hash)
 
     def verify(self, run_id: str, start: int = 1) -> BadEvent | None:
-        """The first event of a run that is missing or changed, or None if its chain is whole.
+        """The first event of a run that is missing or changed, or None if its hash chain is intact.
 
-        With a `start`, of the events before it only the first is looked at. Raises JournalError
-        (JRN002) for an unknown run.
+        Of the events before `start` only the first is checked. Raises JournalError (JRN002) for an unknown
+        run.
         """
         return verify(self._reader, run_id, start)
 
     def entries(self, run_id: str, after: int = 0) -> Iterator[Entry]:
-        """The entries of a run whose own events come after a number, in order; raises as `events` does.
+        """The entries of a run after sequence number `after`, in order, guided as `events` are.
 
-        They are for one who goes through all of them, and guided as events are.
+        An entry is an event with the intents committed with it. Raises as `events` does.
         """
         return self._guides.entries(run_id, self._reader.entries(run_id, after))
 
     def told(self, run_id: str) -> tuple[list[int], list[Told]]:
-        """What has come from outside into a run after its start, as it is stored, and the events' numbers."""
+        """What came into a run from outside after its start, as stored, and the numbers of those events."""
         return self._reader.told(run_id)
 
     def last_snapshot(self, run_id: str, upto: int | None = None) -> int | None:
-        """The number of the run's last snapshot, of those up to the event `upto` where that is given.
+        """The number of the run's last snapshot, of those up to event `upto` if given.
 
         Raises JournalError (JRN002) for an unknown run.
         """
         return self._reader.last_snapshot(run_id, upto)
 
     def last_outcome(self, run_id: str, steps: Sequence[str]) -> int | None:
-        """The number of the last event that brought something to one of these steps, by id.
+        """The number of the last event with an outcome for one of these steps, by id.
 
         Raises JournalError (JRN002) for an unknown run.
         """
@@ -302,25 +301,25 @@ class Journal:
         return self._reader.has_any(run_id, *types)
 
     def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
-        """The bodies of the events of these numbers, in the order of the numbers, as bytes.
+        """The bodies of the events with these numbers, in order, as bytes.
 
-        Raises JournalError: JRN002 for an unknown run, JRN012 where a large one is gone.
+        Raises JournalError: JRN002 for an unknown run, JRN012 if a large body is missing.
         """
         return self._reader.bodies(run_id, seqs)
 
     def opener(self, run_id: str, on_declared: Callable[[Known], None] | None = None) -> Opener:
-        """What opens the secrets of a run, for one who carries it on.
+        """Unseals the secrets of a run, for a process that continues it.
 
-        `on_declared` hears of those that the run was given as soon as they are known.
+        `on_declared` is called with the secrets that the run was given as soon as they are known.
         """
         return Opener(self._vault, run_id, on_declared)
 
     def sealer(self, plan: str) -> Sealer:
-        """What takes secrets out of the bodies of a run of a plan with this text."""
+        """Seals secrets in the bodies of a run; `plan` is the text of its plan."""
         return self._sealer(lambda: plan)
 
     def _sealer_of_letters(self, run_id: str) -> Sealer:
-        """What takes secrets out of what is said to a run, those that it was given among them."""
+        """Seals secrets in messages to a run, including those that the run was given."""
         sealer = self.sealer("")
         sealer.know(self.declared(run_id))
         return sealer
@@ -329,7 +328,7 @@ class Journal:
         return Sealer(self._vault.sealing, self._finder, lambda: names_in(plan()))
 
     def close(self) -> None:
-        """End the writer thread and close the connections; writers of this journal are of no use then."""
+        """End the writer thread and close the connections; writers of this journal cannot be used then."""
         if os.getpid() != self._pid:
             return
         with self._group_mutex:
@@ -342,12 +341,12 @@ class Journal:
         self._ledger.close()
 
     def _has_run(self, run_id: str) -> bool:
-        """Whether there is a run of this id; the connection that writes, if there is one, knows it sooner."""
+        """Whether there is a run with this id; asks the write connection if possible, which is faster."""
         known = self._ledger.has_run(run_id)
         return self._reader.runs.has(run_id) if known is None else known
 
     def _plan_row(self, plan: Plan, source: str) -> PlanRow:
-        """The plan as it is stored; of one that is run again and again, what was made for the run before."""
+        """The plan's row; remembered, as the same plan is often run repeatedly."""
         kept = self._last_plan
         if kept is None or kept[0] is not plan or kept[1] != source:
             kept = self._last_plan = plan, source, plan_row(plan, source)

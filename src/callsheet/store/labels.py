@@ -1,10 +1,10 @@
-"""The labels of what runs leave behind: files of a workspace, facts of the memory; kept beside the journal,
-or in a store that many machines share.
+"""The labels of what runs leave behind: files of a workspace, facts of the memory.
 
-A write is noted before it leaves, joined with what the place had, so that a process that dies leaves no file
-that looks more harmless than it is. Only a write that was alone with its place, and is known to have put
-something else there, takes the old label away; not where the place has been called otherwise before, since
-that may be another file on this system (`Notes.md`, `notes.md`).
+They are kept beside the journal, or in a store that many machines share. The label of a write is recorded,
+joined with the place's old label, before the write is issued, so that a process that dies leaves no file with
+too low a label. The old label is removed only by a write that was alone with its place and is known to have
+replaced the content; and not if the place was known under another spelling before, since that may be another
+file on this system (`Notes.md`, `notes.md`).
 """
 
 from __future__ import annotations

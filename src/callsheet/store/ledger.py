@@ -1,7 +1,7 @@
-"""What writes the journal: everything that is due in one transaction, or for a while into the tail.
+"""The single writer of a process: writes pending events to the database, or first to a tail.
 
-In: what runs have pending. Out: the same in the journal, or a JournalError for each run that
-could not be written. Threads take turns under a mutex; a run that fails keeps none of the others back.
+In: the pending events of runs. Out: the same in the journal, or a JournalError for each run that could not be
+written. Threads take turns under a mutex; a run that fails does not hold back the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from callsheet.store.write_connection import FAILURES, WriteConnection
 _T = TypeVar("_T")
 
 _MOST_TAILED = 100
-"""So many runs may have entries in the tail; a fold takes them all in one transaction."""
+"""The most runs with entries in the tail; `_fold` writes them all in one transaction."""
 
 
 class _Due(NamedTuple):
@@ -38,7 +38,7 @@ class _Due(NamedTuple):
 
 
 class Ledger:
-    """Writes the journal; nothing else in the process does. Connects with the first transaction."""
+    """Writes the journal, alone in its process. Connects with the first transaction."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class Ledger:
         sync = durability is not Durability.OFF  # the log that names a file may reach the disk before it
         self._files = BlobFiles(place.blobs, sync=sync)
         self._pace = Pace(monotonic) if durability is Durability.FULL else None
-        """Where every commit is synced: whether they come so fast that a synced tail pays."""
+        """If every commit is synced: tells whether commits come so fast that a synced tail pays."""
         self._has_tail = True
-        """Whether entries may wait in a tail; no more once the disk did not take one that is synced."""
+        """Whether a tail may be used; False after writing to a synced one failed."""
         self._tail: Tail | None = None
         self._tailed: dict[Pending, None] = {}
-        """The runs with entries in the tail, in the order in which they came."""
+        """The runs with entries in the tail, in order of arrival."""
 
     def check_process(self) -> None:
         """Raise WrongProcess in a forked child: its copy of the connection must not be touched."""
@@ -68,7 +68,7 @@ class Ledger:
     def write(self, dues: Sequence[tuple[Pending, int]]) -> list[JournalError | None]:
         """Write each run's events up to a sequence number, all in one transaction.
 
-        Gives, run by run, None or why it was not written; what was not stays pending.
+        Gives for each run None, or why it was not written; its events then stay pending.
         """
         with self._mutex:
             errors = self._write([_Due(pending, pending.take(upto)) for pending, upto in dues])
@@ -77,16 +77,16 @@ class Ledger:
         return errors
 
     def write_own(self, pending: Pending, lock: RunLock) -> bool:
-        """Write all that a run has pending, for the thread that appends to it; raises the JournalError.
+        """Write all that a run has pending, for the thread that appends to it; raises a JournalError.
 
-        Entries go to the tail where no sync is asked for, or many commits come at once; gives whether some
-        wait there. One who has lost the run's `lock` may not rely on that: the database says whose the
-        run is.
+        Entries go to the tail if commits need no sync or follow one another quickly; gives whether some are
+        there. If the run's `lock` file is gone, the tail is not used: only the database's epoch tells then
+        whether the run is still ours.
         """
         with self._mutex:
             is_quick = self._pace is None or self._pace.step()
             waits = is_quick and self._has_tail and lock.is_named and self._put_into_tail(pending)
-            # who takes a run over reads all tails once its lock is gone: so that is looked at last
+            # a process that takes over a run reads all tails after the lock is gone, so check the lock last
             if waits and (self._pace is None or lock.is_named_now()):
                 return pending.tailed > 0
             rows = None if pending.tailed else pending.plain_rows()
@@ -101,9 +101,9 @@ class Ledger:
         return pending.tailed > 0
 
     def settle(self) -> None:
-        """Bring what waits in tails into the database: in this process's, and in those of dead processes.
+        """Move the entries of this process's tail, and of dead processes' tails, into the database.
 
-        What cannot be brought now stays where it is.
+        What cannot be moved now stays where it is.
         """
         connection = self._connection
         if not connection.is_ours or connection.is_closed:
@@ -117,13 +117,13 @@ class Ledger:
                 self._bring_in_left()
 
     def release(self, pending: Pending) -> bool:
-        """Whether nothing of a run waits in the tail any more, so that another process may own it."""
+        """Move a run's entries out of the tail; whether none is left, so that another process may own it."""
         if pending.tailed:
             self.write([(pending, pending.durable_seq)])
         return not pending.tailed
 
     def _put_into_tail(self, pending: Pending) -> bool:
-        """Let the entries that are due wait in the tail; False where they must go into the database."""
+        """Append the pending entries to the tail; False if they must go into the database."""
         rows = pending.for_the_tail()
         if rows is None or len(self._tailed) > _MOST_TAILED:
             return False
@@ -136,18 +136,18 @@ class Ledger:
             if not self._tail.append(pending.number, rows, pending.lines[-len(rows) :]):
                 return False
         except OSError:
-            self._has_tail = self._pace is None  # nobody knows what a sync that failed has left on the disk
-            return False  # the database will say what is wrong with the disk
+            self._has_tail = self._pace is None  # what a failed sync left on the disk is unknown
+            return False  # writing to the database will give the error
         pending.put_into_tail()
         self._tailed[pending] = None
         return True
 
     def _fold(self) -> None:
-        """Bring this process's tail into the database; what fails is noted with the runs."""
+        """Move this process's tail into the database; failures are recorded in `Pending.blocked`."""
         self.write([(pending, pending.durable_seq) for pending in self._tailed])
 
     def _note(self, pending: Pending, error: JournalError | None) -> None:
-        """Know that a run has been written, or why not; the tail is cleared once nothing waits in it."""
+        """Record that a run has been written, or why not; clear the tail once nothing is left in it."""
         if error is not None:
             pending.blocked = error
         if not self._tailed:
@@ -160,13 +160,13 @@ class Ledger:
             self._tail.clear()
 
     def _bring_in_left(self) -> None:
-        """Bring in the tails of dead processes; raises what a disk or a damaged file can bring."""
+        """Move the tails of dead processes into the database; may raise any of FAILURES."""
         own = "" if self._tail is None else self._tail.path.name
         lefts, done = left_tails(self._place.run_locks, own), set[Left]()
         try:
             for left in lefts:
                 if not os.access(self._place.database, os.W_OK):
-                    break  # who only looks reads a copy
+                    break  # the database is read-only for us; readers read tails by themselves
                 entries = list(left.entries())
                 if entries:
                     self._connection.transact(lambda cursor, kept=entries: insert_left(cursor, kept))
@@ -178,8 +178,8 @@ class Ledger:
     def _write_plain(self, pending: Pending, rows: list[Row]) -> bool:
         """Insert a few rows by one statement, which checks the epoch and is a transaction of its own.
 
-        Gives False if nothing was written: the long way finds out why. Raises JournalWriteFailed
-        if the lock was not to be had.
+        False if nothing was written; the caller then takes the general path, which finds out why. Raises
+        JournalWriteFailed if the write lock could not be taken.
         """
         connection = self._connection
         cursor, lock = connection.cursor, connection.lock
@@ -197,10 +197,10 @@ class Ledger:
         return cursor.rowcount == len(rows)
 
     def has_run(self, run_id: str) -> bool | None:
-        """Whether there is a run of this id; None where that has to be asked of who reads.
+        """Whether there is a run with this id; None if this connection cannot tell, so the reader must.
 
-        It is asked before a run is begun, which needs the connection that writes in any case: another one
-        would only have to read the tables' schema as well.
+        Asked before a run is begun, which needs the write connection anyway; using it saves the read
+        connection from loading the schema.
         """
         with self._mutex:
             try:
@@ -212,14 +212,14 @@ class Ledger:
                 return None
 
     def require_room(self, run_id: str) -> None:
-        """Raise JournalWriteFailed if the disk is full, or nearly."""
+        """Raise JournalWriteFailed if the disk is full or nearly full."""
         try:
             require_room(self._place)
         except OSError as error:
             raise JournalWriteFailed(run_id, reason_of(error)) from error
 
     def claim(self, run_id: str, owner: str) -> Pending | None:
-        """Become the owner of a run, in the next epoch; None if there is none. Raises JournalWriteFailed."""
+        """Own a run, in its next epoch; None if there is no such run. Raises JournalWriteFailed."""
 
         def work(cursor: sqlite3.Cursor) -> Pending | None:
             insert_left(cursor, self._waiting_elsewhere(cursor, run_id))
@@ -239,15 +239,15 @@ class Ledger:
                 raise JournalWriteFailed(run_id, reason_of(error)) from error
 
     def _waiting_elsewhere(self, cursor: sqlite3.Cursor, run_id: str) -> list[Kept]:
-        """What waits of a run in the tails of processes that live: their lock of it was taken away."""
+        """The entries of a run in tails of living processes, whose lock on the run was removed."""
         row = cursor.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).fetchone()
         own = "" if self._tail is None else self._tail.path.name
         return [kept for kept in read_tails(self._place.run_locks, own) if row and kept.number == row[0]]
 
     def maintain(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
-        """Do something in a transaction of its own, with all other writers kept out.
+        """Do `work` in a transaction of its own, with all other writers excluded.
 
-        Raises JournalError (JRN017) where the journal cannot be written; then nothing was done.
+        Raises JournalError (JRN017) if the journal cannot be written; nothing is changed then.
         """
         with self._mutex:
             try:
@@ -256,9 +256,9 @@ class Ledger:
                 raise _not_maintained(error) from error
 
     def compact(self) -> None:
-        """Give free pages back to the file system: the file is written anew, with writers kept out.
+        """Rewrite the file to return free pages to the file system, with writers excluded.
 
-        Raises JournalError (JRN017); then the file is what it was.
+        Raises JournalError (JRN017) if that fails; the file is unchanged then.
         """
         with self._mutex:
             try:
@@ -267,7 +267,7 @@ class Ledger:
                 raise _not_maintained(error) from error
 
     def post(self, run_id: str, topic: str, msg_id: str, payload: bytes) -> bool:
-        """Put a letter to a run into the inbox; False if there is one of this id already.
+        """Put a message to a run into the inbox; False if there already is one with this id.
 
         Raises JournalWriteFailed.
         """
@@ -323,7 +323,7 @@ class Ledger:
     def _insert_all(
         self, cursor: sqlite3.Cursor, dues: list[_Due], errors: list[JournalError | None]
     ) -> list[int]:
-        """Insert what is due, and give the runs' numbers; who has lost a run finds that among the errors."""
+        """Insert what is due; gives the runs' numbers, and sets `errors` for runs that were taken over."""
         numbers: list[int] = []
         for at, (pending, portion) in enumerate(dues):
             errors[at] = None
@@ -344,7 +344,7 @@ def _not_maintained(error: Exception) -> JournalError:
 
 
 def _taken(pending: Pending, portion: Portion) -> JournalError:
-    """Why the key of a row was there already: somebody else has written this run."""
+    """The error for a row whose key exists already: another process has written this run."""
     if portion.run is not None:
         return run_exists(pending.run_id)
     return Fenced(pending.run_id, pending.epoch, pending.epoch)

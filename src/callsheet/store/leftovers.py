@@ -1,7 +1,7 @@
-"""The labels of what runs have left: sent along with an export, let go of when what they were of is gone.
+"""Exports and imports the labels of what runs left behind, and deletes those of places that are gone.
 
-In: a journal, the ids of runs. Out: lines of an export, labels taken in, places that are gone. A label that
-comes with an import only ever raises what is known of its place.
+In: a journal, the ids of runs. Out: lines of an export, imported labels, places that are gone. An imported
+label can only raise the label of its place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Locks between processes, freed by the kernel when their holder dies: no time-outs, no clock.
+"""Locks between processes: of a run, and for writing the database.
 
-Each is an `flock` on a file of its own. A run's lock lives as long as the handle that owns
-the run; the write lock as long as one transaction. A forked process holds none of them.
+Each is an `flock` on a file of its own, which the kernel releases when the holder dies, so nothing expires. A
+run's lock is held as long as the handle that owns the run, the write lock for one transaction. A forked child
+holds none of them.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _BETWEEN_LOOKS = 0.001
 
 
 class Copied(Protocol):
-    """What a forked child has a copy of, and must let go."""
+    """An open lock whose descriptor a forked child must close."""
 
     def close_copy(self) -> None:
-        """Close the child's descriptor, and do nothing else."""
+        """Close the descriptor of this process, and do nothing else."""
         ...
 
 
@@ -33,7 +34,7 @@ _open_locks: weakref.WeakSet[Copied] = weakref.WeakSet()
 
 
 def let_go_in_child(lock: Copied) -> None:
-    """Have a forked child close its copy: it would keep the parent's lock alive after its death."""
+    """Register a lock whose copy a forked child closes; otherwise it would outlive the parent's death."""
     _open_locks.add(lock)
 
 
@@ -51,13 +52,13 @@ class _Spare(NamedTuple):
     file: tuple[int, int]
     """Device and inode."""
     second: int = -1
-    """Of the clock, when its holder last wrote itself down."""
+    """The wall-clock second at which its holder was last written into it."""
 
 
 class Spares:
-    """Files that this process holds locks on and that are named for a run when it owns one.
+    """A pool of locked files, each of which gets a run's lock path as a second name while it owns that run.
 
-    A file that is made for a run and removed after it costs ten times what a second name for one costs.
+    Linking a file is ten times cheaper than creating and removing one for each run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,7 +68,7 @@ class Spares:
         let_go_in_child(self)
 
     def lend(self, path: str) -> _Spare | None:
-        """A locked file that has this name too now; None where there is one of this name, or no way."""
+        """Link a locked file to this path; None if the path exists or linking is not possible."""
         try:
             spare = self._free.pop()
         except IndexError:
@@ -81,12 +82,12 @@ class Spares:
             self._free.append(spare)
             return None
         except OSError:
-            _remove(spare)  # somebody took it away, or files here have one name only
+            _remove(spare)  # somebody removed it, or the file system has no hard links
             return None
         return spare
 
     def take_back(self, spare: _Spare) -> None:
-        """Keep a file, whose other name is gone, for the next run."""
+        """Return a file, whose second name is gone, to the pool."""
         if len(self._free) < _MOST_SPARES:
             self._free.append(spare)
         else:
@@ -99,7 +100,7 @@ class Spares:
             _remove(spare)
 
     def close_copy(self) -> None:
-        """Close the descriptors alone."""
+        """Close the descriptors only; the files stay."""
         free, self._free = self._free, []
         for spare in free:
             os.close(spare.fd)
@@ -117,7 +118,7 @@ class Spares:
         return _Spare(path, fd, _file(os.fstat(fd)))
 
     def _tidy(self) -> None:
-        """Remove the names that dead processes left; the locks of their runs have others."""
+        """Remove the pool files of dead processes; the locks of their runs have names of their own."""
         with os.scandir(self._folder) as listed:
             names = [entry.name for entry in listed if entry.name.endswith(_SPARE)]
         for name in names:
@@ -136,9 +137,9 @@ def _remove(spare: _Spare) -> None:
 
 
 def is_removed(path: Path | str) -> bool:
-    """Remove a file that nobody needs any more; False where the disk does not let it go.
+    """Remove a file that is not needed any more; False if that failed.
 
-    What is left then harms nobody: who closes has more important things to say.
+    A file that stays does no harm, and closing must not fail because of it.
     """
     try:
         os.unlink(path)
@@ -160,10 +161,10 @@ def _lives(pid: int) -> bool:
 
 
 class RunLock:
-    """The ownership of a run, by this process and handle, from construction to `close`.
+    """The ownership of a run by this process and handle, from construction to `close`.
 
-    Raises JournalError (JRN004) at once if another handle or process owns the run, OSError where the disk
-    does not take the name of the owner.
+    Raises JournalError (JRN004) at once if another handle or process owns the run, OSError if the lock file
+    cannot be created or written.
     """
 
     def __init__(self, folder: Path, run_id: str, now: float, spares: Spares | None = None) -> None:
@@ -178,7 +179,7 @@ class RunLock:
         let_go_in_child(self)
         second = int(now)
         if self._spare is not None and self._spare.second == second:
-            return  # its file says so already
+            return  # the file already names this process and time
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(second))
         try:
             if self._spare is None:
@@ -201,7 +202,7 @@ class RunLock:
                 is_owned = self._is_the_file(fd)
                 os.close(fd)
                 if not is_owned:
-                    continue  # it was freed between our open and our lock, and is another run's by now
+                    continue  # freed between our open and our flock; the file may be another run's by now
                 raise JournalError(
                     "JRN004",
                     f"run {run_id} is owned by {owner or 'another process'}",
@@ -212,7 +213,7 @@ class RunLock:
                 raise
             if self._is_the_file(fd):
                 return fd
-            os.close(fd)  # its last owner removed the file between our open and our lock
+            os.close(fd)  # its last owner removed the file between our open and our flock
 
     def _is_the_file(self, fd: int) -> bool:
         try:
@@ -223,9 +224,9 @@ class RunLock:
 
     @property
     def is_named(self) -> bool:
-        """Whether the lock still has its file: else somebody took it away, and another may have the run.
+        """Whether the lock file still has its name; if somebody removed it, another process may own the run.
 
-        It is looked at once in a thousandth of a second.
+        Checked at most once in a millisecond.
         """
         now = time.monotonic()
         if now > self._looks_at:
@@ -234,11 +235,11 @@ class RunLock:
         return self._is_named
 
     def is_named_now(self) -> bool:
-        """As `is_named`, looked at anew."""
+        """As `is_named`, always checked."""
         return os.fstat(self._fd).st_nlink > (self._spare is not None)
 
     def close(self) -> None:
-        """Free the run; the lock file goes first, while nobody else can have it."""
+        """Free the run; the lock file is removed first, while nobody else can hold it."""
         if self._fd >= 0:
             is_gone = not self._is_the_file(self._fd) or is_removed(self._path)
             if is_gone and self._spare is not None and self._spares is not None:
@@ -247,7 +248,7 @@ class RunLock:
             self.close_copy()
 
     def close_copy(self) -> None:
-        """Close the descriptor alone, which frees the lock only if no other process has a copy."""
+        """Close the descriptor only, which frees the lock unless another process has a copy."""
         self.is_held = False
         fd, self._fd = self._fd, -1
         if fd >= 0:
@@ -255,9 +256,10 @@ class RunLock:
 
 
 class WriteLock:
-    """What makes processes take turns in writing a database: held for one transaction.
+    """Makes processes take turns in writing a database; held for one transaction.
 
-    SQLite's own locks would do, but for the WAL-reset race of the versions before 3.51.3.
+    Raises TimeoutError if it cannot be had within 10 seconds. SQLite's own locks would suffice, if versions
+    before 3.51.3 did not have the WAL-reset race.
     """
 
     def __init__(self, path: Path) -> None:
@@ -294,7 +296,7 @@ class WriteLock:
         self.close_copy()
 
     def close_copy(self) -> None:
-        """Close the descriptor alone, which frees nothing that another process holds."""
+        """Close the descriptor only, which frees nothing that another process holds."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

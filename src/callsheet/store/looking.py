@@ -1,4 +1,4 @@
-"""Connections for one who only looks: to a journal that may lie where nothing can be written.
+"""Read-only connections to a journal, which may be on read-only storage.
 
 In: a journal's place. Out: a connection that reads, or a JournalError that says why there is none.
 """

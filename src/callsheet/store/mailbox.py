@@ -1,7 +1,7 @@
-"""The letters to the runs of a journal: left by any process, read by the one that owns the run.
+"""Messages ("letters") to the runs of a journal: posted by any process, read by the run's owner.
 
-In: what somebody says to a run. Out: letters that nobody has taken, as they are written or opened. That one
-is taken at most once is the work of whoever writes the event that it leads to.
+In: messages to a run. Out: the letters not taken yet, as stored or unsealed. `RunWriter.take` ensures that a
+letter is taken at most once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from callsheet.store.vault import Vault
 
 
 class Mailbox:
-    """The letters of a journal; `sealer` is what takes secrets out of those to a run, by its id."""
+    """The letters of a journal; `sealer` gives the Sealer for letters to a run by the run's id."""
 
     def __init__(self, ledger: Ledger, reader: Reader, vault: Vault, sealer: Callable[[str], Sealer]) -> None:
         self._ledger = ledger
@@ -30,12 +30,12 @@ class Mailbox:
     def post(
         self, run_id: str, topic: str, msg_id: str, payload: Mapping[str, Any], sealed: Iterable[str] = ()
     ) -> bool:
-        """Leave a letter for whoever owns the run, now or later; False if one of this id is there.
+        """Leave a letter for the run's owner, now or later; False if there is one with this id already.
 
-        The run may be owned by another process. The entries that `sealed` names are sealed whatever they
-        say, and all else that is known to be secret or looks so. Raises JournalError: JRN001 for an id that
-        is none, JRN002 if there is no such run, SEC003 where something is to be sealed and there can be no
-        key; JournalWriteFailed; NotStorable for what is not JSON.
+        The run may be owned by another process. The members named in `sealed` are always sealed, as are
+        known and detected secrets. Raises JournalError: JRN001 for an invalid id, JRN002 if there is no such
+        run, SEC003 if something is to be sealed and no key is available; JournalWriteFailed; NotStorable if
+        the payload is not JSON data.
         """
         check_run_id(run_id)
         if self._reader.runs.get(run_id) is None:
@@ -44,13 +44,13 @@ class Mailbox:
         return self._ledger.post(run_id, topic, msg_id, data)
 
     def unread(self, run_id: str) -> list[Letter]:
-        """The letters to a run that nobody has taken, the oldest first, as they are written."""
+        """The letters to a run that were not taken yet, oldest first, as stored."""
         return self._reader.letters(run_id)
 
     def opened(self, run_id: str, on_closed: Callable[[JournalError], None]) -> list[Letter]:
-        """The same letters, opened, for one who carries the run on or answers it.
+        """The same letters, unsealed, for a process that continues the run or answers it.
 
-        `on_closed` is told why one cannot be opened (SEC008); it is among them as it is written.
+        `on_closed` is called with the error (SEC008) for each that cannot be unsealed; it is given as stored.
         """
         found = list[Letter]()
         for letter in self.unread(run_id):

@@ -1,4 +1,4 @@
-"""Workspaces within one another: what is noted in one of them is found from the others as well.
+"""Translates names between nested workspaces, so that labels recorded in one are found from the others.
 
 In: the folders of workspaces, the names of places in one. Out: the names that these have in another one.
 Names are those of `file_key`, so the folders between two workspaces are compared as they are.

@@ -1,7 +1,7 @@
-"""Events with what is sealed in them opened: for a run that goes on or branches off.
+"""Unseals the events of a run, for resuming or forking it.
 
-In: rows of a journal, and the keys. Out: the same rows as they were before they were written. The keys are
-asked for with the first sealed value.
+In: rows of a journal, and the keys. Out: the same rows with their secrets. The keys are loaded with the first
+sealed value.
 """
 
 from __future__ import annotations

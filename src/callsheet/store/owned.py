@@ -1,6 +1,6 @@
-"""Whether a process owns a run now, asked without becoming its owner; and where its owners count themselves.
+"""Tells whether a process owns a run, without becoming its owner; and names the file that counts resumes.
 
-In: a journal's place and a run's id. Out: yes or no, true for the moment of asking; a path.
+In: a journal's place and a run's id. Out: yes or no, as of now; a path.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from callsheet.store.place import Place
 
 
 def is_owned(place: Place, run_id: str) -> bool:
-    """Whether a process that lives holds the run's lock.
+    """Whether a living process holds the run's lock.
 
-    The question takes a shared lock for an instant. Raises JournalError (JRN001) for what is no id.
+    Takes a shared lock for an instant. Raises JournalError (JRN001) for an invalid id.
     """
     path = place.run_locks / f"{check_run_id(run_id)}.lock"
     try:
@@ -33,8 +33,8 @@ def is_owned(place: Place, run_id: str) -> bool:
 
 
 def attempts_of(place: Place, run_id: str) -> Path:
-    """The file in which servers count that they carry the run on by themselves; it goes with the run.
+    """The file in which servers count how often they resumed the run by themselves; deleted with the run.
 
-    Raises JournalError (JRN001) for what is no id.
+    Raises JournalError (JRN001) for an invalid id.
     """
     return place.run_locks / f"{check_run_id(run_id)}.attempts"

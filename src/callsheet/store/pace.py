@@ -1,17 +1,17 @@
-"""How fast commits follow one another: whether a tail that is synced is worth having."""
+"""Measures how quickly commits follow one another, to decide whether a synced tail is worthwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 NEAR = 0.05
-"""Seconds between two commits of which the second is quick: so long may what is in a tail be unseen."""
+"""A commit is quick if fewer than this many seconds have passed since the one before."""
 ENOUGH = 16
-"""So many quick commits one after the other make a tail worth its making."""
+"""From this many quick commits in a row on, a tail is worthwhile."""
 
 
 class Pace:
-    """Counts the commits that come right after one another."""
+    """Counts quick commits in a row."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -19,10 +19,10 @@ class Pace:
         self._quick = 0
 
     def step(self) -> bool:
-        """Note a commit; gives whether it is the last of many quick ones.
+        """Count a commit; whether it should go to a synced tail.
 
-        What comes more slowly had better be written straight into the database: from a tail it would be
-        brought there by itself, with a second sync.
+        Slower commits are better written straight to the database: each would be moved there from the tail on
+        its own, with a second sync.
         """
         now = self._clock()
         self._quick = self._quick + 1 if now - self._last < NEAR else 0

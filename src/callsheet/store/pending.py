@@ -1,8 +1,8 @@
-"""The events of a run that are not in the journal yet: a buffer that hashes and never touches a disk.
+"""The buffer of a run's events that are not in the journal yet; it chains hashes and does no I/O.
 
-Events enter at the end, in order; what a transaction has made durable leaves at the front.
-A failed transaction takes nothing away. The last entry stays open for the intents that follow
-from its event, until it is sealed.
+Events are appended at the end, in order, and removed at the front once a transaction has made them durable; a
+failed transaction removes nothing. The last entry stays open for the intents that follow from its event,
+until `seal` closes it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from callsheet.store.events import (
 PLAIN_ROWS = 4
 _RECORD_EVERY = 256
 _MOST_TAIL_ROWS = 8
-"""That go into a tail at once: a transaction of more is cheap by the entry."""
+"""The most entries that go into a tail at once; for more, a transaction is cheap enough per entry."""
 _MOST_TAIL_BYTES = 1_000
-"""Of a body whose event may wait in a tail."""
+"""The largest body whose event may go into a tail."""
 MOST_INTENTS = 128
 """The most intents of one entry."""
 
 
 class PlanRow(NamedTuple):
-    """A plan as it is stored."""
+    """The row of a plan."""
 
     plan_hash: str
     ir_version: int
@@ -51,7 +51,7 @@ class PlanRow(NamedTuple):
 
 
 class RunRow(NamedTuple):
-    """A new run as it is stored."""
+    """The row of a new run."""
 
     plan_hash: str
     parent_run: str | None
@@ -61,7 +61,7 @@ class RunRow(NamedTuple):
 
 
 class StatusChange(NamedTuple):
-    """A new status of a run, and the last event that must stand before it."""
+    """A new status of a run, and the event that must be written before it or with it."""
 
     after_seq: int
     status: str
@@ -69,14 +69,14 @@ class StatusChange(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A letter that an event takes out of the inbox."""
+    """A message that is removed from the inbox in the transaction of an event."""
 
     seq: int
     msg_id: str
 
 
 class Blob(NamedTuple):
-    """A large body on its way into the journal, and the event that names it."""
+    """A large body that is still to be written, and the event it belongs to."""
 
     seq: int
     name: str
@@ -90,18 +90,18 @@ Row: TypeAlias = """tuple[
     int, int, str, str | None, str | None, int | None, int | None, float, float,
     bytes | None, str | None, int, bytes | None, bytes
 ]"""
-"""An entry as it is stored: its event's head, body and blob, then what it covers, intents and hash."""
+"""The row of an entry: the event's head, body and blob, then the count of events, intents and hash."""
 
 
 _Open: TypeAlias = "tuple[Head, bytes | None, str | None, bytes, bytes]"
-"""An entry that may still get intents: head, body, blob, the body's digest, the line that identifies it."""
+"""The open entry, which may still get intents: head, body, blob, body's digest, identifying line."""
 _QUOTE = b'"'
 _QUOTES_OF_A_NAME = 2
-"""So many are in a body that says no text besides its one name; nothing in it can be secret by itself."""
+"""The quotes in a body with a single key and no text, which cannot contain a secret."""
 
 
 class Portion(NamedTuple):
-    """What one transaction writes of a run: all up to the event `upto`, whose entry has the hash `hash`."""
+    """What one transaction writes of a run: all up to event `upto`, whose entry has the hash `hash`."""
 
     upto: int
     rows: list[Row]
@@ -112,19 +112,20 @@ class Portion(NamedTuple):
     hash: bytes
     taken: list[Taken]
     records_head: bool
-    """Whether the run's row notes this end of the chain."""
+    """Whether the run's row is updated with this head of the chain."""
 
 
 class Pending:
     """What a run has still to write: events, large bodies, plans, its own row, a status.
 
-    `last_seq` is the last event, `last_hash` the end of the chain up to the last sealed entry,
-    written or not; `durable_seq` is the last event that the journal or the tail has. `number` is 0 until the
-    run's row is in the journal. `blocked` is why the last transaction failed, None if it did not.
-    `lines` identify its `rows`, entry by entry; `tailed` is how many of the first stand in the tail.
-    `last_ts` is the time of the last event, `last_body` its body's digest and how many bytes it has.
-    One thread appends while another may write: it appends only at the ends of the lists, the
-    other takes from their fronts.
+    `last_seq` is the last event, `last_hash` the hash of the last closed entry, written or not; `durable_seq`
+    is the last event in the database or the tail. `number` is 0 until the run's row is in the database.
+    `blocked` is why the last transaction failed, None if it did not. `lines` identify the entries in `rows`;
+    the first `tailed` of these are in the tail. `last_ts` is the time of the last event, `last_body` the
+    digest and size of its body.
+
+    One thread may append while another writes: appending only touches the ends of the lists, and writing
+    removes from their fronts.
     """
 
     def __init__(self, run_id: str, *, number: int, epoch: int, last_seq: int, last_hash: bytes) -> None:
@@ -147,7 +148,7 @@ class Pending:
         self.last_ts = 0.0
         self.last_body: tuple[bytes, int] = (NO_BODY, 0)
         self.sealer: Sealer | None = None
-        """What takes secrets out of bodies before they are kept; None keeps bodies as they are."""
+        """Seals secrets in bodies before they are buffered; None leaves bodies as they are."""
 
     def append(  # noqa: PLR0913, PLR0917 - what a row has, in its order
         self,
@@ -161,9 +162,9 @@ class Pending:
         body: Mapping[str, Any] | None,
         secret: Mapping[Path, str] | None = None,
     ) -> int:
-        """Buffer an event and give its sequence number; raises NotStorable and then changes nothing.
+        """Buffer an event; gives its sequence number. If it raises NotStorable, nothing is changed.
 
-        `secret` are the parts of the body that are secret as a whole, by their place, each with the reason.
+        `secret` are the parts of the body that are secret as a whole, by path, each with the reason.
         """
         seq = self.last_seq + 1
         what = _WORDS[kind]
@@ -198,9 +199,9 @@ class Pending:
         return seq
 
     def intend(self, key: str, tool: str | None) -> int:
-        """Add an intent to the open entry and give its sequence number; 0 where none takes it.
+        """Add an intent to the open entry; gives its sequence number, or 0 if no entry can take it.
 
-        Raises NotStorable, and then changes nothing.
+        If it raises NotStorable, nothing is changed.
         """
         if self._open is None or len(self._intents) >= MOST_INTENTS:
             return 0
@@ -212,7 +213,7 @@ class Pending:
         return seq
 
     def seal(self) -> None:
-        """Close the last entry: what is appended from now on stands in others."""
+        """Close the open entry, and chain it to the one before; later events go into new entries."""
         entry = self._open
         if entry is None:
             return
@@ -232,18 +233,18 @@ class Pending:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything is in the journal."""
+        """Whether everything is in the database."""
         return not (self.rows or self._open or self.status or self.plans or self.run)
 
     def plain_rows(self) -> list[Row] | None:
-        """The entries due if there are only a few and nothing else is: the common case, made cheap."""
+        """The pending entries, if there are only a few and nothing else is pending: a fast path."""
         return self.rows if 0 < len(self.rows) <= PLAIN_ROWS and self._is_plain() else None
 
     def for_the_tail(self) -> list[Row] | None:
-        """The entries that may wait in a tail and do not yet; the last of the `lines` identify them.
+        """The entries to append to the tail, identified by the last of the `lines`; None if not possible.
 
-        None where a transaction is due, as it is for many entries and for a large body, which are not
-        written twice.
+        A transaction is needed for anything but entries, after a failure, and for many entries or a large
+        body, which should not be written twice.
         """
         if self.blocked is not None or not self.number or not self._is_plain():
             return None
@@ -251,18 +252,18 @@ class Pending:
         return None if self.last_body[1] > _MOST_TAIL_BYTES or len(rows) > _MOST_TAIL_ROWS else rows
 
     def _is_plain(self) -> bool:
-        """Whether entries are all that is due, and the end of the chain needs no noting."""
+        """Whether only entries are pending, and the run's row need not be updated yet."""
         if self.status or self.blobs or self.taken or self.plans or self.run:
             return False
         return self.last_seq - self.recorded_seq < _RECORD_EVERY
 
     def put_into_tail(self) -> None:
-        """Know that all entries stand in the tail: this process's death takes none of them."""
+        """Record that all entries are in the tail, where they survive this process."""
         self.tailed = len(self.rows)
         self.durable_seq = self.last_seq
 
     def written_plain(self) -> None:
-        """Let go of all entries: `plain_rows` are in the journal now."""
+        """Remove all entries, after `plain_rows` were written."""
         self.rows = []
         self.lines = []
         self.durable_seq = self.last_seq
@@ -270,7 +271,7 @@ class Pending:
         self.blocked = None
 
     def take(self, upto: int) -> Portion:
-        """What a transaction should write: the entries up to `upto` and what belongs before them."""
+        """What a transaction should write: the entries up to `upto` and what belongs to them."""
         upto = max(upto, self.durable_seq)  # a commit may have overtaken the flush that asks
         rows = self.rows[: bisect_right(self.rows, upto, key=_seq)]
         status = self.status
@@ -289,7 +290,7 @@ class Pending:
         )
 
     def written(self, portion: Portion, number: int) -> None:
-        """Let go of a portion that is in the journal now, in the run of that number."""
+        """Remove a portion that was written; `number` is that of the run."""
         self.number = number
         self.run = None
         self.durable_seq = portion.upto
@@ -311,7 +312,7 @@ class Pending:
 
 
 def plan_row(plan: Plan, source: str) -> PlanRow:
-    """A plan with the text it was written as."""
+    """The row of a plan with the text it was written as."""
     body = plan_bytes(plan)
     return PlanRow(
         sha256(body).hexdigest(),

@@ -1,7 +1,7 @@
-"""The connection of a process that reads: rows of queries, for one who asks at a time.
+"""The one connection of a process that reads; its threads take turns.
 
 In: queries. Out: rows, or a JournalError that says whether the disk or the file is at fault. No read
-transaction outlives a call, so that readers never hold a checkpoint back.
+transaction outlives a call, so that readers never delay a checkpoint.
 """
 
 from __future__ import annotations

@@ -1,19 +1,30 @@
-"""The machine's events as journal events and back; the one place that knows both.
+"""Converts the machine's events to journal events and back; the one module that knows both.
 
-The bodies: start {inputs, facts, limits, pins, launch, approve and approval_timeout where they name tools,
-ranks where an earlier run tells which steps are long, policy and policy_hash under a policy, secret and
-pepper where inputs were declared to be}, intent {tool}
-or none, ok {value, review where a person has to look at it}, err {error, and unsettled or final where that
-is so}, late {outcome: ok or err, and what that has},
-timer {due}, ask {what is asked, due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan,
-facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept, whole, unit} or {fact,
-text}, and with {spent} where that is known: tokens in, out, cost, and what `Spent` has beside them unless
-that is nothing; in_doubt {reason} and {spent}, decided {decision} and {value} if that is `value`, and {by}
-where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits {limits}, policy {policy,
-policy_hash}, edit {values, by, and holds where that is so}, end {status, response, terminated, error,
-steps_executed, ended_at, refusal, usage, objection where a policy ended the run}. A body in which secrets
-were has {sealed}, as `sealing.sealer` tells. Under a policy ok has a {label} where the world told one, and
-plan a {context}.
+The bodies by event type ("?" marks members that are left out if there is nothing to say):
+
+- start: inputs, facts, limits, pins, launch, approve?, approval_timeout?, ranks?, policy? and policy_hash?
+  (under a policy), secret? and pepper? (with secret inputs)
+- intent: tool, or no body
+- ok: value, review? (why a person has to approve it), remarks?, spent?, label? (under a policy)
+- err: error, unsettled?, final?, forbidden?, remarks?, spent?
+- late: outcome (ok or err), and what that has
+- fired and reopen: no body
+- timer: due
+- ask: what is asked, due
+- signal: digest, verdict, value, by, note, msg_id
+- plan: plan (its hash), facts, remarks?, spent?, context? (under a policy)
+- in_doubt: reason, spent?
+- decided: decision, value? (if the decision is `value`), by? (if no person decided)
+- cancel: reason
+- time_up: seconds
+- limits: limits
+- policy: policy, policy_hash
+- edit: values, by, holds?
+- end: status, response, terminated, error, steps_executed, ended_at, refusal, usage, objection? (if a policy
+  ended the run)
+
+A remark is {cut, kept, whole, unit} or {fact, text}. `spent` lists tokens in, tokens out, cost, and the
+further fields of `Spent` unless they are zero. A body with secrets also has `sealed`; see `sealing.sealer`.
 """
 
 from __future__ import annotations
@@ -60,23 +71,23 @@ from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 
 _VALUE = "value"
-"""The word for a decision that is a value."""
+"""The decision recorded for a TookPlace."""
 _NOTHING_BESIDE = list(Succeeded("", None)[2:])
 _OK = EventType.OK
 _ALWAYS_TOLD = 3
-"""How much of what was spent is told also where it is nothing: tokens in, out, cost."""
+"""How many fields of `Spent` are always written: tokens in, out, cost."""
 _TOLD = 7
-"""How much is told of a call with more than these; repairs and bytes that were kept where there are some."""
+"""How many are written if one of the others is not zero; repairs and kept bytes only if not zero."""
 
 PlanOf = Callable[[str], Plan]
-"""The plan of a hash."""
+"""Gives the plan with a hash."""
 
 
 class Start(NamedTuple):
-    """What a run was started with, as its first event says.
+    """What a run was started with: the content of its first event.
 
-    `pins` are the hashes of the declarations of the tools that the plan calls; `launch` is for
-    the face that started the run, so that it can find the same tools again.
+    `pins` are the hashes of the declarations of the tools that the plan calls; `launch` is for the face that
+    started the run, so that it can find the same tools again.
     """
 
     inputs: dict[str, JSON]
@@ -85,22 +96,22 @@ class Start(NamedTuple):
     pins: dict[str, str]
     launch: dict[str, JSON]
     approve: tuple[str, ...] = ()
-    """The tools before whose calls a person is asked."""
+    """The tools whose calls need an approval."""
     approval_timeout: Mapping[str, float] = MappingProxyType({})
-    """The seconds that there are for a yes, by tool; the name "" stands for all others."""
+    """The seconds after which an unanswered approval is denied, by tool; "" stands for all others."""
     ranks: Mapping[str, int] = MappingProxyType({})
-    """Which steps of a graph go first, by id: it has to be the same whenever the run is folded."""
+    """Which steps of a graph start first, by id; recorded because every fold must use the same."""
     policy: Policy | None = None
-    """What the run is held against, where it is under a policy."""
+    """The policy of the run, if any."""
     secret: tuple[str, ...] = ()
-    """The inputs that were declared to be secret."""
+    """The inputs that were declared secret."""
     pepper: str = ""
-    """What digests of questions are made with besides, where a secret may be asked about; a secret too."""
+    """A secret mixed into the digests of questions if those may contain secrets."""
     is_veiled: bool = False
-    """Whether placeholders stand in the place of secrets: for who only looks at the run."""
+    """Whether placeholders replace secrets, as for a reader without the key."""
 
     def enforcement(self) -> Enforcement | None:
-        """What holds under the run's policy; None for a run without one."""
+        """The enforcement of the run's policy; None without one."""
         if self.policy is None:
             return None
         return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
@@ -123,7 +134,7 @@ class Start(NamedTuple):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Start:
-        """The start that a body tells of."""
+        """The start from the body of a start event."""
         return cls(
             inputs=dict(body["inputs"]),
             facts=facts_from_json(body["facts"]),
@@ -141,17 +152,17 @@ class Start(NamedTuple):
 
 
 def secret_labels(policy: Policy, names: Iterable[str]) -> dict[str, Label]:
-    """The labels of inputs that were declared to be secret: nobody may read them."""
+    """The labels of inputs that were declared secret: nobody may read them."""
     return {name: policy.inputs._replace(readers=frozenset()) for name in names}
 
 
 def policy_body(policy: Policy) -> dict[str, Any]:
-    """The part of a body that says which policy holds."""
+    """The part of a body that records a policy."""
     return {"policy": policy_to_json(policy), "policy_hash": policy_hash(policy)}
 
 
 def _policy_in(body: Mapping[str, Any]) -> Policy:
-    """The policy of a body; raises ValueError for one that reads otherwise than it was written."""
+    """The policy in a body; raises ValueError if it does not match its hash."""
     policy = policy_from_json(body["policy"])
     if policy_hash(policy) != body["policy_hash"]:
         raise ValueError("the policy is not the one that was written")
@@ -171,7 +182,7 @@ def _fact_to_json(fact: ToolFacts) -> list[JSON]:
 
 
 def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
-    """The facts that JSON data tells of."""
+    """The facts about tools from JSON data."""
     return {name: _fact_from_json(*told) for name, told in data.items()}
 
 
@@ -183,11 +194,11 @@ def _fact_from_json(
 
 
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
-    """The type, key and body under which the journal keeps an event of the machine."""
+    """The type, key and body with which the journal stores an event of the machine."""
     if type(event) is Succeeded:
         key, value, *beside = event
         if beside == _NOTHING_BESIDE:
-            return _OK, key, {"value": value}  # most of all there are
+            return _OK, key, {"value": value}  # the most frequent event
     match event:
         case Succeeded(key=key, value=value, remarks=remarks, spent=spent, label=label, review=review):
             body: dict[str, Any] = {"value": value, "review": review} if review else {"value": value}
@@ -227,7 +238,7 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
 
 
 def late_record(event: Succeeded | Failed) -> dict[str, Any]:
-    """The body under which the journal keeps an outcome that came too late to change anything."""
+    """The body with which the journal stores an outcome that came too late to count."""
     kind, _, body = event_record(event)
     return {"outcome": kind.value, **(body or {})}
 
@@ -253,7 +264,7 @@ def _record_of_the_run(
 
 
 def _with(body: dict[str, Any], remarks: Iterable[Remark], spent: Spent | None) -> dict[str, Any]:
-    """A body with what stands beside it; the body itself where there is nothing."""
+    """A body with remarks and what was spent added, if any."""
     told = [_remark_to_json(remark) for remark in remarks]
     if told:
         body = {**body, "remarks": told}
@@ -294,12 +305,12 @@ def _label(body: Mapping[str, Any], name: str) -> Label | None:
 
 
 def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
-    """The event that a journal event tells the machine of; None for one that it is not told of."""
+    """The machine's event for a journal event; None for one that is not fed to the machine."""
     return event_of(row.type, row.key or "", row.body or {}, plan_of)
 
 
 def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> Event | None:
-    """As `recorded_event`, of the type, key and body of a journal event."""
+    """As `recorded_event`, from the type, key and body of a journal event."""
     match kind:
         case EventType.START:
             return Started(Start.from_json(body).inputs)
@@ -324,7 +335,7 @@ def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> E
 
 
 def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
-    """As `recorded_event`, for what is about the run as a whole."""
+    """As `recorded_event`, for events about the run as a whole."""
     match kind:
         case EventType.CANCEL:
             return Cancelled(body["reason"])
@@ -343,7 +354,7 @@ def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
 
 
 def _recorded_word(kind: str, key: str, body: Mapping[str, Any]) -> Decided | Answered:
-    """What a person, or a probe, has said."""
+    """As `recorded_event`, for answers and decisions."""
     if kind == EventType.SIGNAL:
         told = {name: value for name, value in body.items() if name != SEALED}
         return Answered(key, **{**told, "verdict": Verdict(body["verdict"])})
@@ -353,7 +364,7 @@ def _recorded_word(kind: str, key: str, body: Mapping[str, Any]) -> Decided | An
 
 
 def result_body(result: Result) -> dict[str, Any]:
-    """The body of the end event; the variables follow from the fold."""
+    """The body of the end event; the variables are left out, as a fold gives them."""
     return {
         "status": str(result.status),
         "response": result.response,

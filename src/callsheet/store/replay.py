@@ -1,8 +1,7 @@
-"""A journal folded back into a machine: what the run has done, and what it still waits for.
+"""Folds the events of a run back into a machine, to resume or inspect the run.
 
-In: the events of a run, from its start or from a snapshot. Out: the machine as it was after the
-last of them (or after event n), with every command that has no outcome yet. Nothing is carried
-out here.
+In: the events of a run, from its start or from a snapshot. Out: the machine as it was after the last of them,
+with every command that has no outcome yet. No command is carried out here.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ from callsheet.store.snapshots import (
 def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | None = None) -> Folded:
     """Fold the events of a run, the first of which is its start.
 
-    Raises JournalError (JRN020) where the events do not begin with a start, or one of them
-    cannot be read by this version.
+    Raises JournalError (JRN020) if the events do not begin with a start, or if one of them cannot be read by
+    this version.
     """
     rest = iter(rows)
     first = next(rest, None)
@@ -73,9 +72,9 @@ def begin_with(
     body: Mapping[str, Any] | None = None,
     course: Course | None = None,
 ) -> Folded:
-    """A run that has been told of its first event, of its `body` where another one is given.
+    """A run after its first event; `body`, if given, replaces that event's body.
 
-    A `course` notes what is decided in it. Raises JournalError (JRN020) where that is no start.
+    `course`, if given, records the run's decisions. Raises JournalError (JRN020) if the event is no start.
     """
     try:
         folded = begin(plan, start_from(first.type, first.body if body is None else body), observer)
@@ -111,7 +110,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
 
 
 def leads_to(result: Result | None, body: Mapping[str, Any]) -> bool:
-    """Whether a machine has ended as the body of an end event says."""
+    """Whether a machine's result is the one that the body of an end event records."""
     if result is None:
         return False
     ended = str(result.status), result.steps_executed, result.ended_at
@@ -119,7 +118,7 @@ def leads_to(result: Result | None, body: Mapping[str, Any]) -> bool:
 
 
 def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
-    """What the first event of a run says; raises KeyError, TypeError or ValueError if it is no start."""
+    """The content of a run's first event; raises KeyError, TypeError or ValueError if it is no start."""
     if kind != EventType.START:
         raise ValueError("a run begins with its start")
     return Start.from_json(body or {})
@@ -128,9 +127,9 @@ def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
 def begin(
     plan: Plan, start: Start, observer: Observer | None = None, program: Program | None = None
 ) -> Folded:
-    """A run that has been started, and whose machine has been told nothing yet.
+    """A run with a new machine that was fed no event yet.
 
-    `program` is that of the plan with the facts of the start, where it has been made before.
+    `program` may be the program of the plan with the facts of the start, if it was compiled before.
     """
     if program is None or start.ranks:
         program = compile_plan(plan, start.facts, start.ranks)
@@ -150,10 +149,10 @@ def restored(
     read: Read = read_plainly,
     program: Program | None = None,
 ) -> Folded:
-    """A run as a snapshot tells it; raises Unfit where that cannot be trusted.
+    """A run restored from the body of a snapshot; raises Unfit if that cannot be used.
 
-    `read` makes a body of the bytes of an event. `program` is that of the run's first plan, where it has been
-    made before.
+    `read` decodes the bytes of an event's body. `program` may be the program of the run's first plan, if it
+    was compiled before.
     """
     try:
         if body["format"] != FORMAT:
@@ -174,10 +173,9 @@ def restored(
 
 
 def _program_of(plan: Plan, start: Start, state: Mapping[str, Any]) -> Program:
-    """The program of a run that stands so: of what it has left behind, nothing is made ready once more.
+    """The program for a run in this state; if most steps are done, it compiles steps only on demand.
 
-    That is, unless most is yet to come, or each step is looked at: for calls that leave before their turn, or
-    for those that want a yes.
+    Graphs, runs that run ahead and runs with approval rules need all steps, so they are compiled in full.
     """
     looks_at_all = state["limits"].get("schedule") == AUTO or bool(start.approve)
     if plan.order is Order.DAG or looks_at_all or 2 * state["pc"] < len(plan.steps):
@@ -186,7 +184,7 @@ def _program_of(plan: Plan, start: Start, state: Mapping[str, Any]) -> Program:
 
 
 class Place(NamedTuple):
-    """Where an event stands in the journal: its number, its body or the body's digest, the body's bytes."""
+    """Refers to an event in the journal: its number, its body or the body's digest, the size in bytes."""
 
     seq: int
     body: Mapping[str, JSON] | bytes
@@ -194,9 +192,9 @@ class Place(NamedTuple):
 
 
 def note_event(book: Book, event: Event, place: Place) -> bool:
-    """Keep in the book what the machine is told; `place` is where it is written down.
+    """Record in the book an event that is fed to the machine; `place` refers to it in the journal.
 
-    Gives whether the values of the book should be pruned, once the machine has been told.
+    Gives whether the values of the book should be pruned after the machine has processed it.
     """
     if isinstance(event, Succeeded):
         book.close(event.key)
@@ -232,7 +230,7 @@ def _unreadable(row: Row, error: Exception) -> JournalError:
 
 
 def _note(folded: Folded, row: Row) -> None:
-    """Keep what an event says that the machine is not told."""
+    """Record in the book what an event says that is not fed to the machine."""
     key, book = row.key or "", folded.book
     match row.type:
         case EventType.INTENT:

@@ -1,9 +1,9 @@
-"""How long runs are kept: what is over its time, and letting go of it.
+"""Retention: deletes runs, and first their large values, after a time.
 
-In: a journal and for how long runs of each status are kept. Out: first the large values of a run
-go, whose hashes and sizes stay so that its chain still verifies; when the same time has passed
-once more, the run goes. A run that is going on, waits, or is in doubt is never touched, nor one
-that another run came from, unless that was forked: it has all events of its own.
+In: a journal, and how long to keep runs of each status. Out: after that time the large values of a run are
+dropped, keeping hashes and sizes so that its chain still verifies; after the same time again, the run is
+deleted. A run that is running, waiting or in doubt is never touched, nor one that is the parent of another,
+except of a fork, which has copies of all events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The runs of a journal: what is known of each as a whole, and which one somebody means.
+"""Lists the runs of a journal, and finds one by its id, a prefix, or `last`.
 
 In: a connection that reads; an id, the beginning of one, or `last`. Out: runs, without their events.
 """

@@ -1,8 +1,7 @@
-"""What is whole of runs in a damaged journal, on its way into an export.
+"""Salvages the intact parts of the runs in a damaged journal for an export.
 
-In: a journal that SQLite may not be able to read everywhere. Out: of each run the entries from
-its start up to the first that is missing, changed or unreadable. A run that loses its end that
-way is an unfinished one again.
+In: a journal that SQLite may not be able to read everywhere. Out: for each run, the entries from its start up
+to the first that is missing, changed or unreadable. A run that loses its end in this way is unfinished again.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The tables of a journal file, and how a file is made, recognised and connected to.
+"""The tables of a journal file, and how such a file is created, recognised and connected to.
 
-In: a path. Out: SQLite connections, one kind that writes and one that can only read, or a
-JournalError that says why the file is not a journal this version can use.
+In: a path. Out: SQLite connections, one kind that writes and one that can only read, or a JournalError that
+says why this version cannot use the file as a journal.
 
-An event's key is one integer, the run's number above its sequence number: rows of a run stay
-together and appends go to the end of a table B-tree, which costs half of what a WITHOUT ROWID
-table with the key (run_id, seq) does. A row holds a transition: an event, and as `intents` the
-calls that left because of it, which have the sequence numbers after the event's; it `covers` so
-many in all. The view `log` shows the rows with run ids.
+The primary key of an event is one integer: the run's number in the high bits, its sequence number in the low
+ones. So the rows of a run are adjacent and inserts append to a table B-tree, at half the cost of a WITHOUT
+ROWID table with the key (run_id, seq). A row is an entry: an event, and as `intents` the calls that follow
+from it, which have the sequence numbers after the event's; `covers` is the number of events in all. The view
+`log` shows the rows with run ids.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SEQ_BITS = 32
 _BUSY_SECONDS = 10.0
 _CHECKPOINT_PAGES = 16_000
 _PAGE_BYTES = 1024
-"""A commit writes whole pages; small rows are the rule."""
+"""Small, since a commit writes whole pages and most rows are small."""
 
 _LEAST_BYTES = 64 * 1024
-"""What a new journal takes: its tables, and the index of its log."""
+"""The disk space that a new journal needs: its tables, and the index of its log."""
 
 _SCHEMA = f"""
 CREATE TABLE plans (
@@ -108,18 +108,18 @@ class Durability(StrEnum):
     """What a committed event survives: SQLite's `synchronous`."""
 
     FULL = "full"
-    """A loss of power."""
+    """A power failure."""
     NORMAL = "normal"
-    """A crash of the process or the system; a loss of power may take the last events."""
+    """A crash of the process or the system; a power failure may lose the last events."""
     OFF = "off"
     """A crash of the process."""
 
 
 def prepare(place: Place) -> None:
-    """Make the journal file if there is none, and check that it is one this version can use.
+    """Create the journal file if there is none, and check that this version can use it.
 
-    Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010
-    for a place that cannot be used, JRN011 for a network file system, JRN012 for a damaged journal.
+    Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010 for a path that
+    cannot be used, JRN011 for a network file system, JRN012 for a damaged journal.
     """
     path = place.database
     try:
@@ -145,13 +145,13 @@ _CUT_OFF = sqlite3.SQLITE_IOERR_SHORT_READ
 
 
 def is_of_the_disk(error: Exception) -> bool:
-    """Whether what SQLite says is about the disk or the place of a file, not about what is in it."""
+    """Whether an SQLite error is about the disk or the location of a file, not about its content."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF in _OF_THE_DISK and code != _CUT_OFF
 
 
 def unusable(path: Path, error: Exception) -> JournalError:
-    """What is said of a journal that the disk, or the rights of its folder, keep from being used."""
+    """The error for a journal that cannot be used because of its disk or its permissions."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if _is_full(path.parent, error):  # SQLite calls that an I/O error where it cannot map its index
         return JournalError(
@@ -173,7 +173,7 @@ def unusable(path: Path, error: Exception) -> JournalError:
 
 
 def _is_broken(error: Exception) -> bool:
-    """Whether an error is that of a disk which fails, or has become read-only."""
+    """Whether an error is that of a failing or read-only disk."""
     if isinstance(error, OSError):
         return error.errno in (errno.EIO, errno.EROFS)
     code: int = getattr(error, "sqlite_errorcode", 0)

@@ -1,9 +1,9 @@
-"""Snapshots: what a run has come to, as one event, so that a long journal need not be folded from its start.
+"""Snapshots: the state of a run as one event, so that a long journal need not be folded from its start.
 
-In: a machine, and what is known of its run beside it. Out: the body of a `snapshot` event, and
-from such a body the same again. A value that an earlier event holds is not written again: the
-body names the event, and one digest covers all the bodies that are named. A body that does
-not fit raises Unfit; the run is then folded from its start.
+In: a machine, and the `Book` of its run. Out: the body of a `snapshot` event, and from such a body the same
+state again. A value that an earlier event has is not written again: the body refers to the event, and one
+digest covers all bodies referred to. A body that cannot be used raises Unfit; the run is then folded from its
+start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PRUNE_BYTES = 16 * 1024 * 1024
 
 
 class Unfit(Exception):
-    """A snapshot that the run cannot go on from; its events still tell all of it."""
+    """A snapshot that cannot be used; the run can still be folded from its start."""
 
 
 class Policy(NamedTuple):
@@ -57,12 +57,12 @@ Read: TypeAlias = "Callable[[str, bytes, int], Any]"
 
 
 def read_plainly(kind: str, data: bytes, seq: int) -> Any:
-    """The body as it is written."""
+    """The body, decoded as it is stored."""
     return decode_body(data)
 
 
 class _Known(NamedTuple):
-    """A value that an event holds; the digest of the event's body may have to be made yet."""
+    """A value in an event; `body` is the event's body, or its digest."""
 
     value: JSON
     seq: int
@@ -70,9 +70,9 @@ class _Known(NamedTuple):
 
 
 class Values:
-    """Which values of a run stand in its journal already, by identity.
+    """The values of a run that its journal already has, by identity, so that snapshots can refer to them.
 
-    Values that the run has no use for any more are let go from time to time.
+    Values that the run does not use any more are dropped from time to time.
     """
 
     __slots__ = ("_bytes", "_inputs", "_known", "_most")
@@ -84,7 +84,7 @@ class Values:
         self._most = _PRUNE_BYTES
 
     def saw(self, value: JSON, seq: int, body: Mapping[str, JSON] | bytes, size: int) -> bool:
-        """Note a value of the event `seq`, whose body (or its digest) is given; whether to `prune` now."""
+        """Record a value of event `seq`, with its body or the body's digest; whether to `prune` now."""
         if type(value) is int or not _is_long(value):
             return False
         self._known[id(value)] = _Known(value, seq, body)
@@ -92,7 +92,7 @@ class Values:
         return self._bytes > self._most
 
     def prune(self, machine: Machine) -> None:
-        """Let go of what no part of the machine's state is."""
+        """Drop the values that are not part of the machine's state."""
         state = machine.state()
         used = _Kept(self)
         if machine.result is None and (state is None or state_to_json(state, used.keep) is None):
@@ -100,7 +100,7 @@ class Values:
         self.keep_only(used.seqs)
 
     def keep_only(self, seqs: Iterable[int]) -> None:
-        """Let go of the values of all other events."""
+        """Drop the values of all other events."""
         wanted = frozenset(seqs)
         before = len(self._known)
         self._known = {i: known for i, known in self._known.items() if known.seq in wanted}
@@ -109,7 +109,7 @@ class Values:
         self._most = max(_PRUNE_BYTES, 2 * self._bytes)
 
     def place_of(self, value: JSON) -> int | str | None:
-        """The number of the event that holds the value, or the name of the input that it is."""
+        """The number of the event that has the value, or the name of the input that it is, or None."""
         known = self._known.get(id(value))
         if known is not None:
             return known.seq
@@ -117,12 +117,12 @@ class Values:
         return None if given is None else given[0]
 
     def holder_of(self, text: str) -> int | None:
-        """The number of the event that says a value and nothing else, with this as the value's JSON text."""
+        """The number of the event whose body is only a value, with this JSON text; None if there is none."""
         said = sha256(b'{"value":%b}' % text.encode("utf-8", "surrogatepass")).digest()
         return next((known.seq for known in self._known.values() if known.body == said), None)
 
     def digest(self, seqs: Iterable[int]) -> str:
-        """The digest of the bodies of events that are known, in their order."""
+        """The joint digest of the bodies of recorded events, in the given order."""
         by_seq = {known.seq: known for known in self._known.values()}
         return _digest_of(_body_digest(by_seq[seq].body) for seq in seqs)
 
@@ -143,7 +143,7 @@ def _digest_of(digests: Iterable[bytes]) -> str:
 
 
 class Posed(NamedTuple):
-    """When a person was asked, and until when there is time to answer (None: for ever): wall times."""
+    """The wall times at which a person was asked, and until which they can answer (None: for ever)."""
 
     since: float
     due: float | None
@@ -154,11 +154,11 @@ _FIRST_TURN = "/t1"
 
 @dataclass(slots=True)
 class Book:
-    """What a run's events say of its calls, which its machine is not told.
+    """What the events of a run say that is not fed to its machine.
 
-    `launched` holds the wall time at which calls left, `due` that at which timers are due,
-    `asked` why a call is in doubt, where the journal says already that it is; all by key. `plans` are the
-    new plans of re-plans, each with its hash and the facts it was compiled with.
+    `launched` has the wall times at which calls were issued, `due` those at which timers are due, `asked` why
+    calls are in doubt, for those that the journal says are; all by key. `plans` are the plans of re-plans,
+    each with its hash and the facts it was compiled with.
     """
 
     facts: dict[str, ToolFacts]
@@ -167,11 +167,11 @@ class Book:
     due: dict[str, float] = field(default_factory=dict[str, float])
     asked: dict[str, str] = field(default_factory=dict[str, str])
     decided: dict[str, Decision | TookPlace] = field(default_factory=dict[str, "Decision | TookPlace"])
-    """The last decision on each call that was in doubt; from a snapshot without the value."""
+    """The last decision on each call that was in doubt; without the value if it is from a snapshot."""
     posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
-    """Of what a person is asked and has not answered: by the digest of the question."""
+    """The open questions, by digest."""
     posed_before: dict[str, Posed] = field(default_factory=dict[str, Posed])
-    """Of what a person was asked before the run was changed: if it is asked still, it is said anew."""
+    """Questions from before the policy or variables were changed; those still open are journaled again."""
     began: dict[str, float] = field(default_factory=dict[str, float])
     """The wall time at which each agent was first asked, by the key of its call."""
     plans: list[tuple[Plan, str, Mapping[str, Any]]] = field(
@@ -179,18 +179,18 @@ class Book:
     )
 
     def unsay(self) -> None:
-        """What is asked has to be said anew: another policy holds, or variables were edited."""
+        """Require open questions to be journaled again, since the policy or variables were changed."""
         self.posed_before |= self.posed
         self.posed.clear()
 
     def left(self, key: str, moment: float) -> None:
-        """A call has left at this wall time."""
+        """A call was issued at this wall time."""
         self.launched[key] = moment
         if key.endswith(_FIRST_TURN):
             self.began.setdefault(key.removesuffix(_FIRST_TURN), moment)
 
     def close(self, key: str) -> None:
-        """A call has its outcome: it is not under way any more."""
+        """A call has its outcome and is not open any more."""
         self.launched.pop(key, None)
         if self.due:
             self.due.pop(key, None)

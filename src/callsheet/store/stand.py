@@ -1,9 +1,9 @@
-"""Where a run stands: its events folded from its last snapshot, or from its start where there is none.
+"""Folds a run to its current state, from its last snapshot if there is one, and verifies what it uses.
 
-In: a journal, a run, its plan. Out: the run as its events leave it, or the first event that is not
-what was written. With a snapshot, the chain is checked from there, and of what comes before it the
-start and the values that the snapshot names; `Journal.verify` checks all of it. A snapshot that
-does not fit changes nothing: all events are checked and folded then.
+In: a journal, a run, its plan. Out: the run as its events leave it, or the first event that is not what was
+written. With a snapshot, the chain is verified from there on, and before it only the start and the values
+that the snapshot refers to; `Journal.verify` checks everything. If the snapshot cannot be used, all events
+are verified and folded.
 """
 
 from __future__ import annotations

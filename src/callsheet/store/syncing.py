@@ -1,4 +1,4 @@
-"""Waits until a file, or the names in a folder, are on the disk, so that a loss of power takes neither."""
+"""Syncs files and folders to the disk, so that they survive a power failure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def sync_file(path: Path) -> None:
-    """Have what a file holds on the disk; a link is not followed. Raises OSError."""
+    """Sync the content of a file; a symbolic link is not followed. Raises OSError."""
     _sync(path, os.O_RDONLY | os.O_NOFOLLOW)
 
 
 def sync_folder(path: Path) -> None:
-    """Have the names in a folder on the disk. Raises OSError."""
+    """Sync the names in a folder. Raises OSError."""
     _sync(path, os.O_RDONLY | os.O_DIRECTORY)
 
 

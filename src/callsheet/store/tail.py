@@ -1,12 +1,11 @@
-"""The tail: entries that a process has put into a plain file and not yet into the database.
+"""The tail: a write-ahead file of one process, for committed entries that are not in the database yet.
 
-The file has its whole length from the start. Where no sync is asked for, it is mapped into memory: to
-append is to copy a few bytes, a hundredth of a transaction, and what stands in such memory is the kernel's
-and outlives the process, though no loss of power. A synced tail is a file of zeros that is on the disk: to
-append is to write over some of them and to wait for the disk, which has no length and no page of a table to
-keep besides. So entries wait in a tail, and many go into the database together. A tail belongs to the process
-that made it, which holds an `flock` on it; one whose lock is free was left by a process that died, and
-whoever finds it may bring it in.
+Appending to it is far cheaper than a transaction, and many entries go into the database together later. The
+file has its full length from the start. If commits need no sync, it is mapped into memory: appending copies a
+few bytes at a hundredth of a transaction's cost, and the kernel keeps them when the process dies, though not
+over a power failure. A synced tail is a file of zeros already on the disk: appending overwrites some and
+syncs, without any metadata to update. The process that made a tail holds an `flock` on it; a tail whose lock
+is free was left by a dead process, and any process may move its entries into the database.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ from callsheet.store.syncing import sync_folder
 SUFFIX = ".tail"
 
 _HEAD = struct.Struct(">IqqqddIIii")
-"""Length of all that follows it; run number, seq, epoch; ts, mono; covers; lengths of line, body, intents."""
+"""Length of the rest; run number, seq, epoch; ts, mono; covers; lengths of line, body and intents."""
 _LENGTH = struct.Struct(">I")
 _HASH_BYTES = 32
 _PACK = _HEAD.pack
 _REST = _HEAD.size - _LENGTH.size + _HASH_BYTES
-"""The length of what follows an entry's length, where its texts are empty."""
+"""The size of an entry without its length field, line, body and intents."""
 TAIL_BYTES = 256 * 1024
-"""The length of the file of a living process."""
+"""The size of a mapped tail."""
 SYNCED_BYTES = 64 * 1024
-"""The length of a synced one: all of it is written when it is made."""
+"""The size of a synced tail; smaller, as all of it is written when it is made."""
 _END = bytes(_LENGTH.size)
-"""What stands behind the last entry: a length of nothing."""
+"""Marks the end of the entries: a length of zero."""
 
 
 class Kept(NamedTuple):
-    """An entry as a tail keeps it: the number of its run, and its row."""
+    """An entry in a tail: the number of its run, and its row."""
 
     number: int
     row: Row
@@ -54,7 +53,7 @@ class Kept(NamedTuple):
 class Tail:
     """The tail of this process for one journal, from construction to `close`; raises OSError.
 
-    What is appended to one that `is_synced` survives a loss of power; of the other, the end of the process.
+    With `is_synced` what is appended survives a power failure; otherwise only the death of the process.
     """
 
     def __init__(self, folder: Path, *, is_synced: bool = False) -> None:
@@ -72,11 +71,11 @@ class Tail:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits in it."""
+        """Whether it has no entries."""
         return not self._size
 
     def append(self, number: int, rows: list[Row], lines: list[bytes]) -> bool:
-        """Add entries of a run, with the lines that identify them, all or none; False without room."""
+        """Append entries of a run, with the lines that identify them; False, with none appended, if full."""
         if len(rows) == 1:
             data = _packed(number, rows[0], lines[0])
         else:
@@ -95,7 +94,7 @@ class Tail:
         return True
 
     def clear(self) -> None:
-        """Forget all entries: they are in the database, so it does no harm if the disk does not take that."""
+        """Remove all entries; they are in the database, so a failure to do so does no harm."""
         self._size = 0
         if self._memory is not None:
             self._memory[: len(_END)] = _END
@@ -104,14 +103,14 @@ class Tail:
             _write(self._fd, _END, 0)
 
     def close(self) -> None:
-        """Close it; the file is removed if nothing waits in it, else left to whoever finds it."""
+        """Close it; the file is removed if it has no entries, otherwise left for other processes."""
         if self._fd >= 0:
             if self.is_empty:
                 is_removed(self.path)
             self.close_copy()
 
     def close_copy(self) -> None:
-        """Let go of the file and of the memory alone."""
+        """Close the descriptor and the mapping only; the file stays."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             if self._memory is not None:
@@ -120,29 +119,29 @@ class Tail:
 
 
 class Left(NamedTuple):
-    """The tail of a dead process, kept by its lock from others until `close`."""
+    """The tail of a dead process, locked by this process until `close`."""
 
     path: Path
     fd: int
 
     def entries(self) -> Iterator[Kept]:
-        """What it holds, up to the first entry that is not whole."""
+        """Its entries, up to the first incomplete one."""
         with open(self.fd, "rb", closefd=False) as file:
             file.seek(0)
             data = file.read()
         return _unpacked(data)
 
     def close(self, *, is_done: bool) -> None:
-        """Let go of it, and remove it if all of it is in the database."""
+        """Release it, and remove the file if all entries are in the database."""
         if is_done:
-            is_removed(self.path)  # one that stays is brought in again, which changes nothing
+            is_removed(self.path)  # if it stays, its entries are inserted again, which changes nothing
         os.close(self.fd)
 
 
 def left_tails(folder: Path, own: str = "") -> list[Left]:
-    """The tails in a folder whose processes are dead; of those that cannot be read, none.
+    """The tails of dead processes in a folder, locked; those that cannot be read are left out.
 
-    `own` is the name of this process's, which is not looked at.
+    `own` is the name of this process's tail, which is ignored.
     """
     try:
         with os.scandir(folder) as listed:
@@ -154,9 +153,9 @@ def left_tails(folder: Path, own: str = "") -> list[Left]:
 
 
 def read_tails(folder: Path, own: str = "") -> Iterator[Kept]:
-    """What stands in all tails of a folder, also in those of processes that live; `own` is not looked at.
+    """The entries in all tails of a folder, including those of living processes, except `own`.
 
-    An entry that is just being written is none yet.
+    Entries that are just being written are left out.
     """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         if path.name != own:
@@ -165,7 +164,7 @@ def read_tails(folder: Path, own: str = "") -> Iterator[Kept]:
 
 
 def fits(run_id: str, prev: bytes, expected: int, row: Row) -> bool:
-    """Whether an entry is whole and follows the entry with the hash `prev` as event `expected`."""
+    """Whether an entry is intact and follows the entry with the hash `prev` as event `expected`."""
     data, covers, intents, hashed = row[9], row[11], row[12], row[13]
     digest = NO_BODY if data is None else sha256(data).digest()
     head = row[:9]
@@ -186,11 +185,11 @@ def _make(folder: Path) -> tuple[Path, int]:
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # another process took it for a dead one's between our open and our lock
+        os.close(fd)  # another process took it for a dead one's between our open and our flock
 
 
 def _mapped(fd: int) -> mmap.mmap:
-    """The memory of a new file, which has room on the disk: a disk that is full says so here, not later."""
+    """Map a new file, with its disk space allocated, so that a full disk fails here and not later."""
     os.posix_fallocate(fd, 0, TAIL_BYTES)
     try:
         return mmap.mmap(fd, TAIL_BYTES)
@@ -199,7 +198,7 @@ def _mapped(fd: int) -> mmap.mmap:
 
 
 def _zeroed(folder: Path, fd: int) -> None:
-    """Have zeros in all of a new file, and them, its name and that of its folder on the disk."""
+    """Fill a new file with zeros and sync it, with its name and that of its folder."""
     _write(fd, bytes(SYNCED_BYTES), 0)
     os.fsync(fd)
     for named in (folder, folder.parent):
@@ -221,7 +220,7 @@ def _taken(path: Path) -> Left | None:
         if os.fstat(fd).st_nlink:
             return Left(path, fd)
     except OSError:
-        pass  # its process lives, or another brings it in now
+        pass  # its process lives, or another process is moving its entries now
     os.close(fd)
     return None
 
@@ -259,7 +258,7 @@ def _unpacked(data: bytes) -> Iterator[Kept]:
 
 
 def _identified(line: bytes) -> tuple[str, int | None, int | None, str | None, str | None]:
-    """Type, item, attempt, key and step of the line that `identify` made; raises ValueError."""
+    """Type, item, attempt, key and step from a line made by `identify`; raises ValueError."""
     _, kind, item, attempt, key_size, step_size, texts = line.decode().split(" ", 6)
     key, step = int(key_size), int(step_size)
     return (

@@ -1,7 +1,7 @@
-"""How long the steps of a plan took when it was last carried out, from its journal.
+"""The durations of a plan's steps in its last run, from the journal.
 
-In: the hash of a plan. Out: seconds by step. Only rows are read, no bodies, so that ten thousand
-steps cost milliseconds.
+In: the hash of a plan. Out: seconds by step. No bodies are read, so that ten thousand steps take
+milliseconds.
 """
 
 from __future__ import annotations

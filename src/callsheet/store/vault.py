@@ -1,8 +1,8 @@
-"""Where the keys are that a journal's secrets are sealed with: outside of it, in a file or the environment.
+"""The keys that a journal's secrets are sealed with, kept outside the journal in a file or the environment.
 
-In: the user's configuration folder, or CALLSHEET_SEAL_KEY. Out: keys, made when the first secret is
-sealed; or a JournalError that says what is wrong with them. A file of keys has one a line: the first one
-seals, all open.
+In: the user's configuration folder, or CALLSHEET_SEAL_KEY. Out: keys, generated when the first secret is
+sealed; or a JournalError that says what is wrong with them. A key file has one key a line: the first one
+seals, and all can unseal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The one connection of a process that writes, and the turns that processes take with it.
+"""The one connection of a process that writes, and its transactions under the write lock.
 
 In: work to be done in a transaction. Out: all of it is in the database or none, while no other process
-writes. Threads are kept apart by whoever owns the connection.
+writes. The owner of the connection must serialise threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The handle of the one process that may write a run: append, then commit or flush.
+"""The handle with which the one owner of a run writes its events: append, then commit or flush.
 
-An event is believed only after a commit: launch nothing that an uncommitted event speaks of.
+An event counts only once it is committed: issue no call before its intent is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RunStatus(StrEnum):
-    """What the journal says of a run as a whole."""
+    """The status of a run, as recorded in the journal."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -38,7 +38,7 @@ class RunStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether a run of this status has ended; its events then include an `end`."""
+        """Whether a run with this status has ended; its events then include an `end`."""
         return self in _FINAL
 
 
@@ -48,7 +48,7 @@ _FINAL = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.REFUSED, RunStat
 class RunWriter:
     """Owns a run from `Journal.create_run` or `Journal.claim` until `close`.
 
-    For one event loop or thread at a time; it cannot be used in a forked process.
+    To be used by one event loop or thread at a time, and not in a forked process.
     """
 
     def __init__(
@@ -77,43 +77,43 @@ class RunWriter:
 
     @property
     def epoch(self) -> int:
-        """How many owners the run has had, this one counted."""
+        """How many owners the run has had, including this one."""
         return self._pending.epoch
 
     @property
     def last_seq(self) -> int:
-        """The sequence number of the last event appended, 0 before the first."""
+        """The sequence number of the last event appended; 0 before the first."""
         return self._pending.last_seq
 
     @property
     def last_ts(self) -> float:
-        """The wall time that the last event has; that of an intent is the one of its entry."""
+        """The wall time of the last event; an intent has that of its entry."""
         return self._pending.last_ts
 
     @property
     def last_body(self) -> tuple[bytes, int]:
-        """The SHA-256 of the last appended event's body, and how many bytes it has."""
+        """The SHA-256 of the last appended event's body, and its size in bytes."""
         return self._pending.last_body
 
     @property
     def durable_seq(self) -> int:
-        """The sequence number of the last event that is in the journal."""
+        """The sequence number of the last committed event."""
         return self._pending.durable_seq
 
     @property
     def head_hash(self) -> bytes:
-        """The hash of the last entry; the next one is chained to it."""
+        """The hash of the last entry, to which the next one is chained."""
         self._pending.seal()
         return self._pending.last_hash
 
     @property
     def is_alone(self) -> bool:
-        """Whether this is the only run that the journal has open for writing in this process."""
+        """Whether this is the only run that this journal object has open for writing."""
         return len(self._owned) == 1
 
     @property
     def blocked(self) -> JournalError | None:
-        """Why the last commit failed; None again when one succeeds."""
+        """Why the last commit failed; None after one that succeeded."""
         return self._pending.blocked
 
     def append(
@@ -127,11 +127,11 @@ class RunWriter:
         body: Mapping[str, Any] | None = None,
         secret: Mapping[Path, str] | None = None,
     ) -> int:
-        """Add an event to the next commit and give its sequence number.
+        """Add an event to the next commit; gives its sequence number.
 
-        `secret` are the parts of the body that are secret as a whole, by their place, each with the reason.
-        Raises NotStorable if the body is not JSON data, JournalError (SEC003) where something is secret and
-        there can be no key; then nothing was appended.
+        `secret` are the parts of the body that are secret as a whole, by path, each with the reason. Raises
+        NotStorable if the body is not JSON data, JournalError (SEC003) if something is secret and no key is
+        available; nothing is appended then.
         """
         if not self._lock.is_held:
             self._refuse()
@@ -139,10 +139,10 @@ class RunWriter:
         return self._pending.append(type, key, step, index, attempt, ts, mono, body, secret)
 
     def intend(self, key: str, tool: str | None) -> int:
-        """Note with the next commit that a call is about to leave; gives the event's sequence number.
+        """Add the intent of a call, about to be issued, to the next commit; gives its sequence number.
 
-        The intent stands in the journal beside the event that led to it. Raises NotStorable
-        for a key that is not Unicode text.
+        It is stored in the same entry as the event that led to it, if possible. Raises NotStorable for a key
+        that is not Unicode text.
         """
         if not self._lock.is_held:
             self._refuse()
@@ -154,11 +154,11 @@ class RunWriter:
         return self.append(EventType.INTENT, key=key, step=step, index=index, attempt=attempt, body=body)
 
     def date(self, moment: float) -> None:
-        """Give all that is appended from now on this wall time: it happened then, elsewhere."""
+        """Give all events appended from now on this time, because they happened then, elsewhere."""
         self._clock = self._monotonic = lambda: moment
 
     def take(self, msg_id: str) -> None:
-        """Take a letter out of the inbox with the event that was appended last, in its transaction."""
+        """Remove a message from the inbox in the transaction that commits the event appended last."""
         if not self._lock.is_held:
             self._refuse()
         self._pending.taken.append(Taken(self._pending.last_seq, msg_id))
@@ -166,14 +166,14 @@ class RunWriter:
     def set_status(self, status: RunStatus, wake_at: float | None = None) -> None:
         """Change the run's status with the next commit.
 
-        `wake_at` is when its next timer is due, in seconds since 1970.
+        `wake_at` is the time at which its next timer is due, in seconds since 1970.
         """
         if not self._lock.is_held:
             self._refuse()
         self._pending.status = StatusChange(self._pending.last_seq, status.value, wake_at)
 
     def add_plan(self, plan: Plan, source: str) -> str:
-        """Store another plan of this run (a re-plan's) with the next commit; gives its hash."""
+        """Store another plan of this run, as of a re-plan, with the next commit; gives its hash."""
         if not self._lock.is_held:
             self._refuse()
         row = plan_row(plan, source)
@@ -181,16 +181,16 @@ class RunWriter:
         return row.plan_hash
 
     def commit(self) -> bool:
-        """Write everything appended so far, in one transaction; returns when it is durable.
+        """Write everything appended so far in one transaction; returns when it is durable.
 
-        Gives whether some of it waits in the tail, where other processes do not see it. Raises
-        JournalWriteFailed if the disk did not take it (what was appended is kept, a later commit may
-        succeed) and Fenced if another process has taken the run over.
+        Gives whether some of it is in the tail, where other processes do not see it yet. Raises
+        JournalWriteFailed if it could not be written (what was appended is kept, and a later commit may
+        succeed) and Fenced if another process has taken over the run.
         """
         return self._ledger.write_own(self._begin(), self._lock)
 
     async def flush(self) -> None:
-        """As `commit`, without blocking the event loop, and sharing the sync with all who flush now."""
+        """As `commit`, without blocking the event loop, and in one sync with all runs that flush now."""
         pending = self._begin()
         if not pending.is_empty:
             await self._group().submit(pending)
@@ -198,8 +198,8 @@ class RunWriter:
     def close(self) -> None:
         """Free the run for other owners; what was not committed is dropped.
 
-        A run of which committed events could not be brought into the database yet stays owned by this
-        process: whoever takes it over after its end finds them.
+        If committed events could not be moved from the tail to the database, this process keeps the run: a
+        process that takes it over after this one's death finds them.
         """
         if self._lock.is_held and self._ledger.release(self._pending):
             self._owned.discard(self.run_id)
@@ -207,30 +207,30 @@ class RunWriter:
 
     @property
     def has_sealed(self) -> bool:
-        """Whether something of the run is sealed."""
+        """Whether the run has sealed data."""
         return self._pending.sealer is not None and self._pending.sealer.has_sealed
 
     def knows_in(self, text: str) -> bool:
-        """Whether a secret that is known stands in the text."""
+        """Whether the text contains a known secret."""
         return self._pending.sealer is not None and self._pending.sealer.knows_in(text)
 
     def know(self, secrets: Known) -> None:
-        """Seal these as well, wherever they stand in what is appended from now on."""
+        """Seal these secrets too, wherever they occur in what is appended from now on."""
         if self._pending.sealer is not None:
             self._pending.sealer.know(secrets)
 
     def go_on(self, declared: Known) -> None:
-        """Go on with a run of which something is sealed, and that was given these secrets."""
+        """Continue sealing in a run that has sealed data and was given these secrets."""
         if self._pending.sealer is not None:
             self._pending.sealer.go_on(declared)
 
     @property
     def has_tail(self) -> bool:
-        """Whether committed events wait in the tail, where other processes do not see them."""
+        """Whether committed events are in the tail, where other processes do not see them yet."""
         return self._pending.tailed > 0
 
     def settle(self) -> None:
-        """Bring what waits in the tail into the database; what fails is told by the next commit."""
+        """Move the tail's entries into the database; a failure is raised by the next commit."""
         self._ledger.settle()
 
     def _begin(self) -> Pending:

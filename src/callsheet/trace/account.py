@@ -1,4 +1,4 @@
-"""What happened in a run, told by its journal alone: steps with outcome, time and result.
+"""Summarises a run from its journal: its steps with outcome, time and result.
 
 In: the events of a run, folded through the machine with an observer. Out: an account that `show`
 prints. Nothing is stored, nothing is carried out.

@@ -1,9 +1,9 @@
-"""Two runs side by side: what they did alike, where they first part, and what follows from that.
+"""Aligns two runs: what they did alike, where they first diverge, and what follows from that.
 
-In: the lineages of two runs. Out: their visits of steps in pairs, by plan, step and visit; what is left over
-is paired by what was called with which arguments. A pair that differs follows from what differed before where
-it has read another value, or only one of the runs has come there; otherwise it parts by itself: a tool has
-answered otherwise, or the plan is another one.
+In: the lineages of two runs. Out: their visits of steps in pairs, by plan, step and visit; the rest is paired
+by tool and arguments. A differing pair is a consequence of earlier differences if it read another value, or
+if only one of the runs reached it; otherwise it diverges by itself: a tool answered differently, or the plan
+is another one.
 """
 
 from __future__ import annotations

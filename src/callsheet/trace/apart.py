@@ -1,4 +1,4 @@
-"""Where two values part, and which steps took longer: what a comparison of runs says beside its pairs.
+"""Finds where two values differ, and which steps took longer, for a comparison of runs.
 
 In: two values, or the times of two runs. Out: places in values, or steps, those that matter most first.
 """

@@ -1,8 +1,8 @@
-"""Where a run failed, and what likely led to it: two questions, with the evidence for the second.
+"""Finds the step at which a run failed, and the likely cause with its evidence.
 
-In: a lineage. Out: the step that failed; and of all that flowed into it the places that were wrong before: an
-error that stood for a result, a value that did not fit its cast, nothing where something was read. The likely
-cause is the first of the gravest. It is a guess by rule, and is named as one.
+In: a lineage. Out: the step that failed; and among all that flowed into it the earlier faults: an error used
+as a result, a value that did not fit its cast, an unset value that was read. The likely cause is the first of
+the gravest. It is a guess by rule, and is presented as one.
 """
 
 from __future__ import annotations

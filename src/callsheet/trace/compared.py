@@ -1,9 +1,9 @@
-"""Two runs of a journal side by side, without going through what they have done alike.
+"""Compares two runs of a journal, without processing the parts in which they are equal.
 
-In: a journal and two runs. Out: what differs, with the lineages that tell of it. The machine does the same
-wherever it is told the same: runs of one plan that were started alike are alike as long as their journals
-are, and again from where they stand alike, as long as the same is to come. So they are gone through in
-stretches: each from where their journals part to where they stand alike again.
+In: a journal and two runs. Out: what differs, with the lineages that show it. The machine is deterministic:
+runs of one plan with equal starts are equal as long as their journals are, and again once their states are
+equal and the same events follow. So only the stretches are processed from where the journals diverge to where
+the states are equal again.
 """
 
 from __future__ import annotations

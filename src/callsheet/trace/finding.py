@@ -1,4 +1,4 @@
-"""What finds a text in a text: as it stands, or as a pattern of RE2, whose time grows with the text alone.
+"""Compiles a search text into a matcher: literal, or an RE2 pattern, which takes linear time.
 
 In: what a user looks for. Out: a function that says where the first match is.
 """

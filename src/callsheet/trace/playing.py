@@ -1,7 +1,6 @@
-"""A run told event by event, as it went: each event with what the machine said when it was told of it.
+"""Replays a run event by event: each event with the notes that the machine gave for it.
 
-In: a plan and the events of its journal. Out: moments, in order. Nothing is run, and nothing is waited for
-but the events.
+In: a plan and the events of its journal. Out: moments, in order. Nothing is executed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Looking for a text in all that a run has handled: what it was given, arguments, results, errors, answers.
+"""Searches all data that a run has handled: inputs, arguments, results, errors, answers.
 
-In: the events of a journal, and what finds a text in a text. Out: the places that have it, one by one, in the
-order of the events. Nothing is kept: a journal is gone through once.
+In: the events of a journal, and a matcher. Out: the places that match, one by one, in the order of the
+events. The journal is read once, and nothing is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run as it stood after one of its events: folded from the last snapshot before it, where there is one.
+"""The state of a run after one of its events, folded from the last snapshot before it if there is one.
 
 In: a journal, a run, the number of an event. Out: that event, and the run as the events up to it leave it.
 """

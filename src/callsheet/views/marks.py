@@ -1,4 +1,4 @@
-"""How far a step is, as a mark at the beginning of its line."""
+"""The marks that show a step's progress at the beginning of its line."""
 
 from __future__ import annotations
 

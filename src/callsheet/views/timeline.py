@@ -1,4 +1,4 @@
-"""Spans of time as bars of text, one under the other: what went on beside what."""
+"""A timeline as bars of text, one under the other, which shows what ran concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of a long picture are shown on a small screen: those where something happens, and near them.
+"""Chooses the rows of a long picture to show on a small screen: those with activity, and their neighbours.
 
 In: how many rows there are, how many lines there is room for, the rows that matter. Out: the rows to
 show and the gaps between them.

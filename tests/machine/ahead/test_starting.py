@@ -10,6 +10,7 @@ import pytest
 from tests.machine.ahead.plans import FACTS, machine_of
 from tests.machine.driving import Bench
 
+from callsheet.ir import Call, Goto, Plan, Step
 from callsheet.machine import (
     Command,
     Finish,
@@ -84,6 +85,21 @@ def test_a_step_that_has_succeeded_leads_nowhere_else() -> None:
     assert run.keys == ["S1.0.1", "S2.0.1"]
     run.ok("S2.0.1")
     assert run.keys == ["S1.0.1", "S3.0.1"]
+
+
+def test_a_step_with_an_at_sign_in_its_id_leaves_early_on_every_visit_under_the_key_that_is_asked_for() -> (
+    None
+):
+    plan = Plan((Step("S1", Call("WRITE")), Step("a@3", Call("PURE")), Step("S3", Goto("S1"))))
+    machine = Machine(compile_plan(plan, FACTS), EARLY)
+    machine.feed(Started({}))
+    machine.feed(Succeeded("S1.0.1", None))
+    again = machine.feed(Succeeded("a%403.0.1", None))
+    assert [command.key for command in again if not isinstance(command, Finish)] == [
+        "S1@2.0.1",
+        "a%403@2.0.1",
+    ]
+    assert machine.feed(Succeeded("S1@2.0.1", None)) == []  # the call of `a@3` is under way already
 
 
 def test_a_failure_acts_in_its_turn() -> None:

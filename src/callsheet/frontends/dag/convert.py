@@ -1,4 +1,4 @@
-"""Plans of text order to plans of dependencies, and back.
+"""Converts plans in text order to dependency graphs, and back.
 
 In: a plan of one order. Out: the plan of the other that does the same where no step fails, with
 what has to be said about it; or a refusal that names each place at which there is none. What

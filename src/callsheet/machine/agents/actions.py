@@ -1,4 +1,4 @@
-"""What a model's answer asks for: calls of tools, or the end with a value; or why it is neither.
+"""Parses the answer of an agent's model: tool calls, or the end with a value; or why it is neither.
 
 An action is an object: `{"tool": "name", "args": {…}}`, `{"calls": [{"tool": …, "args": {…}}, …]}` for
 several in one turn, or `{"finish": value}`; each may have a `thought`, which changes nothing.

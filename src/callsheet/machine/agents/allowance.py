@@ -1,4 +1,4 @@
-"""What an agent may do: the tools that it may call, how many turns it has, how many calls."""
+"""What an agent may do: its tools, and its limits on turns and calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_AT_ONCE = 16
 MAX_ROUNDS = 20
 """How often a model may be asked for one refinement, critique or consensus."""
 OWN_ARGUMENTS = frozenset({"tools", "max_turns", "max_calls", "parallel"})
-"""The named arguments that say what an agent may do; its model is not told them as they stand."""
+"""The named arguments that say what an agent may do; they are not passed to its model."""
 
 
 _FREE: Arguments = MappingProxyType({})
@@ -24,10 +24,10 @@ _FREE: Arguments = MappingProxyType({})
 class Allowance(NamedTuple):
     """What one agent may do, whatever its model says.
 
-    `tools` are canonical names, `turns` bounds how often the model is asked, `calls` how many calls it may
-    make in all (None: as many as its turns come to) and `at_once` how many in one turn. `fault` says what is
-    wrong with what the step gives, where it is; then the agent is asked nothing. `arguments` are the patterns
-    that a policy sets for the arguments of its calls.
+    `tools` are canonical names; `turns` limits how often the model is asked, `calls` how many calls it makes
+    in all (None: only limited by its turns) and `at_once` how many in one turn. `fault` says what is wrong
+    with the step's arguments, if anything; its question then fails without asking the model. `arguments` are
+    the patterns that a policy sets for the arguments of its calls.
     """
 
     tools: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowanc
 
 
 def _whole(value: JSON) -> int | None:
-    """The whole number that a value is, also as a text."""
+    """The value as a whole number, also from a text; None if it is none."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
@@ -76,9 +76,9 @@ def names_its_tools(call: Call) -> bool:
 
 
 def tools_named(call: Call) -> tuple[str, ...] | None:
-    """The tools that a step names for its agent, each once; None where that is not written in the plan.
+    """The tools that a step names for its agent, each once; None if they are not literals in the plan.
 
-    What data says never chooses a tool, so only a list of texts, or one text, names any.
+    Data never chooses a tool, so only a literal text, or a list of these, names any.
     """
     value = next((value for name, value in call.named if name == "tools"), None)
     items = value.items if isinstance(value, ListExpr) else (value,)

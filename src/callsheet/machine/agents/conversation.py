@@ -1,4 +1,4 @@
-"""What was said between an agent's model and its tools, turn by turn: data for the next question."""
+"""The data types of an agent's conversation: its turns so far, which go into the next question."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from callsheet.ir import JSON
 
 
 class Came(StrEnum):
-    """What became of a call that an answer asked for."""
+    """The outcome of a call that an answer asked for."""
 
     OK = "ok"
     FAILED = "failed"
     LOST = "lost"
-    """It failed, and may have had its effect all the same: the same call again is another delivery of it."""
+    """It failed but may have had its effect: the same call again is another delivery of it."""
     REFUSED = "refused"
-    """It was not made: it may not be, or a person has denied it."""
+    """It was not made, because it is not allowed or a person denied it."""
 
 
 class Seen(NamedTuple):
-    """A call that an answer asked for and what its model sees of it: the result, or why there is none.
+    """A call that an answer asked for, and what the model sees of it: the result, or why there is none.
 
-    `key` is that of the call, or of its first delivery; empty where none was made.
+    `key` is that of the call, or of its first delivery; "" if no call was made.
     """
 
     tool: str

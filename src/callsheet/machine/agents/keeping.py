@@ -1,7 +1,7 @@
-"""Calls under way as JSON data, and back: those of steps, and those of operations that go turn by turn.
+"""Converts open calls to JSON data and back, for snapshots: calls of steps and of turn-by-turn operations.
 
-In: an attempt, and the numbers of its frame and of the talk that it belongs to. What follows from the
-plan and from answers is not repeated: an agent's calls are read again from what its model said.
+In: an attempt, and the numbers of its frame and talk. What follows from the plan and from answers is left
+out: an agent's calls are parsed again from its model's answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Give: TypeAlias = "Callable[[Any], JSON]"
 
 
 def call_to_json(attempt: Attempt, frame: int, talks: Mapping[int, int], keep: Keep) -> list[Any]:
-    """The data of a call; `talks` are the numbers of talks by identity."""
+    """A call as JSON data; `talks` are the numbers of talks by identity."""
     if isinstance(attempt, Talk):
         return ["talk", talks[id(attempt)]]
     if isinstance(attempt, InnerCall):
@@ -29,7 +29,7 @@ def call_to_json(attempt: Attempt, frame: int, talks: Mapping[int, int], keep: K
 
 
 def call_from_json(data: list[Any], frames: Sequence[Frame], talks: Sequence[Talk], give: Give) -> Attempt:
-    """The call that data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+    """The call from JSON data; raises KeyError, TypeError or ValueError if it is malformed."""
     if data[0] == "talk":
         at: int = data[1]
         return talks[at]
@@ -42,7 +42,7 @@ def call_from_json(data: list[Any], frames: Sequence[Frame], talks: Sequence[Tal
 
 
 def talk_to_json(talk: Talk, frame: int, keep: Keep) -> dict[str, Any]:
-    """The data of an operation that goes turn by turn."""
+    """A turn-by-turn operation as JSON data."""
     return {
         "attempt": _attempt_to_json(talk, frame, keep),
         "turns": [
@@ -59,7 +59,7 @@ def talk_to_json(talk: Talk, frame: int, keep: Keep) -> dict[str, Any]:
 
 
 def talk_from_json(data: Mapping[str, Any], frames: Sequence[Frame], give: Give) -> Talk:
-    """The operation that data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+    """The operation from JSON data; raises KeyError, TypeError or ValueError if it is malformed."""
     given = _attempt_from_json(data["attempt"], frames, give)
     talk = Talk(given.frame, given.index, given.key, given.args, given.inputs)
     talk.number, talk.delivery, talk.held = given.number, given.delivery, given.held

@@ -1,4 +1,4 @@
-"""The operations that a model may be asked in rounds, and what a round is asked beside the one before."""
+"""The model operations that take rounds, and how the question of a round follows from the previous answer."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from callsheet.ir import JSON
 
 REFINE = "SELF_REFINE"
 IN_ROUNDS = frozenset({REFINE, "AGENT_CRITIQUE", "CONSENSUS"})
-"""Those that take `rounds`; each round is a question and an answer of its own."""
+"""The operations that take `rounds`; each round is one question and answer."""
 EARLIER = "earlier"
-"""The argument that tells a round of a critique or a consensus what the round before came to."""
+"""The argument that gives a round of a critique or consensus the answer of the round before."""
 
 
 def next_round(
     tool: str, inputs: list[JSON], args: Mapping[str, Any], answer: JSON
 ) -> tuple[list[JSON], dict[str, Any]]:
-    """What the next round is asked: inputs and arguments, after this answer of the one before.
+    """The inputs and arguments of the next round, after this answer of the round before.
 
-    A refinement goes on with the text that it has; a critique and a consensus are held against the texts.
+    A refinement continues with the answer as its text; a critique or consensus gets the same texts again.
 
     >>> next_round("SELF_REFINE", ["a", "b"], {"rounds": 2}, "better")
     (['better', 'b'], {})

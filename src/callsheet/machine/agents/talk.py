@@ -1,4 +1,4 @@
-"""An operation under way that goes turn by turn: where it stands, and the calls that are made for it."""
+"""The state of an open turn-by-turn operation (a "talk"), and the calls made for it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from callsheet.machine.keys import turn_key
 from callsheet.machine.program import Kind, StepCode
 
 QUESTION = -1
-"""The place of what is asked of the model, among the calls of a turn."""
+"""The place of the question to the model, among the calls of a turn."""
 
 
 class Talk(Attempt):
     """A call of an operation that takes several turns, from its first question to its value.
 
-    `turns` are those that are over. Of the one under way `answer` is what the model said and `actions` are
-    the calls that it asks for, `seen` by place what came of them; `next` is the first that has not been
-    looked at and `open` counts those under way. `refused` says which limit of the run stands in the way.
+    `turns` are the finished ones. For the current turn, `answer` is the model's answer, `actions` are the
+    calls that it asks for, `seen` their outcomes by place; `next` is the first action not handled yet and
+    `open` counts open calls. `refused` says which limit of the run was reached, "" if none.
     """
 
     __slots__ = ("actions", "allowed", "answer", "next", "open", "refused", "seen", "turns")
@@ -47,17 +47,17 @@ class Talk(Attempt):
             self.allowed = read_allowance(tuple(loop.tools), args)
 
     def question(self) -> InnerCall:
-        """What is asked next, as a call."""
+        """The next question, as a call."""
         return InnerCall(self, QUESTION, self.frame.code, {})
 
     def take(self, answer: JSON, actions: tuple[Action, ...]) -> None:
-        """The model has answered with these calls."""
+        """The model has answered, and asks for these calls."""
         self.answer, self.actions = answer, actions
         self.seen = [None] * len(actions)
         self.next = 0
 
     def close_turn(self) -> None:
-        """What the answer asked for is done."""
+        """All calls of the current turn are done: add it to `turns`."""
         self.turns.append(Turn(self.answer, tuple(seen for seen in self.seen if seen is not None)))
         self.answer, self.actions, self.seen = None, (), []
 
@@ -67,7 +67,7 @@ class Talk(Attempt):
         return sum(bool(seen.key) for seen in every) + self.open
 
     def call_at(self, place: int) -> InnerCall:
-        """The call at this place of the turn; raises IndexError or KeyError where there is none."""
+        """The call at this place of the turn; raises IndexError or KeyError if there is none."""
         if place == QUESTION:
             return self.question()
         action, loop = self.actions[place], self.frame.code.loop
@@ -89,12 +89,12 @@ class InnerCall(Attempt):
 
     @property
     def code(self) -> StepCode:
-        """What is called: the operation itself, or a tool."""
+        """The code of what is called: the operation itself, or a tool."""
         return self.called
 
 
 def rounds_in(args: dict[str, Any]) -> int:
-    """How many rounds an operation is asked for; 1 where that is no number, or out of reach."""
+    """How many rounds an operation has; 1 if `rounds` is missing, invalid or out of range."""
     try:
         rounds = int(float(args.get("rounds", 1)))
     except (TypeError, ValueError, OverflowError):
@@ -103,7 +103,7 @@ def rounds_in(args: dict[str, Any]) -> int:
 
 
 def opened(frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> Attempt:
-    """The first attempt of a call: a talk where it takes several turns."""
+    """The first attempt of a call; a Talk if it takes several turns."""
     code = frame.code
     if code.loop is None or (code.kind is Kind.MODEL and rounds_in(args) == 1):
         return Attempt().begin(frame, index, key, args, inputs)
@@ -111,7 +111,7 @@ def opened(frame: Frame, index: int, key: str, args: dict[str, Any], inputs: lis
 
 
 def read_actions(talk: Talk, answer: JSON) -> tuple[tuple[Action, ...], str]:
-    """The calls that an answer within a talk asks for, and why it is no action where it is none."""
+    """The calls that an answer in a talk asks for, and why it is no valid action, "" if it is one."""
     if talk.code.kind is Kind.MODEL:
         return (), ""
     read = read_action(answer, talk.allowed.at_once)
@@ -125,7 +125,7 @@ def read_actions(talk: Talk, answer: JSON) -> tuple[tuple[Action, ...], str]:
 
 
 def asked_in(question: InnerCall) -> CallModel | AgentTurn:
-    """The command that asks what a talk needs to know next."""
+    """The command for the question of a talk's current turn."""
     talk, code, key = question.talk, question.code, question.key
     may_fail = code.heeds_failure(talk.number)
     if code.kind is Kind.MODEL:

@@ -1,7 +1,7 @@
-"""How a talk goes on: from an answer to calls, from what they came to to the next question, and to the end.
+"""Advances a talk: from an answer to its calls, from their outcomes to the next question, and to the end.
 
-Nothing here depends on the order in which the calls of one turn are answered: they are kept by place and
-told together.
+Nothing here depends on the order in which the calls of one turn are answered: outcomes are kept by place and
+shown to the model together.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from callsheet.machine.values import to_json_text
 from callsheet.policy.constraints import objection_to
 
 _TOLD = 200
-"""Characters of a call in a note."""
+"""The most characters of a call in a note."""
 _FAILED_TWICE = 2
 
 
 class Solved(NamedTuple):
-    """The talk has led to this value."""
+    """The talk has ended with this value."""
 
     value: JSON
 
 
 class GivenUp(NamedTuple):
-    """The talk has led to nothing; `why` is the error of its step."""
+    """The talk has ended without a value; `why` is the error of its step."""
 
     why: str
 
@@ -41,7 +41,7 @@ Ended: TypeAlias = "Solved | GivenUp"
 
 
 def heard(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended | None:
-    """The model has answered a question; gives the end of the talk, if that is it."""
+    """The model has answered a question; gives the end of the talk if it ends with that."""
     number = len(talk.turns) + 1
     if talk.code.kind is Kind.MODEL:
         talk.turns.append(Turn(answer))
@@ -65,7 +65,7 @@ def heard(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended | Non
 
 
 def observed(run: Run, call: InnerCall, value: JSON, came: Came, out: list[Command]) -> Ended | None:
-    """A call of a talk has its outcome; gives the end of the talk, if that is it."""
+    """A call of a talk has its outcome; gives the end of the talk if it ends with that."""
     talk = call.talk
     action = talk.actions[call.place]
     talk.open -= 1
@@ -76,7 +76,7 @@ def observed(run: Run, call: InnerCall, value: JSON, came: Came, out: list[Comma
 
 
 def _go_on(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
-    """Make the calls that may be made now; once all are done, ask what is next."""
+    """Make the calls that can be made now; once all are done, ask the next question."""
     while talk.next < len(talk.actions) and not talk.refused:
         if not _start(run, talk, talk.actions[talk.next], out):
             break
@@ -89,7 +89,7 @@ def _go_on(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
 
 
 def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
-    """Make one call, or note why it is not made; False where no other may be made before an answer."""
+    """Make one call, or record why it is not made; False if no other may be made before an outcome."""
     loop = talk.code.loop
     assert loop is not None
     place, number = talk.next, len(talk.turns) + 1
@@ -121,7 +121,7 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
 
 
 def _ask(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
-    """Ask the model what is next, if the run has room for one more question."""
+    """Ask the model the next question, if the budget has room for it."""
     refusal = run.budget.reserve_model(talk.code.tool)
     if refusal is not None:
         run.has_room(talk.frame, refusal)
@@ -134,7 +134,7 @@ def _ask(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
 
 
 def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
-    """Why a call that an answer asks for is not made; None if it is."""
+    """Why a call that an answer asks for is not made; None if it may be made."""
     if action.tool not in loop.tools or action.tool not in talk.allowed.tools:
         return f"there is no tool {action.tool.lower()} here"
     wrong = objection_to(talk.allowed.arguments, action.tool, action.args)
@@ -148,7 +148,7 @@ def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
 
 
 def _repeats(talk: Talk, loop: LoopCode, action: Action) -> str | None:
-    """Whether the very same call has been made, with nothing since that may have changed its result."""
+    """Why a call is a useless repetition: made before, with no write since that could change its result."""
     under_way = zip(talk.actions[: talk.next], talk.seen, strict=False)
     if any(seen is None and earlier == action for earlier, seen in under_way):
         return "the same call stands before it in this turn"
@@ -174,7 +174,7 @@ def _repeats(talk: Talk, loop: LoopCode, action: Action) -> str | None:
 
 
 def _lost(talk: Talk, action: Action) -> str:
-    """The key under which the same call was delivered whose answer was lost; empty where none was."""
+    """The key of the same call's earlier delivery if its answer was lost, otherwise ""."""
     last = next(
         (s for turn in reversed(talk.turns) for s in reversed(turn.seen) if s[:2] == tuple(action)), None
     )

@@ -1,4 +1,4 @@
-"""Running ahead of the text where nobody can tell: what may start early, and what waits for what."""
+"""Running ahead: issues calls before their turn in text order where that cannot change a result."""
 
 from callsheet.machine.ahead.ahead import Ahead, Turn
 

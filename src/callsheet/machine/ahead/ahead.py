@@ -1,16 +1,16 @@
-"""Calls that leave before their turn, and what came of them, kept until it has come.
+"""Issues calls before their turn, and keeps their outcomes until the machine asks for the calls.
 
-In: what the machine waits for, and the outcomes of calls that left early. Out: further calls, and the
-outcomes at the very moment when the machine asks for those calls. The machine itself goes through the
-plan in the order of the text and knows nothing of this: it only finds that some calls are answered at
-once. So all that may be started here is what the machine is sure to ask for, with the same arguments:
+In: what the machine waits for, and the outcomes of early calls. Out: further calls, and each kept outcome
+once the machine asks for its call. The machine executes the plan in text order and knows nothing of this:
+some of its calls are simply answered at once. So a call may start early only if the machine is certain to
+ask for it, with the same arguments:
 
-- Nothing starts past a step that may lead elsewhere and has not been settled: no call is made in vain.
-- A step starts when the nearest setters of what it reads are settled. A setter that left early and has its
-  value is settled before it is committed; its value is handed on. One that is sure to be skipped hands on
-  what was there before.
-- What looks at the world waits for every earlier step that may write.
-- What may write, asks people or leads elsewhere starts in its turn.
+- Nothing starts past an unsettled step that may lead elsewhere, so no call is made in vain.
+- A step starts once the nearest setters of the variables it reads are settled. An early setter that has its
+  value is settled before it is committed, and its value is used. A setter certain to be skipped is passed
+  over in favour of the one before it.
+- A step that reads the outside world waits for every earlier step that may write.
+- A step that may write, asks people or leads elsewhere starts in its turn.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from callsheet.machine.usage import Spent
 from callsheet.machine.values import items_of
 
 HORIZON = 256
-"""How many steps past the one whose turn it is are looked at."""
+"""How many steps past the current one are examined."""
 _MOST_ITEMS = 1_000
-"""A loop over more items starts in its turn."""
+"""A FOREACH over more items starts in its turn."""
 _SETTLED = -2
 _NOTHING = Spent()
 
 
 class Turn(NamedTuple):
-    """What the machine waits for: the steps from `first` to before `end`, and what they have come to."""
+    """Where the machine waits: the steps from `first` to before `end`, and the state of the run."""
 
     first: int
     end: int
     open: int
-    """How many of them are under way."""
+    """How many of them have open calls."""
     items: int | None
-    """How many items the loop has that is under way, if one is."""
+    """The number of items, if the current step is a FOREACH."""
     slots: list[Any]
     visits: Sequence[int]
     generation: str
@@ -56,7 +56,7 @@ class Turn(NamedTuple):
 
 
 class Ahead:
-    """What has started before its turn in a run of one program, in text order."""
+    """The steps that have started before their turn, in a run of one program in text order."""
 
     def __init__(self, program: Program, links: Links) -> None:
         self.at = Standing()
@@ -67,9 +67,9 @@ class Ahead:
 
     @classmethod
     def of(cls, program: Program, gated: frozenset[int]) -> Ahead | None:
-        """What may run ahead in a program; None where every step waits for the one before it.
+        """The Ahead of a program; None for a graph, or if every step waits for the one before it.
 
-        `gated` are the numbers of the steps before whose calls a person is asked.
+        `gated` are the numbers of the steps whose calls need an approval.
         """
         if program.graph is not None:
             return None
@@ -79,16 +79,16 @@ class Ahead:
     # ------------------------------------------------------------ what the machine asks
 
     def is_open(self, key: str) -> bool:
-        """Whether the call of this key has left and has no outcome yet."""
+        """Whether the call with this key was issued early and has no outcome yet."""
         found = self.at.calls.get(key)
         return found is not None and found[1] not in found[0].outcomes
 
     def open_keys(self) -> list[str]:
-        """The keys of the calls that have no outcome yet."""
+        """The keys of the early calls that have no outcome yet."""
         return [key for key, (early, index) in self.at.calls.items() if index not in early.outcomes]
 
     def open_commands(self, slots: list[Any]) -> list[CallTool | CallModel]:
-        """The calls that have no outcome yet, made again; `slots` are the values of the variables."""
+        """The commands of the early calls without an outcome; `slots` are the values of the variables."""
         made: list[CallTool | CallModel] = []
         for key, (early, index) in self.at.calls.items():
             if index not in early.outcomes:
@@ -101,14 +101,14 @@ class Ahead:
         return made
 
     def take(self, at: Standing) -> None:
-        """Be where another run of the same program stands."""
+        """Take over the state of another run of the same program."""
         self.at = at
         for early, index in at.calls.values():
             if index in early.outcomes:
                 self._weigh(early.outcomes[index], 1)
 
     def arrive(self, event: Event) -> None:
-        """Keep an event, if it is the outcome of a call that left early."""
+        """Keep an event if it is the outcome of an early call."""
         if not isinstance(event, Succeeded | Failed) or not self.is_open(event.key):
             return
         early, index = self.at.calls[event.key]
@@ -119,7 +119,7 @@ class Ahead:
         self.at.moved.append(early)
 
     def take_up(self, out: list[Command], since: int) -> None:
-        """Take out of the commands those that have left already; their outcomes follow by `next_outcome`."""
+        """Remove from `out[since:]` the commands already issued; `next_outcome` gives their outcomes."""
         if not self.at.calls:
             return
         kept = since
@@ -140,14 +140,11 @@ class Ahead:
         del out[kept:]
 
     def next_outcome(self) -> Outcome | None:
-        """The outcome of a call that the machine has asked for, None if there is none left.
-
-        They come in the order in which they arrived, as if all of that happened now.
-        """
+        """The next kept outcome of a call that the machine has asked for, in order of arrival, or None."""
         return heappop(self.at.queue)[1] if self.at.queue else None
 
     def drop(self, budget: Budget) -> None:
-        """The run has gone elsewhere than to the next step, or has ended: nothing that is ahead counts."""
+        """Drop all early calls, because the run jumped or ended; count them and their cost as wasted."""
         for early, index in self.at.calls.values():
             budget.waste(early.code.tool, asks_model=early.code.kind is Kind.MODEL)
             if index in early.outcomes:
@@ -161,7 +158,7 @@ class Ahead:
         self.at.forget()
 
     def _weigh(self, outcome: Outcome, sign: int) -> None:
-        """Count what is known of an outcome, or count it no more, until the machine does."""
+        """Add (or, with sign -1, remove) the size and cost of an outcome that the budget has not counted."""
         room, spent, said = self._room, outcome.spent, said_of(outcome)
         if type(said) in SIZED:
             room.bytes += sign * size_of(said)
@@ -171,7 +168,7 @@ class Ahead:
     # ------------------------------------------------------------ looking ahead
 
     def look(self, turn: Turn, out: list[Command]) -> list[str]:
-        """Start what may start before its turn; gives the ids of the steps that have."""
+        """Start the steps that may start before their turn; gives their ids."""
         if not self.is_looking:
             return []
         started: list[str] = []
@@ -196,7 +193,7 @@ class Ahead:
                 self.at.stops.add(number)
 
     def _pass_to(self, turn: Turn) -> None:
-        """What has been committed is settled; what is under way is not, and may lead elsewhere."""
+        """Advance to the current turn: steps before it are settled, steps in it may still lead elsewhere."""
         first, control = turn.first, self._links.natures
         if self.at.low == NOWHERE:
             self.at.low = self.at.next = first
@@ -211,7 +208,7 @@ class Ahead:
         self.at.next = max(self.at.next, turn.end)
 
     def _is_inside_group(self, number: int) -> bool:
-        """Whether the step above is of the same group, so that nothing there can prevent this one."""
+        """Whether the step before is in the same group, so that nothing in it can prevent this one."""
         return self._codes[number - 1].group_end > number
 
     def _has_slot(self, turn: Turn) -> bool:
@@ -224,13 +221,13 @@ class Ahead:
         return early is not None and early.is_known
 
     def _settle(self, number: int) -> None:
-        """A step stands in the way of others no more."""
+        """A step is settled: wake the steps that wait for it."""
         self.at.stops.discard(number)
         for waiter in self.at.waiters.pop(number, ()):
             heappush(self.at.woken, waiter)
 
     def _examine(self, number: int, turn: Turn, out: list[Command], started: list[str]) -> None:
-        """Start a step, or find that it is sure to be skipped, or what it has to wait for."""
+        """Start a step, or find that it is certain to be skipped, or register what it waits for."""
         code, links = self._codes[number], self._links
         patches: Patches = []
         if code.condition is not None and code.source is None:
@@ -262,7 +259,7 @@ class Ahead:
         return True
 
     def _read(self, reads: tuple[Read, ...], slots: list[Any], patches: Patches) -> int:
-        """Find what variables will hold when the step's turn comes; gives a step to wait for, or SETTLED."""
+        """Add to `patches` what variables will hold at its turn; gives a step to wait for, or _SETTLED."""
         before = self._links.setter_before
         for _, slot, nearest in reads:
             setter = nearest
@@ -276,14 +273,14 @@ class Ahead:
         return _SETTLED
 
     def _writer_before(self, number: int) -> int:
-        """The nearest step that may write and has not been committed, or SETTLED."""
+        """The nearest earlier step that may write and is not committed, or _SETTLED."""
         writer = self._links.writer_before[number]
         while writer in self.at.skipped:
             writer = self._links.writer_link[writer]
         return writer if writer >= self.at.low else _SETTLED
 
     def _holder_of(self, tool: str, turn: Turn) -> int:
-        """A step to wait for where no more calls of a tool may be under way, or SETTLED."""
+        """A step to wait for if a tool has as many open steps as it may have, or _SETTLED."""
         most = turn.budget.limits.max_concurrency_by_tool.get(tool)
         if most is None:
             return _SETTLED
@@ -300,7 +297,7 @@ class Ahead:
     def _start(
         self, code: StepCode, patches: Patches, turn: Turn, out: list[Command], started: list[str]
     ) -> None:
-        """Start a step as its turn would; where the limits leave no ample room it waits for that."""
+        """Start a step; if the limits leave no ample room, it starts in its turn instead."""
         items: list[JSON] | None = None
         if code.source is not None:
             with_values = Patched(turn.slots, patches)
@@ -310,7 +307,7 @@ class Ahead:
                 return
         number = code.number
         visit = turn.visits[code.identity] + 1
-        prefix = code.prefix if visit == 1 else f"{code.id}@{visit}."
+        prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
         early = Early(code, turn.generation + prefix, items, patches)
         self.at.steps[number] = early
         self.at.high = max(self.at.high, number)
@@ -335,7 +332,7 @@ class Ahead:
             self._conclude(early)
 
     def _move(self, early: Early, turn: Turn, out: list[Command]) -> None:
-        """An outcome of a step has arrived: start further items of it, or conclude it."""
+        """An outcome of an early step has arrived: start further items, or conclude the step."""
         if early.is_taken or self.at.steps.get(early.code.number) is not early or early.is_known:
             return
         self._fill(early, turn, out)
@@ -344,7 +341,7 @@ class Ahead:
             self._conclude(early)
 
     def _fill(self, early: Early, turn: Turn, out: list[Command]) -> None:
-        """Make the call of a step, or those of the items that the window has room for."""
+        """Make the call of a step, or those of as many items as the window has room for."""
         code, items = early.code, early.items
         with_values = Patched(turn.slots, early.patches)
         slots = with_values.slots
@@ -365,7 +362,7 @@ class Ahead:
         with_values.restore()
 
     def _call(self, early: Early, index: int, budget: Budget, slots: list[Any], out: list[Command]) -> None:
-        """Make a call, unless a step in a circle has made it too often."""
+        """Make a call, unless a step in a cycle has made it too often."""
         code, key = early.code, f"{early.prefix}{index}.1"
         command = command_of(key, code, slots)
         if code.recurs:
@@ -380,7 +377,7 @@ class Ahead:
         out.append(command)
 
     def _conclude(self, early: Early) -> None:
-        """All calls of a step have ended: find the value that its variable will hold, if that is sure."""
+        """All calls of a step have ended: find the value that its variable will hold, if that is certain."""
         code = early.code
         leads_on = code.fail_target is not None or code.fail_message is not None
         failed = any(isinstance(outcome, Failed) for outcome in early.outcomes.values())

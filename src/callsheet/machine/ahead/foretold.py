@@ -1,7 +1,7 @@
-"""A step as it will be when its turn comes: its call, with the values that variables will have by then.
+"""Predicts a step's call and value before its turn.
 
-In: a step, the variables, and the values that are known before they are committed. Out: the command that the
-machine will ask for, and what an outcome makes of the step's variable. The variables are left as they were.
+In: a step, the variables, and values that are known but not committed. Out: the command that the machine
+will ask for, and the value that an outcome gives the step's variable. The variables are not changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from callsheet.machine.values import cast_value
 
 
 class Patched:
-    """The variables with the values that they will have, until they are restored."""
+    """The variables with `patches` applied, until `restore` is called."""
 
     __slots__ = ("_before", "slots")
 
@@ -28,13 +28,13 @@ class Patched:
             slots[slot] = value
 
     def restore(self) -> None:
-        """Put back what was there."""
+        """Put back the values from before."""
         for slot, value in reversed(self._before):
             self.slots[slot] = value
 
 
 def command_of(key: str, code: StepCode, slots: list[Any]) -> CallTool | CallModel:
-    """The call of a step, as the machine will ask for it."""
+    """The command of a step, as the machine will ask for it."""
     args = code.arguments(slots)
     if code.kind is Kind.MODEL:
         inputs = [make(slots) for make in code.inputs]
@@ -43,12 +43,12 @@ def command_of(key: str, code: StepCode, slots: list[Any]) -> CallTool | CallMod
 
 
 def said_of(outcome: Outcome) -> JSON:
-    """The value of an outcome, or the error that it is."""
+    """The value of an outcome, or its error."""
     return outcome.value if isinstance(outcome, Succeeded) else outcome.error
 
 
 def value_of(outcome: Outcome, cast: Cast | None) -> JSON:
-    """What stands for an outcome in a variable: an error is never cast."""
+    """What an outcome stores in a variable: its value, cast, or its error, which is never cast."""
     if isinstance(outcome, Failed):
         return outcome.error
     return outcome.value if cast is None else cast_value(cast, outcome.value)[0]

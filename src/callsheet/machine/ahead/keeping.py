@@ -1,4 +1,4 @@
-"""Where a run stands that is ahead of its turn, as JSON data and back, for snapshots."""
+"""Converts the state of early calls to JSON data and back, for snapshots."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Give: TypeAlias = "Callable[[Any], JSON]"
 
 
 def standing_to_json(at: Standing, keep: Keep) -> dict[str, Any] | None:
-    """The data of where a run stands; None where it cannot be said now, but will be after some more events.
+    """The state as JSON data, each value passed through `keep`; None if no snapshot can be taken now.
 
-    That is while an outcome waits that has remarks. Values are handed to `keep` one by one.
+    That is the case for a while: as long as a kept outcome has remarks, outcomes are yet to be handled, or
+    the machine is still to ask for calls of a step that is not tracked any more.
     """
     steps = at.steps.values()
     if any(outcome.remarks for early in steps for outcome in early.outcomes.values()):
@@ -37,7 +38,7 @@ def standing_to_json(at: Standing, keep: Keep) -> dict[str, Any] | None:
 
 
 def standing_from_json(program: Program, data: Mapping[str, Any], give: Give) -> Standing:
-    """Where a run stood; raises KeyError, IndexError, TypeError or ValueError for other data."""
+    """The state from JSON data; raises KeyError, IndexError, TypeError or ValueError if it is malformed."""
     at = Standing()
     for item in data["steps"]:
         early = _early_from_json(program, item, give)

@@ -1,9 +1,9 @@
-"""What each step of a plan in text order leans on: the nearest earlier steps, by number, found once.
+"""Dependencies between the steps of a plan in text order, found once per program.
 
-In: a program and the steps whose calls need a yes. Out: for every step its nature (whether its calls may
-leave before its turn, and what it may do to others) and links to the steps before it: who sets what it
-reads, who may write, who may lead elsewhere. A link names the nearest step alone, and that step has a
-link of its own, so all of it is linear in steps and uses.
+In: a program and the steps whose calls need an approval. Out: for every step its `Nature` (whether its calls
+may start early, and how it may affect others) and links to the nearest earlier steps that set what it reads,
+may write, or may lead elsewhere. Only the nearest step is linked, which has links of its own, so the result
+is linear in steps and uses.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
 class Nature(NamedTuple):
     """What a step may do, as far as the order of steps is concerned.
 
-    `control` says how it may lead elsewhere than to the next step, empty where it cannot; `why` says why
-    its calls leave in its turn only, empty where they may leave before it.
+    `control` says how it may lead elsewhere than to the next step, "" if it cannot; `why` says why its calls
+    start only in its turn, "" if they may start before it.
     """
 
     may_lead: bool = False
-    """Whether its calls may leave before its turn."""
+    """Whether its calls may be issued before its turn."""
     looks: bool = False
-    """Whether it looks at the world, so that it has to see what earlier steps wrote."""
+    """Whether it reads the outside world, so that it has to see what earlier steps wrote."""
     may_write: bool = False
     control: str = ""
     why: str = ""
@@ -43,30 +43,30 @@ class Read(NamedTuple):
 
 @dataclass(slots=True)
 class Links:
-    """The natures of the steps of a plan, and what each of them leans on."""
+    """The natures of the steps of a plan, and the earlier steps that each depends on."""
 
     natures: list[Nature]
     asks: list[tuple[Read, ...]]
-    """What the condition of each step reads, where it is asked once.
+    """What the condition of each step reads, unless it is evaluated per item.
 
-    This and all that follows is empty where no call may leave before its turn.
+    This list and those below are empty if no call may be issued before its turn.
     """
     takes: list[tuple[Read, ...]]
-    """What else a step reads before its calls can leave; empty where that is its turn only."""
+    """What else each step reads before its calls; not filled in for steps that start only in their turn."""
     setter_before: list[int]
-    """For a step that sets a variable, the one that may have set it before."""
+    """For a step that sets a variable, the nearest earlier step that may set it."""
     writer_before: list[int]
     """The nearest step before each step, or before its group, that may write."""
     writer_link: list[int]
-    """The nearest step in the text before each step that may write, of its own group too."""
+    """As `writer_before`, but including steps of its own group."""
     control_before: list[int]
     """The nearest step before each step, or before its group, that may lead elsewhere."""
     is_of_use: bool = False
-    """Whether any step may not have to wait for the one before it."""
+    """Whether some step may start before the one above it has ended."""
 
 
 def links_of(program: Program, gated: Collection[int] = ()) -> Links:
-    """The links of a program in text order; `gated` are the numbers of the steps whose calls need a yes."""
+    """The links of a program in text order; `gated` are the numbers of steps whose calls need an approval."""
     steps = program.plan.steps
     natures = [nature_of(steps[code.number], code, is_gated=code.number in gated) for code in program.steps]
     walk = _Walk(program, natures)
@@ -77,7 +77,7 @@ def links_of(program: Program, gated: Collection[int] = ()) -> Links:
 
 
 class _Walk:
-    """One pass over the steps; what a group does counts once its last member has been passed."""
+    """One pass over the steps; what a group sets and writes counts from behind its last member."""
 
     def __init__(self, program: Program, natures: list[Nature]) -> None:
         self.links = Links(natures, [], [], [], [], [], [])
@@ -87,7 +87,7 @@ class _Walk:
         self._group: list[StepCode] = []
 
     def take(self, code: StepCode) -> None:
-        """Note what the next step leans on."""
+        """Add the links of the next step."""
         links = self.links
         nature = links.natures[code.number]
         if nature.may_lead or code.condition is not None:
@@ -123,7 +123,7 @@ class _Walk:
     def _waits_for_the_last(self, code: StepCode, nature: Nature) -> bool:
         """Whether the step cannot start before the one just above it, or above its group, has ended.
 
-        One that may be skipped is not waited for once it is known that it will be.
+        False if the one above may be skipped, since then it need not be waited for.
         """
         last = self._group[0].number - 1
         above = self._program.steps[last]
@@ -135,7 +135,7 @@ class _Walk:
         return any(read.setter == last for read in (*links.asks[code.number], *links.takes[code.number]))
 
     def _leave_group(self) -> None:
-        """What the members set and may do holds for what follows them."""
+        """Let what the members set and may do apply to the steps that follow."""
         links = self.links
         for code in self._group:
             nature = links.natures[code.number]
@@ -161,7 +161,7 @@ _LEADS_ELSEWHERE = "may lead elsewhere if it fails"
 
 
 def nature_of(step: Step, code: StepCode, *, is_gated: bool = False) -> Nature:
-    """What a step may do; what a yes is needed for counts as a write: a person may act before the answer."""
+    """The nature of a step; one that needs an approval counts as a write: the person may act meanwhile."""
     match step.action:
         case Call():
             nature = _GATED if is_gated else _nature_of_call(code)

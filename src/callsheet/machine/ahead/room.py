@@ -1,8 +1,8 @@
-"""Whether the limits of a run leave ample room for a call before its turn.
+"""Decides whether the limits of a run leave enough room for a call before its turn.
 
-A call may leave early only where every step that stands before it could still make all the calls that
-it may come to, retries and loops included: no step is ever refused something because of a later one,
-and no limit on calls is gone over whatever comes of them.
+A call may start early only if every earlier step could still make all the calls that it may need, retries
+and loops included. So no step is ever refused because of a later one, and no limit on calls is exceeded,
+whatever the outcomes are.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from callsheet.machine.program import Kind, StepCode
 from callsheet.machine.usage import Spent
 
 SizeOf = Callable[[int], int | None]
-"""How many items the loop of a step has, None where that is not known yet."""
+"""Gives the number of items of a step's FOREACH, None if it is not known yet."""
 _AMPLE = 0.5
-"""What calls spend is known only afterwards: they leave early while at most half of it is used."""
+"""What calls spend is known only afterwards: they start early while at most this share of a limit is used."""
 _MOST_IN_ROUNDS = MAX_ROUNDS
 _MOST_OF_AN_AGENT = MAX_TURNS * (1 + MAX_AT_ONCE * (1 + MOST_REDELIVERIES))
-"""Whatever its step gives: that may be data."""
+"""Assumes the maximum, since the limits that a step sets for its agent may be data."""
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT, Kind.ASK})
 _MODELS = frozenset({Kind.MODEL, Kind.AGENT})
 
 
 class Room:
-    """The calls that the steps of a program may come to, held against what a budget leaves."""
+    """The most calls that the steps of a program may make, compared with what a budget leaves."""
 
     __slots__ = ("_all", "_codes", "_loops", "_models", "bytes", "spent")
 
@@ -41,16 +41,16 @@ class Room:
         self._all = _sums(codes, _CALLS)
         self._models = _sums(codes, _MODELS)
         self.spent = Spent()
-        """What the calls have spent whose turn has not come."""
+        """What early calls have spent that the budget has not counted yet."""
         self.bytes = 0
-        """The bytes that they gave."""
+        """The size of their results."""
 
     def is_ample(
         self, code: StepCode, first: int, last: int, items: int, budget: Budget, size_of: SizeOf
     ) -> bool:
-        """Whether the calls of a step (one for each of its items) may leave before its turn.
+        """Whether the calls of a step (one for each of its items) may start before its turn.
 
-        `first` is the step whose turn it is and `last` the last one that has started or is about to.
+        `first` is the current step, `last` the last step that has started or is about to start.
         """
         limits = budget.limits
         if budget.steps + last - first > limits.max_steps:  # the first has been counted
@@ -93,7 +93,7 @@ class Room:
         most_items: int | None,
         size_of: SizeOf,
     ) -> float:
-        """The most calls of these kinds that the steps from `first` to `last` may come to."""
+        """The most calls of these kinds that the steps from `first` to `last` may make."""
         need: float = sums[last + 1] - sums[first]
         for at in range(bisect_left(self._loops, first), len(self._loops)):
             number = self._loops[at]
@@ -105,7 +105,7 @@ class Room:
         return need
 
     def _need_of(self, tool: str, first: int, last: int, most_items: int | None, size_of: SizeOf) -> float:
-        """The most calls of a tool that the steps from `first` to `last` may come to."""
+        """The most calls of a tool that the steps from `first` to `last` may make."""
         need: float = 0
         for code in self._codes[first : last + 1]:
             if code.tool == tool or (code.loop is not None and tool in code.loop.tools):
@@ -119,7 +119,7 @@ def _items(known: int | None, most: int | None) -> float:
 
 
 def _most_calls(code: StepCode) -> int:
-    """How many calls one item may come to without a person's word."""
+    """The most calls for one item that are made without a person's decision."""
     if code.loop is not None:
         return code.retries + (_MOST_IN_ROUNDS if code.kind is Kind.MODEL else _MOST_OF_AN_AGENT)
     again = code.probes or code.on_in_doubt is OnInDoubt.RETRY
@@ -127,6 +127,6 @@ def _most_calls(code: StepCode) -> int:
 
 
 def _sums(codes: Sequence[StepCode], kinds: frozenset[Kind]) -> list[int]:
-    """For each step the calls that those before it may come to, loops left out."""
+    """For each step, the most calls that the steps before it may make, without FOREACH steps."""
     each = (_most_calls(code) if code.kind in kinds and code.source is None else 0 for code in codes)
     return list(accumulate(each, initial=0))

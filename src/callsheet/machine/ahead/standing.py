@@ -1,4 +1,4 @@
-"""Where a run stands that is ahead of its turn: what has started, what waits for what, what has arrived."""
+"""The state of running ahead: early steps and calls, their outcomes, and what waits for what."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from callsheet.machine.program import NOWHERE, StepCode
 
 Outcome: TypeAlias = "Succeeded | Failed"
 Patches: TypeAlias = "list[tuple[int, JSON]]"
-"""Values that variables will have once the steps before are committed, by slot."""
+"""Values, with their slots, that variables will have once earlier steps are committed."""
 
 
 class Early:
     """A step that has started before its turn.
 
-    `outcomes` are those of its items that have arrived, by index (0 where it has none), and `arrivals` the
-    order of all that have arrived. Once all have, `value` is what its variable will hold, if that `is_known`:
-    after a failure it may depend on its turn.
+    `outcomes` has the outcomes that have arrived, by item (0 without FOREACH), `arrivals` their global order
+    of arrival. Once all have arrived, `value` is what its variable will hold, if `is_known`: after a failure
+    that may not be certain. `is_taken` says that the machine has asked for one of its calls.
     """
 
     __slots__ = (
@@ -48,18 +48,18 @@ class Early:
         self.outcomes: dict[int, Outcome] = {}
         self.arrivals: dict[int, int] = {}
         self.ran: list[int] = []
-        """The items that calls were made for, in their order."""
+        """The items that calls were made for, in order."""
         self.is_known = False
         self.is_taken = False
         self.value: JSON = None
 
 
 class Standing:
-    """All that a run has come to ahead of its turn, but for what follows from its program.
+    """The state of running ahead that does not follow from the program.
 
-    `low` is the step whose turn it was when steps were last looked at, `next` the first that has not been
-    looked at, `high` the last that has started; `open` counts those whose turn has not come and that are
-    under way, `arrived` all outcomes.
+    `low` is the step whose turn it was when steps were last examined, `next` the first step not examined yet,
+    `high` the last one started. `open` counts early steps with open calls whose turn has not come, `arrived`
+    all outcomes that have arrived.
     """
 
     __slots__ = (
@@ -81,25 +81,26 @@ class Standing:
 
     def __init__(self) -> None:
         self.calls: dict[str, tuple[Early, int]] = {}
-        """All calls that the machine has not asked for yet, by key, each with its item."""
+        """Early calls that the machine has not asked for yet, by key, each with its item."""
         self.queue: list[tuple[int, Outcome]] = []
-        """The outcomes of calls that the machine has asked for, the first that arrived first."""
+        """Outcomes of calls that the machine has asked for, a heap by arrival."""
         self.arrived = 0
         self.forget()
 
     def forget(self) -> None:
-        """Begin to look anew, wherever the run goes on."""
+        """Forget all examined steps, so that examining starts again wherever the run continues."""
         self.steps: dict[int, Early] = {}
         self.skipped: set[int] = set()
-        """Steps whose condition is settled and does not hold."""
+        """Steps certain to be skipped."""
         self.stops: set[int] = set()
-        """Steps that have been passed and may still lead elsewhere."""
+        """Examined or current steps that may still lead elsewhere."""
         self.waiters: dict[int, list[int]] = {}
-        """The steps that wait for a step to be settled."""
+        """The steps that wait for a step to be settled, by that step."""
         self.woken: list[int] = []
+        """Steps to examine again, a heap."""
         self.ready: list[int] = []
-        """Steps that could start if fewer were under way."""
+        """Steps that could start if fewer were open, a heap."""
         self.moved: list[Early] = []
-        """Steps of which an outcome has arrived since steps were last looked at."""
+        """Steps with an outcome that has arrived since steps were last examined."""
         self.open = 0
         self.low = self.next = self.high = NOWHERE

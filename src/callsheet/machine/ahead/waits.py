@@ -1,8 +1,8 @@
-"""What each step of a plan waits for before its calls leave, and why: the schedule in words.
+"""Explains the schedule `auto`: what each step of a plan waits for, and why.
 
-In: a plan, the facts about its tools, the steps before whose calls a person is asked. Out: for every step
-whether it starts before its turn, and the nearest steps that it waits for. What those wait for it waits
-for too, and that is not repeated; so all of it is linear in the plan's size.
+In: a plan, the facts about its tools, and which tools need an approval. Out: for every step whether it may
+start before its turn, and the nearest steps that it waits for. What those in turn wait for is not repeated,
+so the result is linear in the plan's size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import NOWHERE, Program, ToolFacts
 
 _MOST_SETTERS = 4
-"""So many steps are named for one variable, or as writers; those before them are left out."""
+"""The most steps named for one variable, or as writers; earlier ones are left out."""
 
 
 class Cause(StrEnum):
@@ -26,15 +26,15 @@ class Cause(StrEnum):
     DATA = "data"
     """It reads a variable that the other may set."""
     WORLD = "world"
-    """It looks at the world, and the other may write."""
+    """It reads the outside world, and the other may write to it."""
     CONTROL = "control"
-    """The other may lead elsewhere, so that the step would not come to its turn."""
+    """The other may lead elsewhere, so that the step might not be reached."""
     DEPENDENCY = "dependency"
     """It names the other among its dependencies."""
 
 
 class Wait(NamedTuple):
-    """One step that another waits for; `words` say why as they stand behind the step's name."""
+    """One step that another waits for; `words` say why, to follow the step's name."""
 
     step: str
     cause: Cause
@@ -45,8 +45,9 @@ class Wait(NamedTuple):
 class StepSchedule(NamedTuple):
     """When a step starts.
 
-    In its turn, when all before it is done, if `turn` says why (as in "it may write"); else as soon as all
-    that it `waits` for is settled. A step of a group (`is_member`) has its turn with it.
+    If `turn` is not empty, in its turn, when all steps before it are done; `turn` says why (as in "it may
+    write"). Otherwise as soon as all that it `waits` for is settled. A step of a group (`is_member`) has its
+    turn together with the group.
     """
 
     step: str
@@ -88,10 +89,10 @@ class StepSchedule(NamedTuple):
 def schedule_of(
     plan: Plan, facts: Mapping[str, ToolFacts], asks_first: Callable[[str], bool] = lambda tool: False
 ) -> list[StepSchedule]:
-    """What each step waits for on the schedule `auto`, in the order of the text.
+    """What each step waits for on the schedule `auto`, in text order.
 
-    A person is asked before the calls of the tools that `asks_first` says. In a plan of dependencies each
-    step waits for those it names. Raises CallsheetError (RUN001) for dependencies that cannot be run.
+    `asks_first` says for a tool whether its calls need an approval. In a graph each step waits for its
+    dependencies. Raises CallsheetError (RUN001) for a graph that cannot be run.
     """
     program = compile_plan(plan, facts)
     if plan.order is Order.DAG:
@@ -148,7 +149,7 @@ def _schedule_of(number: int, program: Program, links: Links, group: int | None)
 
 
 def _chain(nearest: int, before: list[int], program: Program, links: Links) -> list[int]:
-    """A step and those before it that count where it is skipped, up to one that is never skipped."""
+    """A step and the earlier ones that count if it is skipped, up to one that is never skipped."""
     chain: list[int] = []
     while nearest != NOWHERE and len(chain) < _MOST_SETTERS:
         chain.append(nearest)

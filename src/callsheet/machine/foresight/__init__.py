@@ -1,6 +1,6 @@
-"""What a plan would do, told without running it: an abstract run over known and unknown values.
+"""Forecasts what a plan would do, by abstract interpretation over known and unknown values.
 
-Pure: no tool, model or file is touched. Transforms are carried out where all that they read is known.
+Pure: no tool, model or file is touched. Transforms are evaluated if all that they read is known.
 """
 
 from callsheet.machine.foresight.forecast import AgentUse, Forecast, StepForecast, Times, Visit, When

@@ -1,7 +1,7 @@
-"""Values and conditions of a plan over variables of which some are unknown.
+"""Evaluates values and conditions of a plan over variables of which some are unknown.
 
-Where everything they read is known the answer is that of `machine.closures`; otherwise as much
-of it as is sure. A condition that is not decided is None, and nothing else is ever None.
+If everything they read is known, the result is that of `machine.closures`; otherwise as much of it as is
+certain. A condition whose result depends on unknown values is None.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from callsheet.machine.foresight.unknown import (
 from callsheet.machine.values import compare
 
 Scope: TypeAlias = "Callable[[str], Foreseen]"
-"""The value of a variable by its name, null where none is set."""
+"""Gives the value of a variable by name, null if it is not set."""
 
 
 def evaluate(value: Value, scope: Scope) -> Foreseen:
@@ -63,7 +63,7 @@ def _texts(part: str | Ref, scope: Scope) -> tuple[str | Unknown, ...]:
 
 
 def decide(condition: Condition, scope: Scope) -> bool | None:
-    """Whether the condition holds, None where that depends on what is unknown."""
+    """Whether the condition holds; None if that depends on unknown values."""
     match condition:
         case Compare(op=op, left=left, right=right):
             return _compare(op, evaluate(left, scope), evaluate(right, scope))
@@ -87,12 +87,12 @@ def _compare(op: CompareOp, left: Foreseen, right: Foreseen) -> bool | None:
 
 
 def opposite(verdict: bool | None) -> bool | None:
-    """The other verdict, where there is one."""
+    """The negation; None stays None."""
     return None if verdict is None else not verdict
 
 
 def all_hold(verdicts: Iterable[bool | None]) -> bool | None:
-    """Whether all hold: one that does not decides, one that is undecided leaves it open."""
+    """Whether all hold, in three-valued logic: False if one is False, else None if one is None."""
     found: bool | None = True
     for verdict in verdicts:
         if verdict is False:

@@ -1,6 +1,6 @@
-"""What a plan would do: its steps with their calls, whether they happen, and how often.
+"""The data types of a forecast: the steps of a plan with their calls, whether they happen and how often.
 
-Data alone: made by `foresee`, read by the views.
+Made by `foresee`, read by the views.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from callsheet.machine.foresight.unknown import Foreseen
 
 
 class When(StrEnum):
-    """Whether a step does what it says."""
+    """Whether a step is executed."""
 
     ALWAYS = "always"
     """In every run in which no step fails for good."""
     MAYBE = "maybe"
-    """That depends on values that are not known."""
+    """It depends on values that are not known."""
     ON_FAILURE = "on failure"
     """Only after a step has failed for good."""
     NEVER = "never"
@@ -29,10 +29,10 @@ class When(StrEnum):
 
 
 class Visit(NamedTuple):
-    """One time that a step acts: the item of its FOREACH, and what it is given.
+    """One execution of a step's action: the item's index in a FOREACH, and the arguments.
 
-    `inputs` are the values without a name, `arguments` the others; `is_sure` tells whether the
-    condition is known to hold, if there is one.
+    `inputs` are the positional values, `arguments` the named ones; `is_sure` says that the condition, if any,
+    is known to hold.
     """
 
     item: int | None
@@ -42,7 +42,7 @@ class Visit(NamedTuple):
 
 
 class Times(NamedTuple):
-    """At least and at most so often; `most` is None without a bound."""
+    """A range of counts; `most` is None if there is no bound."""
 
     least: int = 0
     most: int | None = 0
@@ -53,17 +53,14 @@ class Times(NamedTuple):
         return Times(self.least + other.least, most)
 
     def by(self, least: int, most: int | None) -> Times:
-        """So often each time."""
+        """The range multiplied by another one."""
         if most == 0 or self.most == 0:
             return Times(self.least * least, 0)
         return Times(self.least * least, None if most is None or self.most is None else self.most * most)
 
 
 class AgentUse(NamedTuple):
-    """What an agent may call whose turns the machine drives: its tools, and how often at most each time.
-
-    `most` is for all of them together.
-    """
+    """What an agent driven by the machine may call: its tools, and the most calls per visit in all."""
 
     tools: tuple[tuple[str, Effect], ...]
     most: int
@@ -71,14 +68,14 @@ class AgentUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepForecast:
-    """What is known of one step before the run.
+    """What is known about one step before the run.
 
-    `times` counts how often it acts each time it is reached without failures, `total` over the
-    whole run with every retry and repetition; `visits` are the first of them, each with its
-    arguments. `items` is the source of a FOREACH whose items are not known: then the one visit
-    stands for each item. `depends_on` names the steps whose results it reads, or waits for.
-    `effect` is None for what is no call; `is_declared` tells whether somebody declared it. `agent` is there
-    where the step is an agent that the machine drives.
+    `times` counts how often it acts each time it is reached, without failures; `total` over the whole run,
+    with every retry and repetition. `visits` are the first ones, with their arguments. `items` is the source
+    of a FOREACH; with `is_per_item` its items are not known, and the one visit stands for each of them.
+    `depends_on` names the steps whose results it reads, or that it waits for. `effect` is None for a step
+    without a call; `is_declared` says whether the effect was declared. `agent` is set if the step is an agent
+    that the machine drives.
     """
 
     number: int
@@ -115,13 +112,13 @@ class StepForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a plan would do, step by step: in text order, in a plan of dependencies by its levels."""
+    """What a plan would do, step by step: in text order, or in a graph by levels."""
 
     plan: Plan
     steps: tuple[StepForecast, ...]
     unforeseen: tuple[str, ...] = ()
-    """What may happen besides and cannot be told before the run, in words."""
+    """What else may happen and cannot be known before the run, in words."""
 
     def calls(self) -> Iterator[StepForecast]:
-        """The steps that call something, or may."""
+        """The steps that make a call, or may."""
         return (step for step in self.steps if step.is_call)

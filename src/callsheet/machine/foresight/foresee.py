@@ -1,9 +1,9 @@
-"""A plan seen to its ends before the run: every step that may be reached, each looked at once.
+"""Abstract interpretation of a whole plan: visits every step that may be reached, each once.
 
-In: a plan, the variables it is given, what is known of the world. Out: a forecast. Both sides of
-an undecided guard are followed and meet again: a variable that differs there is unknown from
-then on, so the work stays near linear in the size of the plan. In a loop, what the loop sets is
-unknown wherever its ways meet, so that one look holds for every round.
+In: a plan, its inputs, what is known of the world. Out: a `Forecast`. Both branches of an undecided guard are
+followed and joined: a variable that differs between them is unknown from then on, so the work stays nearly
+linear in the size of the plan. In a loop, the variables that the loop sets are unknown wherever paths meet,
+so that one pass holds for every iteration.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ _LARGE = 1_000
 def foresee(
     plan: Plan, inputs: Mapping[str, JSON] | None = None, knowledge: Knowledge | None = None
 ) -> Forecast:
-    """What the plan would do with these variables; nothing is called but transforms of known values.
+    """What the plan would do with these inputs; nothing is called except transforms of known values.
 
-    A plan of dependencies is looked at in an order that keeps them; one whose steps wait for one
-    another raises ValueError. The plan is one that the checks have found to have no errors; for
-    another the forecast is that of what the machine would make of it.
+    The plan should be one that the checks found without errors; for another the forecast says what the
+    machine would make of it. Raises ValueError if the dependencies of a graph have a cycle.
 
     >>> from callsheet.ir import Call, Literal, Output, Plan, Ref, Step
     >>> read = Step("S1", Call("READ", named=(("path", Literal("a")),)), output=Output("text"))
@@ -49,7 +48,7 @@ def foresee(
 
 
 class _Foresight:
-    """One look through a plan."""
+    """One pass over a plan."""
 
     def __init__(self, plan: Plan, inputs: Mapping[str, JSON], knowledge: Knowledge) -> None:
         self._original = plan
@@ -74,10 +73,10 @@ class _Foresight:
         self._arriving: dict[int, list[Table]] = {}
         self._passages: dict[int, Passage] = {}
         self._edges: dict[int, dict[int, bool]] = {}
-        """From unit to unit; whether the edge is taken without a failure."""
+        """From unit to unit: whether the edge can be taken without a failure."""
 
     def forecast(self) -> Forecast:
-        """Look at all components, those that come first before the others."""
+        """Visit the strongly connected parts in topological order."""
         if self._plan.steps:
             self._arriving[0] = [self._initial]
         successors = self._units.successors
@@ -99,10 +98,10 @@ class _Foresight:
         return tell(sighting)
 
     def _see_loop(self, units: list[int]) -> None:
-        """Look at units that lead to one another, each once.
+        """Visit the units of a cycle, each once.
 
-        Where two ways meet inside, what any of them sets is unknown; a unit with one way to it
-        takes over what is known at its other end.
+        Where paths meet inside, everything that a unit of the cycle sets is unknown; a unit with a single
+        predecessor takes over what is known behind that.
         """
         entered = [unit for unit in units if unit in self._arriving]
         if not entered:
@@ -136,7 +135,7 @@ class _Foresight:
                     self._arriving.pop(target, None)
 
     def _see_unit(self, unit: int, table: Table) -> None:
-        """Look at a step, or at the members of a group, which all see the same variables."""
+        """Visit a step, or the members of a group, which all see the same variables."""
         numbers = self._units.members(unit)
         if len(numbers) == 1:
             passage = self._look(unit, table)
@@ -185,7 +184,7 @@ class _Foresight:
         return table.having(slot, binding if is_sure else self._merger(slot, table[slot], binding))
 
     def _committed(self, number: int, passage: Passage, table: Table) -> Table:
-        """The table after a member's output is stored: failed or not, its group goes on to its end."""
+        """The table after a group member's output is stored; a failure does not stop its group."""
         binding = passage.binding
         output = self._plan.steps[number].output
         if binding is not None and passage.if_failed is not None and output is not None:
@@ -213,7 +212,7 @@ class _Foresight:
 
 
 def _left_open(passage: Passage) -> Passage:
-    """The passage of a member that a jump into its group may pass over."""
+    """The passage of a group member that a jump into the group may skip."""
     exits = tuple(
         way_out._replace(way=Way.MAYBE) if way_out.way is Way.SURE else way_out for way_out in passage.exits
     )
@@ -223,7 +222,7 @@ def _left_open(passage: Passage) -> Passage:
 
 
 def _names(plan: Plan, inputs: Mapping[str, JSON]) -> dict[str, None]:
-    """All variables of the plan, in a settled order."""
+    """All variables of the plan, in a fixed order."""
     names = dict.fromkeys([*(name for name, _ in plan.variables), *inputs])
     for number, step in enumerate(plan.steps):
         names.update((use.ref.name, None) for use in uses_of(step, number))
@@ -233,7 +232,7 @@ def _names(plan: Plan, inputs: Mapping[str, JSON]) -> dict[str, None]:
 
 
 def _order_of(plan: Plan) -> list[int]:
-    """The steps in an order in which each comes after what it waits for."""
+    """The steps in an order in which each follows its dependencies."""
     if plan.order is Order.TEXT:
         return list(range(len(plan.steps)))
     number_of = {step.id: number for number, step in enumerate(plan.steps)}

@@ -1,6 +1,6 @@
-"""What a forecast is told of the world: facts of tools, pure functions, prices in calls, assumptions.
+"""What a forecast is given about the world: facts about tools, transforms, costs of model calls, assumptions.
 
-Everything here is known without touching anything; the layers above fill it in.
+All of it is known without touching anything; the layers above fill it in.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from callsheet.machine.program import ToolFacts
 
 
 class Computed(NamedTuple):
-    """The outcome of a pure function: its value, or the text of its failure."""
+    """The outcome of a transform: its value, or the text of its error."""
 
     succeeds: bool
     value: JSON
 
 
 class ModelUse(NamedTuple):
-    """What one model operation asks of a model.
+    """The model calls of one model operation.
 
-    `least` and `most` are calls if it succeeds, `most` None without a bound; `tokens` estimates
+    `least` and `most` count its calls if it succeeds, `most` is None if there is no bound; `tokens` estimates
     the prompts of the fewest calls, as far as their text is known (`is_whole`: all of it).
     """
 
@@ -34,10 +34,10 @@ class ModelUse(NamedTuple):
 
 
 Compute: TypeAlias = "Callable[[str, dict[str, Any]], Computed | None]"
-"""Works out a transform; None for one that it does not know or that gives too much."""
+"""Evaluates a transform; None for one that it does not know or whose result is too large."""
 AskModel: TypeAlias = "Callable[[str, Sequence[JSON], Mapping[str, JSON], bool], ModelUse]"
-"""What a model operation will cost, of its inputs and arguments; unknown parts of texts are left out,
-unknown values are null, and the last argument says whether all is known."""
+"""Estimates a model operation from its inputs and arguments: unknown parts of texts are left out, unknown
+values are null, and the last argument says whether all is known."""
 
 
 def _nothing(tool: str, arguments: dict[str, Any]) -> None:
@@ -54,11 +54,10 @@ def _no_approval(tool: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What is known of the world before a run.
+    """What is known about the world before a run.
 
-    `facts` tell effects and parameters by canonical name; a tool that is not there may do
-    anything. `assumed` gives results by step id. `needs_approval` says by a tool's canonical
-    name whether a person is asked before it is called.
+    `facts` are by canonical tool name; a tool without facts is taken to be unsafe. `assumed` gives results by
+    step id. `needs_approval` says, for a canonical tool name, whether its calls need an approval.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])

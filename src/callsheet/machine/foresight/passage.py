@@ -1,7 +1,7 @@
-"""One step seen before the run: what it would do with the variables as they are, and where it leads.
+"""Abstract interpretation of one step: what it would do with the given variables, and where it leads.
 
-In: a step, a table of variables, what is known of the world. Out: a passage. The rules are those
-of `machine.machine`, over values of which some are unknown.
+In: a step, a table of variables, what is known of the world. Out: a `Passage`. The rules are those of
+`machine.machine`, over values of which some are unknown.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from callsheet.machine.foresight.unknown import (
 from callsheet.machine.values import cast_value
 
 MOST_VISITS = 20
-"""So many items of a FOREACH are shown with their arguments."""
+"""The most items of a FOREACH that are shown with their arguments."""
 _MOST_RESULTS = 1_000
-"""A FOREACH over more items gives a list of which nothing is known."""
+"""The result of a FOREACH over more items is taken to be unknown."""
 
 
 class Way(Enum):
-    """How a way out of a step is taken."""
+    """How certain it is that an exit of a step is taken."""
 
     SURE = "sure"
     MAYBE = "maybe"
@@ -56,7 +56,7 @@ class Way(Enum):
 
 
 class Exit(NamedTuple):
-    """A way out of a step that is not the next step; `has_failed` tells that it follows a failure."""
+    """A way from a step to another than the next one; `has_failed` says that it follows a failure."""
 
     target: int
     way: Way
@@ -204,7 +204,7 @@ class _Look:
     # ------------------------------------------------------------ control
 
     def at_answer(self, values: Sequence[Value]) -> Passage:
-        """RESPOND: it ends the run, unless all its values are empty and there is more to come."""
+        """RESPOND: ends the run, unless all its values are empty and further steps follow."""
         is_last = self._number + 1 == self._setting.end and self._step.foreach is None
         visits: list[Visit] = []
         ends: list[bool | None] = []
@@ -235,7 +235,7 @@ class _Look:
         return replace(passage, times=_once(holds))
 
     def at_replan(self, values: Sequence[Value]) -> Passage:
-        """RE-PLAN: what the new plan does cannot be foreseen; without one, ON_FAIL leads on."""
+        """RE-PLAN: ends the plan, as what the new one does is unknown; ON_FAIL applies if there is none."""
         passage = self.at_control(values, self._setting.end)
         then = self._failure_target()
         if then is None or not passage.exits:
@@ -259,7 +259,7 @@ class _Look:
     # ------------------------------------------------------------ calls
 
     def at_call(self, call: Call) -> Passage:
-        """A call: its arguments, what comes of it, and where a failure leads."""
+        """A call: its arguments, its outcome, and where a failure leads."""
         positional, named = self._arguments(call)
         holds: list[bool | None] = []
         visits: list[Visit] = []
@@ -285,7 +285,7 @@ class _Look:
         return self._with_outcome(passage, holds, outcome)
 
     def _arguments(self, call: Call) -> tuple[Sequence[Value], Sequence[tuple[str, Value]]]:
-        """The arguments without a name and those with one, as the machine tells them apart."""
+        """The positional and the named arguments, by the machine's rules."""
         if call.kind in (CallKind.MODEL, CallKind.AGENT):
             return call.positional, call.named
         return (), named_arguments(call, fact_of(call, self._setting.knowledge.facts))
@@ -293,7 +293,7 @@ class _Look:
     def _outcome(
         self, call: Call, index: int | None, arguments: tuple[tuple[str, Foreseen], ...] | None
     ) -> _Outcome:
-        """What one call gives; a pure one whose arguments are all known is carried out."""
+        """The outcome of one call; a pure one whose arguments are all known is evaluated."""
         if arguments is not None and all(is_known(value) for _, value in arguments):
             computed = self._setting.knowledge.compute(call.tool, dict(arguments))
             if computed is not None:
@@ -317,7 +317,7 @@ class _Look:
         return self._step.output.cast if self._step.output is not None else None
 
     def _gathered(self, call: Call, holds: Sequence[bool | None], outcomes: Sequence[_Outcome]) -> _Outcome:
-        """The step's value of those of its calls, each cast, and whether it fails."""
+        """The step's value, from the cast values of its calls, and whether it fails."""
         cast = self._cast()
         if self._step.foreach is None:
             if not outcomes:
@@ -357,7 +357,7 @@ class _Look:
 
 
 def _item_of(source: Foreseen) -> Unknown:
-    """The placeholder of any item of an unknown list."""
+    """The placeholder for any item of an unknown list."""
     if isinstance(source, Unknown):
         return Unknown(f"item of {str(source)[1:-1]}", source.step)
     return Unknown("item of a text")
@@ -368,12 +368,12 @@ def _with(scope: Scope, name: str, value: Foreseen) -> Scope:
 
 
 def _once(holds: Sequence[bool | None]) -> Times:
-    """How often a step acts that ends at the first item for which it does."""
+    """How often a step acts that stops at the first item for which it acts."""
     return Times(int(True in holds), int(bool(holds)))
 
 
 def _any_fails(holds: Sequence[bool | None], outcomes: Sequence[_Outcome]) -> bool | None:
-    """Whether one of the items fails, each of which is sure to be there."""
+    """Whether one of the items fails; None if that is not certain."""
     found = [outcome.fails for outcome in outcomes]
     if True in found and None not in holds:
         return True

@@ -1,7 +1,7 @@
-"""The variables at one point of a plan: what is known of each, and which steps may have set it.
+"""The abstract state of the variables at one point of a plan: what is known of each, and who may have set it.
 
-Tables are immutable and share what they have in common, so that a copy costs nothing and a join
-of two looks only at what differs.
+Tables are immutable and share structure, so that a copy costs nothing and a join of two only looks at what
+differs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From the passages of a plan's steps to its forecast: whether and how often each step acts.
+"""Makes a forecast from the passages of a plan's steps: whether and how often each step acts.
 
-A step is sure to be reached if every way from the first step to an end goes through it. Ways
-that begin with a failure are left aside: what only they lead to happens on failure.
+A step is certain to be reached if it dominates the end, that is, every path from the first step to the end
+goes through it. Paths that begin with a failure are ignored: what only they reach happens on failure.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _when(reached: When, passage: Passage) -> When:
 
 
 def _effect(step: Step, knowledge: Knowledge) -> tuple[Effect | None, bool]:
-    """What the step's call may do, and whether somebody has declared that."""
+    """The effect of the step's call, and whether it was declared."""
     if not isinstance(step.action, Call):
         return None, True
     match step.action.kind:
@@ -170,7 +170,7 @@ def _depends_on(sighting: Sighting, step: Step, passage: Passage) -> tuple[str, 
 
 
 def _models(call: Action, passage: Passage, knowledge: Knowledge) -> ModelUse | None:
-    """What one visit asks of a model, by the first of them."""
+    """What one visit asks of a model, estimated from the first visit."""
     if isinstance(call, Replan):
         return _NEW_PLAN
     if not isinstance(call, Call) or call.kind not in (CallKind.MODEL, CallKind.AGENT) or not passage.visits:
@@ -185,7 +185,7 @@ def _models(call: Action, passage: Passage, knowledge: Knowledge) -> ModelUse | 
 
 
 def _tools_of_agent(call: Call, knowledge: Knowledge) -> tuple[str, ...] | None:
-    """The tools that an agent may call whose turns the machine drives; None for any other operation."""
+    """The tools that an agent driven by the machine may call; None for any other operation."""
     fact = knowledge.facts.get(call.tool)
     if call.kind is not CallKind.AGENT or fact is None or fact.loop is None:
         return None
@@ -194,7 +194,7 @@ def _tools_of_agent(call: Call, knowledge: Knowledge) -> tuple[str, ...] | None:
 
 
 def _agent(call: Call, passage: Passage, knowledge: Knowledge) -> AgentUse | None:
-    """What an agent may call in one visit, by the first of them; its last turn only answers."""
+    """What an agent may call in one visit, estimated from the first; its last turn can only answer."""
     tools = _tools_of_agent(call, knowledge)
     if tools is None or not passage.visits:
         return None
@@ -211,7 +211,7 @@ def _is_given_unknown(call: Call, arguments: Mapping[str, Foreseen], name: str) 
 
 
 def _turns_of_agent(call: Call, arguments: Mapping[str, Foreseen]) -> int:
-    """How often the model of an agent is asked at most, where its turns are the machine's."""
+    """How often the model of an agent driven by the machine is asked at most."""
     if _is_given_unknown(call, arguments, "max_turns"):
         return MAX_TURNS
     read = read_allowance((), {"max_turns": arguments.get("max_turns")})  # pyright: ignore[reportArgumentType]
@@ -223,7 +223,7 @@ def _is_whole(visit: Visit) -> bool:
 
 
 def _known_part(value: Foreseen) -> Foreseen:
-    """The value with null, or nothing inside a text, where it is unknown."""
+    """The value with unknown parts replaced by null, or left out of texts."""
     match value:
         case Unknown():
             return None
@@ -238,7 +238,7 @@ def _known_part(value: Foreseen) -> Foreseen:
 
 
 def _unforeseen(steps: Sequence[StepForecast], knowledge: Knowledge) -> list[str]:
-    """What may happen besides the steps' own calls, in words."""
+    """What may happen in addition to the steps' own calls, in words."""
     found: list[str] = []
     for step in steps:
         if step.when is When.NEVER:

@@ -1,4 +1,4 @@
-"""What a forecast comes to: calls by tool and effect, writes, model calls, prompts, approvals."""
+"""Totals of a forecast: calls by tool and effect, writes, model calls, prompt tokens, approvals."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from callsheet.machine.foresight.forecast import Forecast, StepForecast, Times, 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The calls of a whole run, at least if nothing fails and at most with every retry.
+    """The calls of a whole run: the least if nothing fails, the most with every retry.
 
-    `tools` has for each canonical name its effect, whether somebody declared it, and its calls.
-    `writes` counts calls that may change something. `prompt_tokens` estimates the fewest prompts
-    that are sent, as far as their text is known; `prompts_are_whole` tells whether that is all
-    of it. `to_approve` are the steps that a person is asked about.
+    `tools` has for each canonical name its effect, whether that was declared, and its calls. `writes` counts
+    calls that may change something. `prompt_tokens` estimates the tokens of the fewest prompts, as far as
+    their text is known; `prompts_are_whole` says that all of it is. `to_approve` are the steps that need an
+    approval.
     """
 
     calls: Times
@@ -30,10 +30,10 @@ class Totals:
 
 
 def totals_of(forecast: Forecast) -> Totals:
-    """Add up a forecast; calls that nobody can foresee are not in it.
+    """Add up a forecast; calls that cannot be foreseen are left out.
 
-    What an agent calls is: none at least, and at most as many as its turns allow, of each of its tools. A
-    RE-PLAN calls no tool, and asks a model for the new plan, and perhaps for its repair.
+    An agent makes at least no calls, and at most as many of each of its tools as its turns allow. A RE-PLAN
+    calls no tool, but asks a model for the new plan and possibly for its repair.
     """
     steps = list(forecast.calls())
     tools: dict[str, tuple[Effect, bool, Times]] = {}
@@ -58,14 +58,14 @@ def totals_of(forecast: Forecast) -> Totals:
 
 
 def model_calls_of(step: StepForecast) -> Times:
-    """How often the step asks a model over the whole run."""
+    """How often the step asks a model during the whole run."""
     if step.models is None:
         return Times()
     return step.total.by(step.models.least, step.models.most)
 
 
 def _calls_of(step: StepForecast) -> Iterator[tuple[str, Effect, Times]]:
-    """What a step calls by name: its own tool, and those that its agent may call."""
+    """What a step calls, by name: its own tool, and those that its agent may call."""
     if step.agent is None:
         yield step.tool or "", step.effect or Effect.UNSAFE, step.total
         return
@@ -91,7 +91,7 @@ def _writes_of(step: StepForecast) -> Times:
 
 
 def _of_agent(step: StepForecast) -> Times:
-    """The calls that the agent of a step makes over the whole run."""
+    """The calls that the agent of a step makes during the whole run."""
     return Times() if step.agent is None else step.total.by(0, step.agent.most)
 
 

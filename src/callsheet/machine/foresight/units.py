@@ -1,6 +1,6 @@
-"""A plan in units that start together: a group of steps, or one step; and where units may lead.
+"""The control-flow graph of a plan by units: a unit is a @PARALLEL group, or a single step.
 
-In: a plan of text order. Out: the graph of its units, each named by the number of its first step.
+In: a plan in text order. Out: the graph of its units, each named by the number of its first step.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from callsheet.ir.flow import flow_of
 class Units:
     """The graph of units. Its nodes are steps by number, then the end, then the entry.
 
-    Only heads of units have edges. `partial` holds the groups that a jump may enter behind their
-    first member; `ways_in` counts the units that lead to one.
+    Only heads of units have edges. `partial` has the groups that a jump may enter behind their first member;
+    `ways_in` counts the predecessors of a unit.
     """
 
     heads: tuple[int, ...]

@@ -1,6 +1,6 @@
-"""Values of which a part is not known yet: placeholders, and texts, lists and dicts that hold some.
+"""Partially known values: placeholders, and texts, lists and dicts that contain some.
 
-A plain JSON value is always known in full; what is unknown at any depth is one of the classes
+A plain JSON value is always fully known; a value with an unknown part at any depth is one of the classes
 here. Paths, emptiness and casts of known values are those of `machine.values`.
 """
 
@@ -18,11 +18,11 @@ _MOST_PATH = 30
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Stands for a value that only a run will know.
+    """A placeholder for a value that only a run will know.
 
-    `what` says whose value it is (`READ_FILE result`, `$x`), `step` the step that gives it,
-    None where it is not one step's; `path` is the place inside that value. `kind` is the cast
-    that it takes, or another word for what it will be; None where nobody says.
+    `what` describes it (`READ_FILE result`, `$x`), `step` is the step that gives it, None if it is not one
+    step's; `path` is the path inside that value. `kind` is the cast applied to it, or another word for its
+    type; None if unknown.
     """
 
     what: str
@@ -31,7 +31,7 @@ class Unknown:
     kind: str | None = None
 
     def at(self, part: PathPart) -> Unknown:
-        """The placeholder of a part of the value."""
+        """The placeholder for a part of the value."""
         path = (*self.path, part)[-_MOST_PATH:]
         return replace(self, path=path, kind=None)
 
@@ -40,19 +40,19 @@ class Unknown:
 
 
 class Text(NamedTuple):
-    """A text with placeholders in it; its parts are texts and placeholders in turn."""
+    """A text with placeholders in it; no two neighbouring parts are texts."""
 
     parts: tuple[str | Unknown, ...]
 
 
 class Items(NamedTuple):
-    """A list of known length, of whose items one at least is not known in full."""
+    """A list of known length; at least one item is not fully known."""
 
     items: tuple[Foreseen, ...]
 
 
 class Fields(NamedTuple):
-    """A dict of known keys, of whose values one at least is not known in full."""
+    """A dict with known keys; at least one value is not fully known."""
 
     pairs: tuple[tuple[str, Foreseen], ...]
 
@@ -64,7 +64,7 @@ _PARTIAL = (Unknown, Text, Items, Fields)
 
 
 def is_known(value: Foreseen) -> bool:
-    """Whether the value is known in full."""
+    """Whether the value is fully known."""
     return not isinstance(value, _PARTIAL)
 
 
@@ -81,7 +81,7 @@ def dict_of(pairs: Sequence[tuple[str, Foreseen]]) -> Foreseen:
 
 
 def text_of(parts: Sequence[str | Unknown]) -> str | Text:
-    """The text that these parts make, neighbouring texts joined.
+    """The text made of these parts, with neighbouring texts joined.
 
     >>> text_of(["a", "b"]), text_of(["a", "", Unknown("X result")])
     ('ab', Text(parts=('a', Unknown(what='X result', step=None, path=(), kind=None))))
@@ -119,7 +119,7 @@ def parts_of_text(value: Foreseen) -> tuple[str | Unknown, ...]:
 
 
 def unknowns_of(value: Foreseen) -> Iterator[Unknown]:
-    """The placeholders in a value, in their order."""
+    """The placeholders in a value, in order."""
     stack: list[Foreseen] = [value]
     while stack:
         current = stack.pop()
@@ -154,7 +154,7 @@ def at_path(value: Foreseen, path: tuple[PathPart, ...]) -> Foreseen:
 
 
 def emptiness(value: Foreseen) -> bool | None:
-    """Whether the value is empty, None where that is not known."""
+    """Whether the value is empty; None if that is not known."""
     match value:
         case Unknown():
             return None
@@ -167,7 +167,7 @@ def emptiness(value: Foreseen) -> bool | None:
 
 
 def items_foreseen(source: Foreseen) -> Sequence[Foreseen] | None:
-    """What FOREACH goes through, None where that is not known."""
+    """The items that a FOREACH iterates over; None if they are not known."""
     match source:
         case Unknown() | Text():
             return None
@@ -180,7 +180,7 @@ def items_foreseen(source: Foreseen) -> Sequence[Foreseen] | None:
 
 
 def cast_foreseen(kind: Cast | None, value: Foreseen) -> Foreseen:
-    """The value as the cast wants it; one that does not fit stays as it was."""
+    """The value after a cast; one that does not fit stays as it was."""
     if kind is None:
         return value
     match value:
@@ -197,7 +197,7 @@ def cast_foreseen(kind: Cast | None, value: Foreseen) -> Foreseen:
 
 
 def is_same(left: Foreseen, right: Foreseen) -> bool:
-    """Whether two values are the same, `1`, `1.0` and `true` being three."""
+    """Whether two values are the same; `1`, `1.0` and `true` are three different values."""
     if left is right:
         return True
     if type(left) is not type(right):

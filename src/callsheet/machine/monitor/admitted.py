@@ -1,4 +1,4 @@
-"""What is known of a call that a policy has let pass, until it has its outcome."""
+"""The record of a call that a policy has admitted, kept until the call has its outcome."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from callsheet.ir import JSON
 from callsheet.ir.labels import Label, read_label
 
 Origins: TypeAlias = "tuple[str, ...]"
-"""The steps that a value was made by, in their order; the last ones, where they are many."""
+"""The steps that a value was made by, in order; only the last ones if they are many."""
 NOTHING_SHOWN: Mapping[str, JSON] = MappingProxyType({})
 
 
 class Admitted(NamedTuple):
-    """A call that may leave: the label of its result, where that comes from, and what is asked first.
+    """An admitted call: the labels of its result and of all data it sends, and the origins of its result.
 
-    `sent` is the label of all that the call takes along; `reasons` are why a person has to say yes, and
-    `shown` is what that person is told of each argument.
+    `reasons` say why a person must approve it first (empty if nobody must), `shown` is what that person is
+    told about each argument.
     """
 
     result: Label
@@ -28,13 +28,13 @@ class Admitted(NamedTuple):
     shown: Mapping[str, JSON] = NOTHING_SHOWN
 
     def to_json(self) -> list[Any]:
-        """All of it as JSON data."""
+        """The record as JSON data."""
         told = [str(self.result), str(self.sent), list(self.origins)]
         return [*told, list(self.reasons), dict(self.shown)] if self.reasons or self.shown else told
 
     @classmethod
     def from_json(cls, data: list[Any]) -> Admitted:
-        """What JSON data tells of; raises ValueError or TypeError for other data."""
+        """The record from JSON data; raises ValueError or TypeError if it is malformed."""
         result, sent, origins, *asked = data
         reasons, shown = asked or ((), NOTHING_SHOWN)
         return cls(read_label(result), read_label(sent), tuple(origins), tuple(reasons), shown)

@@ -1,8 +1,8 @@
-"""What has decided so far which steps of a program are done: the labels of its guards, loops and failures.
+"""Implicit flows: the labels of the decisions (guards, loops, failures) that led to each step.
 
-In: a program, and each decision as it falls, with the label of what it was made of. Out: for each step the
-label of the way to it, and the variables that a decision tells of. What the two ways behind a guard may set
-tells of it on either of them.
+In: a program, and each decision as it is made, with the label of its data. Out: for each step the label of
+the decisions it depends on, and for each decision the variables that reveal it: all that either branch
+behind it may set.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from callsheet.machine.program import NOWHERE, Program, StepCode
 
 
 class _Controls:
-    """What hangs on what in a program, worked out when it is asked for, for all its runs."""
+    """The control dependencies of a program, computed on demand for all its runs."""
 
     def __init__(self, program: Program) -> None:
         self._program = program.plan, program.graph
         self.reach: dict[int, tuple[int, ...]] = {}
-        """By step: the variables that may be set, or not, depending on what it decides."""
+        """By step: the slots of the variables that are set or not depending on its decision."""
 
     @cached_property
     def control(self) -> Control:
-        """What leads where in the plan."""
+        """The plan's control flow."""
         return control_of(flow_of(self._program[0]))
 
     @cached_property
     def guards(self) -> Sequence[Sequence[int]]:
-        """By step: those that decide whether it is done."""
+        """By step: the steps that decide whether it is executed."""
         graph = self._program[1]
         return self.control.guards() if graph is None else _waits(graph)
 
 
 class Deciding:
-    """The decisions in one program.
+    """The decisions made so far in one program.
 
-    `base` is the label of what decided that the program runs at all, `noted` those of its steps by number.
-    With `counts_bits`, every bit counts wherever it falls.
+    `base` is the label of what decided that the program runs at all, `noted` has the labels of its steps'
+    decisions by number. With `counts_bits` (the strict policy) single bits, as emptiness, always count.
     """
 
     __slots__ = ("_controls", "_ended", "_program", "base", "counts_bits", "noted")
@@ -55,17 +55,17 @@ class Deciding:
         self._controls = program.keep(_Controls, lambda: _Controls(program))
 
     def resume(self, noted: dict[int, Label]) -> None:
-        """These have been decided before."""
+        """Restore the decisions made before."""
         self.noted = noted
         codes = self._program.steps
         self._ended = join(label for number, label in noted.items() if self._may_end(codes[number]))
 
     def _may_end(self, code: StepCode) -> bool:
-        """Whether a failure ends a graph, so that each step that starts later tells that there was none."""
+        """Whether a failure of the step ends a graph, so that later steps reveal that it did not fail."""
         return code.fail_message is not None and self._program.graph is not None
 
     def about(self, number: int, besides: int = NOWHERE) -> Label:
-        """The label of what decided that a step's action is done; that of one guard may be left out."""
+        """The label of what decided that a step is executed, without the guard `besides`."""
         label = self.base
         if self.noted:
             label = label.join(self._ended)
@@ -76,7 +76,7 @@ class Deciding:
         return label
 
     def note(self, code: StepCode, label: Label) -> tuple[tuple[int, ...], Label]:
-        """A step has decided something by data of this label; gives the slots that tell of it, and what."""
+        """A step has made a decision by data of this label; gives the slots that reveal it, and its label."""
         number = code.number
         label = label.join(self.about(number, besides=number))
         if label == LITERAL:
@@ -88,22 +88,22 @@ class Deciding:
         return self._slots_behind(code), label
 
     def counts_all(self, code: StepCode) -> bool:
-        """Whether every bit counts that a step tells: always, or because it may tell one again and again."""
+        """Whether single bits that a step reveals count: by the policy, or because it may repeat."""
         return self.counts_bits or self.repeats(code)
 
     def repeats(self, code: StepCode) -> bool:
-        """Whether the plan may come back to a step."""
+        """Whether the step is in a cycle of the plan."""
         return (
             code.recurs and self._program.graph is None and bool(self._controls.control.in_cycle[code.number])
         )
 
     def _slots_behind(self, code: StepCode) -> tuple[int, ...]:
-        """The variables that may be set, or not, depending on what a step decides."""
+        """The slots of the variables that are set or not depending on what a step decides."""
         found = self._controls.reach.get(code.number)
         if found is None:
             step = self._program.plan.steps[code.number]
             if self._program.graph is not None or (is_guarded(step) and not decides(step)):
-                found = () if code.out_slot == NOWHERE else (code.out_slot,)  # nothing else hangs on it
+                found = () if code.out_slot == NOWHERE else (code.out_slot,)  # nothing else depends on it
             else:
                 slot_of = self._program.slot_of
                 found = tuple(slot_of[name] for name in self._controls.control.variables(code.number))

@@ -1,4 +1,4 @@
-"""What holds for a run under a policy: its rules, and the labels of what the run is given."""
+"""A policy made ready for a run: its rules, and the labels of the run's inputs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Judging: TypeAlias = "Callable[[CallView], Judgement]"
 class Enforcement:
     """The policy of a run, and its rules.
 
-    `inputs` are the labels of variables that the run begins with, by name; of others it is `given`. `rules`
-    are what `judge` goes by, where that is known: then no call is judged again that looks to them as another.
+    `inputs` are the labels of the run's input variables by name; others have the label `given`. `rules` is
+    the Judge behind `judge`, if known: then judgements can be cached.
     """
 
     policy: Policy
@@ -30,15 +30,15 @@ class Enforcement:
 
     @classmethod
     def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
-        """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
+        """The enforcement of a policy; raises ValueError if one of its patterns or hosts is invalid."""
         rules = judge_of(policy)
         return cls(policy, rules.decide, inputs or {}, policy.inputs, rules)
 
     def of_items(self, source: Argument) -> Label:
-        """The label of the items of a loop over what a plan writes out."""
+        """The label of the items of a loop whose source is written in the plan."""
         return (self.rules or judge_of(self.policy)).of_items(source)
 
     def of_new_plans(self) -> Enforcement:
-        """What holds for plans that the run makes itself: their steps are not those that the policy names."""
+        """The enforcement for plans made during the run: rules that name steps do not apply to them."""
         own = self.policy.without_steps()
         return self if own is self.policy else Enforcement.under(own, self.inputs)

@@ -1,7 +1,7 @@
-"""A call held against the rules: let pass, let pass with a question, or refused.
+"""Judges a call by the policy's rules: admitted, admitted after an approval, or refused.
 
-In: a call whose arguments have labels, and the steps that they were made by. Out: what is known of the call
-from then on; or RefusedByPolicy, with where its data came from.
+In: a call whose arguments have labels, and the steps that its data came from. Out: an `Admitted`, or
+RefusedByPolicy with the flow of its data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from callsheet.policy.judge import Judge
 
 
 class Judging:
-    """Calls judged by one set of rules, over variables that come from somewhere."""
+    """Judges calls by one set of rules; `standing` knows where variables come from."""
 
     __slots__ = ("_standing", "extended", "judge")
 
@@ -36,7 +36,7 @@ class Judging:
             raise objected(call, judgement.objections[0], origins)
         if judgement.approvals and not is_asked:
             approved = self.judge(call._replace(approved=True))
-            if approved.objections:  # it would be asked in vain
+            if approved.objections:  # an approval would not help
                 raise objected(call, approved.objections[0], origins)
         sent = way
         for argument in arguments:
@@ -53,12 +53,12 @@ class Judging:
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
 
     def say(self, call: CallView, origins: Origins) -> None:
-        """Judge what is said to whom runs the plan; raises RefusedByPolicy."""
+        """Judge a text for the person who runs the plan; raises RefusedByPolicy."""
         for objection in self.judge(call).objections:
             raise objected(call, objection, origins)
 
     def _shown(self, arguments: tuple[Argument, ...], origins: Origins) -> dict[str, JSON]:
-        """What a person is told of the arguments that are not plain."""
+        """What a person who approves is told of the arguments with labels."""
         told: dict[str, JSON] = {}
         for argument in arguments:
             if argument.label != LITERAL:

@@ -1,4 +1,4 @@
-"""The labels of a run as JSON data, and back, for snapshots."""
+"""Converts a monitor's labels to JSON data and back, for snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Told: TypeAlias = "tuple[Label, Origins]"
 
 
 def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
-    """The data of all labels of a run; variables that are plain are left out."""
+    """All labels of a run as JSON data; variables without label and origins are left out."""
     standing, underway = monitor.standing, monitor.underway
     told = zip(standing.labels, standing.origins, strict=True)
     return {
@@ -35,7 +35,10 @@ def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
 
 
 def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
-    """Be where the data says; raises KeyError, IndexError, TypeError or ValueError for data that is none."""
+    """Restore a monitor from JSON data.
+
+    Raises KeyError, IndexError, TypeError or ValueError if it is malformed or of a run under another policy.
+    """
     if data["policy"] != policy_hash(monitor.enforcement.policy):
         raise ValueError("it is of a run under another policy")
     monitor.literal = read_label(data["literal"])

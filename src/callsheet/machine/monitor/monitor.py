@@ -1,9 +1,9 @@
-"""What happens in a run, hook by hook, told as labels, and as calls to be judged before they leave.
+"""The hooks by which the machine reports to the policy monitor: propagates labels and judges calls.
 
-In: what the machine does, hook by hook, in its order. Out: for each call the label of its result and what a
-person has to say yes to; or RefusedByPolicy, which ends the run. A variable's label is that of its last value
-joined with those of the guards that decided whether it was set; what a guard has decided is joined into all
-that its two ways may set, so that a step that was left out tells no more than one that was taken.
+In: what the machine does, hook by hook, in order. Out: for each call the label of its result and the
+approvals it needs; or RefusedByPolicy, which ends the run. A variable's label is the label of its last value
+joined with the labels of the guards that decided whether it was set. A guard's label is joined into all
+variables that either of its branches may set, so that a skipped step reveals no more than an executed one.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from callsheet.policy.model import Implicit, Policy
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 _AGENT = Kind.AGENT
-"""Looked at for every call: a module's name is found faster than an enum's member."""
+"""Read for every call: a module global is faster than an enum member."""
 _WAY_OUT = (
     "send it to somebody whom the policy trusts; `callsheet labels` shows and corrects what runs have left"
 )
 
 
 class Monitor:
-    """The labels of one run; `load` begins a program, the other methods are the machine's hooks."""
+    """The labels of one run; `load` begins a program, most other methods are hooks for the machine."""
 
     __slots__ = (
         "_base",
@@ -66,7 +66,7 @@ class Monitor:
         self.literal = enforcement.policy.planner
         self._course: Course | None = None
         self.is_anew = False
-        """Whether the program is one that the run itself has asked for."""
+        """Whether the program comes from a plan that was made during the run."""
         self._base: Label = LITERAL
         self.standing = Standing()
         self.underway = Underway()
@@ -74,18 +74,18 @@ class Monitor:
     # ------------------------------------------------------------ programs and variables
 
     def load(self, program: Program) -> None:
-        """Begin a program: what is known of variables by name stays."""
+        """Begin a program; the labels of variables are kept by name."""
         self._take_program(program)
         self.standing.load(program, self.literal)
 
     def take_course(self, course: Course) -> None:
-        """Note what the policy says of calls, or let it say what is told."""
+        """Record the policy's judgements in `course`, or take them from it."""
         self._course = course
         self._judging.judge = course.judging(self._judging.judge)
         self._pass_by(None)
 
     def resume_plan(self, base: Label, noted: dict[int, Label], *, is_anew: bool) -> None:
-        """Be amid the program that was loaded: the first of the run, or one that the run has asked for."""
+        """Restore the state of decisions in the loaded program; `is_anew` as the attribute."""
         self.is_anew, self._base = is_anew, base
         self._take_program(self.program)
         self.deciding.resume(noted)
@@ -115,7 +115,7 @@ class Monitor:
         self.passing = Passing(rules, self.deciding, self.standing, self._judging.extended, self.program)
 
     def change(self, policy: Policy) -> None:
-        """Another policy holds from now on."""
+        """Apply another policy from now on."""
         noted, self._base = self.deciding.noted, self.deciding.base
         self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
         self.literal = self.literal.join(policy.planner)
@@ -129,7 +129,7 @@ class Monitor:
             self.standing.give(name, known.inputs.get(name, known.given))
 
     def edited(self, names: Iterable[str]) -> None:
-        """Somebody has set these variables by hand, who vouches for them as for what a run is given."""
+        """A person has set these variables; they get the labels of the run's inputs."""
         known = self.enforcement
         for name in names:
             self.standing.edit(name, known.inputs.get(name, known.given))
@@ -139,18 +139,17 @@ class Monitor:
         return self.standing.by_name()
 
     def secret_variables(self) -> frozenset[str]:
-        """The variables that nobody may read."""
+        """The names of the variables whose label is secret."""
         return frozenset(name for name, (label, _) in self.variables().items() if label.is_secret)
 
     def holds_secrets_of(self, step: str) -> bool:
-        """Whether a call of a step that is under way takes along, or has given, what nobody may read."""
+        """Whether an open call of a step sends, or has given, secret data."""
         return self.underway.holds_secrets_of(step)
 
     def context_of(self, key: str, shown: Label | None) -> Label:
-        """The label of what a planner was told: what it was `shown` of data, and the reason, if there is one.
+        """Close the compilation with this key; gives the label of what its planner was told.
 
-        Where nobody knows what that was, it is taken to have been everything. The call of this key is
-        under way no more.
+        That is the data it was `shown` (all variables, if None) joined with the reason, if there was one.
         """
         reason = self.underway.calls.pop(key, None)
         if shown is None:
@@ -158,7 +157,7 @@ class Monitor:
         return shown if reason is None else shown.join(reason.sent)
 
     def plan_anew(self, number: int, context: Label | None) -> None:
-        """Another plan takes over: what its planner was told is in all that it says."""
+        """Another plan takes over: all its literals get the label of what its planner was told."""
         self.literal = self.enforcement.policy.planner.join(context or LITERAL)
         self.is_anew = True
         if number != NOWHERE:
@@ -167,7 +166,7 @@ class Monitor:
     # ------------------------------------------------------------ what decides
 
     def _note(self, code: StepCode, label: Label) -> None:
-        """A step has decided something by data of this label: what comes of it tells of that data."""
+        """A step has made a decision by data of this label: join it into all that depends on the decision."""
         slots, told = self.deciding.note(code, label)
         standing = self.standing
         for slot in slots:
@@ -175,9 +174,9 @@ class Monitor:
             standing.add_presence(slot, told)
 
     def _by_emptiness(self, slots: Iterable[int], code: StepCode) -> Label:
-        """What is told by whether these variables are empty, beside the one bit of the data itself.
+        """The label revealed by whether these variables are empty, apart from the one bit of the data itself.
 
-        A value that was set only because private data says so tells what it says.
+        Whether a variable is set at all may depend on private data, which the test then reveals.
         """
         if not self.standing.presence:
             return LITERAL
@@ -186,7 +185,7 @@ class Monitor:
         return self.standing.presence_at(every)
 
     def tested(self, code: StepCode) -> None:
-        """The guard of a step is about to be asked, of a loop for one item."""
+        """The guard of a step is about to be evaluated, in a loop for one item."""
         (tests, emptiness, _), labels = self._reading.guards(code), self.standing.labels
         label = join([labels[slot] for slot in tests])
         if emptiness:
@@ -198,13 +197,13 @@ class Monitor:
             self._note(code, label)
 
     def answers(self, code: StepCode) -> None:
-        """An answer is about to be looked at, whether there is any."""
+        """Whether an answer is empty is about to be tested."""
         slots = self._reading.reads(code).slots
         counts = self.deciding.counts_all(code)
         self._note(code, self.standing.read(slots)[0] if counts else self._by_emptiness(slots, code))
 
     def loop(self, frame: Frame, slots: list[Any]) -> None:
-        """A loop begins: how often it goes round tells of what it goes through, and so do its items."""
+        """A loop begins: the number of iterations, and the items, have the label of its source."""
         label, origins = self.standing.read(self._reading.guards(frame.code).source)
         self._note(frame.code, label)
         if (source := self._reading.source(frame.code)) is not None:
@@ -212,23 +211,23 @@ class Monitor:
         self.underway.loops[frame.prefix] = label, origins
 
     def enter(self, frame: Frame) -> tuple[Label, Origins]:
-        """An item of a loop stands in its variable; gives what `leave` puts back."""
+        """The loop variable gets the label of the loop's items; gives the label before, for `leave`."""
         slot, standing = frame.code.loop_slot, self.standing
         before = standing.labels[slot], standing.origins[slot]
         standing.labels[slot], standing.origins[slot] = self.underway.loops[frame.prefix]
         return before
 
     def leave(self, frame: Frame, before: tuple[Label, Origins]) -> None:
-        """What stood in a loop's variable before stands there again."""
+        """The loop variable gets back its label from before `enter`."""
         slot, standing = frame.code.loop_slot, self.standing
         standing.labels[slot], standing.origins[slot] = before
 
     # ------------------------------------------------------------ calls
 
     def admit(self, attempt: Attempt, slots: list[Any], *, is_asked: bool) -> Admitted:
-        """Judge a call of a step; `is_asked` says that a person is asked before it anyway.
+        """Judge a call of a step, and disarm links in `attempt.args`; raises RefusedByPolicy.
 
-        Raises RefusedByPolicy.
+        `is_asked` says that a person is asked before the call anyway.
         """
         code = attempt.code
         number = code.number
@@ -259,15 +258,15 @@ class Monitor:
         return admitted
 
     def narrow(self, talk: Talk) -> None:
-        """Leave an operation in turns no more than the policy gives its kind."""
+        """Restrict an agent to what the policy's rule for agents allows."""
         rule = self.enforcement.policy.agent
         if rule is not None and talk.code.kind is Kind.AGENT:
             talk.allowed = narrowed(talk.allowed, rule)
 
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
-        """Judge a call that an agent asks for: all that its model has seen may be in it.
+        """Judge a call that an agent asks for; raises RefusedByPolicy.
 
-        Raises RefusedByPolicy.
+        Its arguments have the label of everything that the agent's model has seen.
         """
         label, origins = self.underway.talks[call.talk.key]
         arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
@@ -278,7 +277,7 @@ class Monitor:
         call.args = self.saying.as_told(call.args, code.kind, view._replace(arguments=words))
 
     def forbidden(self, attempt: Attempt, why: str) -> RefusedByPolicy:
-        """That a call which was let pass may not leave after all, by what is known of the world.
+        """The exception for an admitted call that the driver found to be forbidden.
 
         `why` says which data would reach whom.
         """
@@ -292,13 +291,13 @@ class Monitor:
     # ------------------------------------------------------------ outcomes
 
     def came(self, attempt: Attempt, reported: Label | None = None) -> None:
-        """A call has its outcome; `reported` is the label that the world says the value has."""
+        """A call has its outcome; `reported` is the label that the driver gave for its value."""
         admitted = self.underway.calls.pop(attempt.key, None)
         if admitted is None:
             return
         label, origins = admitted.result, admitted.origins
         if reported is not None and not self._is_declassified(attempt.code):
-            # what is known of each fact takes the place of what the policy says of all memory
+            # the labels of single facts are more exact than the policy's label for all memory
             label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
             self.underway.has_seen(attempt.talk.key, label, origins)
@@ -306,7 +305,7 @@ class Monitor:
             return
         if isinstance(attempt, Talk):
             seen, before = self.underway.talks.pop(attempt.key)
-            if not seen.is_public:  # of public data alone it makes nothing that tells anybody anything
+            if not seen.is_public:  # made of public data alone, it can reveal nothing
                 label = label.retold()
             label, origins = label.join(seen), merged(before, origins)
         self.underway.add_result(attempt.frame.prefix, label, origins)
@@ -315,7 +314,7 @@ class Monitor:
             self._led(code, label)
 
     def kept(self, code: StepCode, key: str) -> None:
-        """The only call of a step has its outcome, and the step is done: `came` and `stored` in one."""
+        """The only call of a step has succeeded, and the step is done: `came` and `stored` in one."""
         label, _, origins, _, _ = self.underway.calls.pop(key)
         if self._exact or code.fail_target is not None or code.fail_message is not None:
             self._led(code, label)
@@ -323,23 +322,23 @@ class Monitor:
             self._set(code, label, origins)
 
     def came_to_group(self, code: StepCode, key: str) -> None:
-        """The only call of a step has its outcome, and the group that the step stands in may go on."""
+        """The only call of a step in a group has succeeded: `came` for a plain call."""
         label, _, origins, _, _ = self.underway.calls.pop(key)
         self.underway.add_result(key.removesuffix(FIRST), label, origins)
         if code.fail_target is not None or code.fail_message is not None:
             self._led(code, label)
 
     def failed(self, attempt: Attempt) -> None:
-        """A call has failed for good: what its error says may tell of all that the call took along."""
+        """A call has failed for good: its error may reveal all that the call sent."""
         admitted = self.underway.calls.get(attempt.key)
         if admitted is not None:
             self.underway.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
         self.came(attempt)
 
     def fell(self, frame: Frame) -> None:
-        """A step of a graph has failed, and nothing reads what it gave but who plans anew.
+        """A step of a graph has failed; only a planner that plans anew will read its error.
 
-        Such a planner may be told its error, by the name of its variable or, where it has none, its own.
+        The planner is told it under the name of the step's variable or, without one, of the step.
         """
         label, way = self.saying.told_by_failure(frame)
         step = self.program.plan.steps[frame.code.number]
@@ -347,15 +346,15 @@ class Monitor:
         self.underway.forget(frame.prefix)
 
     def unmade(self, frame: Frame) -> None:
-        """The arguments of a call could not be made: the error tells of what it would have read."""
+        """The arguments of a call could not be evaluated: the error gets the label of what they read."""
         self.underway.results[frame.prefix] = self.standing.read(self._reading.reads(frame.code).slots)
 
     def renamed(self, before: str, key: str) -> None:
-        """A call is tried again under another key."""
+        """A call is retried under another key."""
         self.underway.rename(before, key)
 
     def stored(self, code: StepCode, prefix: str) -> None:
-        """A step is done, whose keys begin so: its value stands in its variable, where it has one."""
+        """The step whose keys have this prefix is done, and its value is stored in its variable, if any."""
         underway = self.underway
         underway.loops.pop(prefix, None)
         label, origins = underway.results.pop(prefix, PLAIN)
@@ -363,7 +362,7 @@ class Monitor:
             self._set(code, label, origins)
 
     def _led(self, code: StepCode, label: Label) -> None:
-        """That a call succeeded, or failed, led the plan on; `label` is that of what it gave."""
+        """Whether a call succeeded has decided how the plan continues; `label` is that of its result."""
         if self.deciding.counts_all(code):
             self._note(code, label)
             return
@@ -372,7 +371,7 @@ class Monitor:
             self._note(code, label)
 
     def _set(self, code: StepCode, label: Label, origins: Origins) -> None:
-        """What a step has given stands in its variable."""
+        """Set the label of a step's variable to that of its result."""
         slot, deciding, standing = code.out_slot, self.deciding, self.standing
         way = deciding.about(code.number) if deciding.noted else deciding.base
         if way is not label:
@@ -386,7 +385,7 @@ class Monitor:
         return not self.is_anew and code.id in self.enforcement.policy.declassify
 
     def _note_presence(self, code: StepCode, way: Label) -> None:
-        """What decided whether a step gives something: its way, and whether its arguments are there."""
+        """Set what decided whether a step's variable is set: its guards, and whether its arguments are."""
         slots = *self._reading.slots(code), *self._reading.guards(code).source
         told = way.join(self._by_emptiness(slots, code))
         if self._is_declassified(code):
@@ -394,10 +393,10 @@ class Monitor:
         self.standing.put_presence(code.out_slot, told)
 
     def label_of(self, key: str) -> Label | None:
-        """The label of all that a call takes along."""
+        """The label of all data that an open call sends; None if no such call is open."""
         return self.underway.sent_by(key)
 
     def told_of_planning(self, key: str) -> dict[str, Any]:
-        """What the command for a new plan tells besides: the labels of variables, and that of the reason."""
+        """The fields that a Compile command has under a policy: labels of variables, and of the reason."""
         labels = {name: label for name, (label, _) in self.variables().items()}
         return {"labels": labels, "context": self.label_of(key) or self.deciding.base}

@@ -1,4 +1,4 @@
-"""What a policy leaves of what an agent may do, by its plan."""
+"""Restricts what an agent may do, by the policy's rule for agents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from callsheet.policy.model import AgentRule
 
 
 def narrowed(allowed: Allowance, rule: AgentRule) -> Allowance:
-    """What both allow: the tools of both, and the fewer turns and calls."""
+    """The intersection of both: the tools in both, and the lower limits on turns and calls."""
     given = {fold(name) for name in rule.tools}
     return allowed._replace(
         tools=tuple(name for name in allowed.tools if fold(name) in given),

@@ -1,11 +1,11 @@
-"""The steps that values were made by: they explain a label, and decide nothing."""
+"""Origins: the steps that a value was made by. They explain a label in messages and decide nothing."""
 
 from __future__ import annotations
 
 from callsheet.machine.monitor.admitted import Origins
 
 MOST = 8
-"""So many steps are kept, the last ones."""
+"""The most steps that are kept: the last ones."""
 NONE: Origins = ()
 
 
@@ -21,7 +21,7 @@ def merged(left: Origins, right: Origins) -> Origins:
 
 
 class Extended:
-    """Steps with one more at their end: for the same as the last time, as in a loop, the same tuple."""
+    """Appends a step to origins, remembering the last result, as loops ask for the same one repeatedly."""
 
     __slots__ = ("_made", "_origins", "_step")
 
@@ -31,7 +31,7 @@ class Extended:
         self._made: Origins = NONE
 
     def by(self, origins: Origins, step: str) -> Origins:
-        """The steps, and then this one.
+        """The origins with `step` moved or added to the end.
 
         >>> Extended().by(("S1", "S2"), "S1")
         ('S2', 'S1')

@@ -1,9 +1,10 @@
-"""Calls that pass by their labels alone: what was said of one holds of the next of the same shape.
+"""A cache of judgements: admits a call by its shape and labels if an equivalent call was judged before.
 
-In: a call that was judged in full. Out: the labels of other calls of its tool, with arguments of the same
-names and labels, behind the same way. Only where no rule looks at what they say, unless the plan itself says
-it or their texts are clear by themselves; and where everybody may read them, or they stand apart so that
-nothing could be made of them together. Every other call is judged anew, with its values.
+In: a call that was judged in full. Out: the same judgement for calls of the same shape: same tool, same
+argument names and labels, and the same label of what decided that the call is made. A judgement is reused
+only if the rules do not depend on the values: no rule reads them, or the plan itself writes them, or checks
+on the texts (`clears`) pass; and if all data is public, or the texts stand apart so that joining them forms
+nothing new. Every other call is judged in full, with its values.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ _Shape: TypeAlias = "tuple[Hashable, ...]"
 
 
 class Told(NamedTuple):
-    """What was said of a call: the label of its result, and of what it takes along.
+    """A cached judgement: the label of the call's result, and of all data it sends.
 
-    With `apart` it holds only of calls whose values stand apart.
+    With `apart` it applies only to calls whose values stand apart.
     """
 
     result: Label
@@ -45,21 +46,22 @@ class Told(NamedTuple):
 
 
 Known: TypeAlias = "dict[tuple[Label, ...], Told]"
-"""By the label of the way and those of what is read."""
+"""Cached judgements: by the label of what decided that the call is made, and those of the slots it reads."""
 Args: TypeAlias = "Mapping[str, Any]"
 Inputs: TypeAlias = "Sequence[Any]"
 
 _MOST = 4_096
-"""So many shapes, and labels of each, are kept; a run has a handful."""
+"""The most shapes, and the most entries for each, that are cached; a run has a handful."""
 _TOOL, _MODEL = Kind.TOOL, Kind.MODEL
 _WRITTEN = -1
-"""In a shape: the plan's own text stands in this argument."""
+"""In a shape: this argument contains text of the plan itself."""
 
 
 class Sight(NamedTuple):
-    """What has to be looked at of a step: the slots that its call reads, and what is known of its shape.
+    """What to check for a step: the slots that its call reads, and the cached judgements of its shape.
 
-    `clears` are what the texts of its call have to pass. What is said of it may be known `of_private` data.
+    `clears` are checks that the texts of its call must pass. `of_private` says that judgements of calls with
+    private data may be cached.
     """
 
     slots: tuple[int, ...]
@@ -69,16 +71,16 @@ class Sight(NamedTuple):
 
 
 class Apart(Enum):
-    """Whether the values of a step stand apart, as `stand_apart` has it."""
+    """Whether the values of a step stand apart, as `stand_apart` defines it."""
 
     NO = 0
     ALONE = 1
-    """There is one piece of data in them."""
+    """There is at most one piece of data in them."""
     YES = 2
 
 
 class _Sights:
-    """What is to be looked at of the steps of a program under one set of rules, for all its runs."""
+    """The cache for one program under one set of rules, shared by all its runs."""
 
     __slots__ = ("apart", "by_step", "shapes")
 
@@ -89,7 +91,7 @@ class _Sights:
 
 
 class Passing:
-    """What is known of the calls of one program under one set of rules; without rules nothing ever is."""
+    """The judgement cache for one run of a program under one set of rules; without rules, always empty."""
 
     __slots__ = (
         "_deciding",
@@ -112,20 +114,20 @@ class Passing:
         program: Program,
     ) -> None:
         self._rules = rules
-        # of these steps the policy says something, which holds of no other
+        # the policy treats these steps by name, so their judgements apply to no other step
         self._named = frozenset[str]() if rules is None else rules.policy.approved | rules.policy.declassify
-        # where what the plan says itself is not trusted, it counts for an argument that it is beside the data
+        # if the plan's literals are not plain, the label of an argument depends on whether it has any
         self._marks = rules is not None and rules.policy.planner != LITERAL
         self._deciding = deciding
         self._standing = standing
         self._extended = extended
         self._program = program
         self._slot_of = program.slot_of.__getitem__
-        # what the rules say of a shape follows from them alone: it holds in every run of the program
+        # a judgement of a shape depends only on the rules, so every run of the program can use it
         self._sights = _Sights() if rules is None else program.keep((_Sights, rules), _Sights)
 
     def admitted(self, code: StepCode, args: Args, inputs: Inputs = ()) -> Admitted | None:
-        """What is known of the call that a step is about to make; None where it has to be judged in full."""
+        """The cached judgement for the call a step is about to make; None if it must be judged in full."""
         sight = self._sight(code)
         if sight is None:
             return None
@@ -148,13 +150,13 @@ class Passing:
             return None
         for value in args.values():
             if type(value) is dict or type(value) is list:
-                return None  # names of members may name recipients, and are data
+                return None  # keys are data and may name recipients
         return bare(
             Admitted, (told.result, told.sent, self._extended.by(origins, code.id), (), NOTHING_SHOWN)
         )
 
     def note(self, code: StepCode, admitted: Admitted, args: Args, inputs: Inputs) -> None:
-        """A call was judged in full: so is what looks like it, if what it says counts for nothing."""
+        """Cache the judgement of a call that was judged in full, if it does not depend on its values."""
         result, sent = admitted.result, admitted.sent
         if admitted.reasons or result.is_secret:
             return
@@ -163,7 +165,7 @@ class Passing:
             return
         labels = [self._standing.labels[slot] for slot in sight.slots]
         if any(label.may_link for label in labels) and self._rules.is_message(code.tool):
-            return  # whoever gets it is shown it with its links taken apart
+            return  # the links in the message must be disabled, which needs the values
         apart = not sent.is_public or not (result.is_public or self._rules.prepared(code.tool).adds)
         if apart and (
             LITERAL in labels or not sight.of_private or not self._passes(code, sight, True, args, inputs)
@@ -174,7 +176,7 @@ class Passing:
         sight.known[self._deciding.about(code.number), *labels] = Told(result, sent, apart)
 
     def _passes(self, code: StepCode, sight: Sight, apart: bool, args: Args, inputs: Inputs) -> bool:
-        """Whether the texts of a call are clear, and stand apart where they have to."""
+        """Whether the texts of a call pass the checks, and stand apart if `apart`."""
         texts = [*inputs, *args.values()] if inputs else list(args.values())
         for number, text in enumerate(texts):
             if type(text) is int:
@@ -201,7 +203,7 @@ class Passing:
         return how
 
     def _sight(self, code: StepCode) -> Sight | None:
-        """What to look at of a step, None where its calls are all judged in full."""
+        """What to check for a step; None if its calls are always judged in full."""
         rules = self._rules
         if rules is None or not (code.kind is _TOOL or (code.kind is _MODEL and code.loop is None)):
             return None
@@ -212,7 +214,7 @@ class Passing:
         return sight
 
     def _written(self, code: StepCode) -> Written:
-        """The arguments of a call by name, as they stand in the plan; those of a model are not named."""
+        """The arguments of a call by name, as written in the plan; positional ones of a model by number."""
         if code.kind is _TOOL:
             return code.written
         call = self._program.plan.steps[code.number].action
@@ -240,8 +242,8 @@ class Passing:
                 if type(value) is Literal:
                     shape.append((name, rules.beside(tool, name, to_text(value.value))))
                 else:
-                    of_private = False  # who gets the data is in the data
-            if type(value) is Ref:  # nearly all are this, a text with data in it, or a literal
+                    of_private = False  # the data itself names its recipient
+            if type(value) is Ref:  # nearly all values are references, templates or literals
                 shape.append(places.setdefault(slot_of(value.name), len(places)))
             elif type(value) is Template:
                 for part in value.parts:
@@ -257,7 +259,7 @@ class Passing:
         return bare(Sight, (tuple(places), known, prepared.clears, of_private))
 
     def _new(self, shape: _Shape) -> Known:
-        """What is known of a shape of which nothing has been said yet."""
+        """An empty entry for a shape that has none yet."""
         shapes = self._sights.shapes
         if shape not in shapes and len(shapes) >= _MOST:
             shapes.clear()
@@ -265,7 +267,7 @@ class Passing:
 
 
 def _what_counts(rules: Judge, tool: str, name: str, value: Value) -> Hashable:
-    """All that rules look at in an argument; None where that is not the plan's own."""
+    """All that rules look at in an argument; None if that is not written in the plan."""
     if type(value) is Literal:
         return rules.what_counts(tool, name, to_text(value.value))
     traits = rules.traits(tool)
@@ -276,7 +278,7 @@ def _what_counts(rules: Judge, tool: str, name: str, value: Value) -> Hashable:
 
 
 def _is_whole(prose: frozenset[str] | None, name: str, value: Value) -> bool:
-    """Whether an argument is the same in all calls of a shape, and parted from what stands beside it."""
+    """Whether an argument is the same in all calls of a shape, and separate from those beside it."""
     return (
         prose is not None
         and name not in prose
@@ -286,7 +288,7 @@ def _is_whole(prose: frozenset[str] | None, name: str, value: Value) -> bool:
 
 
 def _holes(value: Value) -> int:
-    """How many pieces of data stand in a value."""
+    """How many references to data a value has."""
     if type(value) is Template:
         return sum(type(part) is Ref for part in value.parts)
     return int(type(value) is Ref)

@@ -1,4 +1,4 @@
-"""What the steps of a program read, each made ready once for all runs of a program."""
+"""Caches what the steps of a program read (see `reads`), for all runs of the program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from callsheet.machine.program import Kind, Program, StepCode
 
 
 class Reading:
-    """What is known of the steps of a program, whose own values have the label `literal`."""
+    """What the steps of a program read; `literal` is the label of the plan's literals."""
 
     __slots__ = ("_exact", "_guards", "_literal", "_plan", "_reads", "_slot_of", "_sources")
 
@@ -34,11 +34,11 @@ class Reading:
 
     @classmethod
     def of(cls, program: Program, literal: Label) -> Reading:
-        """That of a program; one for all runs that its own values have this label in."""
+        """The Reading of a program, shared by all runs with the same label for literals."""
         return program.keep((cls, literal), lambda: cls(program, literal))
 
     def reads(self, code: StepCode) -> Reads:
-        """What a step reads to do what it does."""
+        """What the action of a step reads."""
         reads = self._reads[code.number]
         if reads is None:
             step = self._plan.steps[code.number]
@@ -48,7 +48,7 @@ class Reading:
         return reads
 
     def slots(self, code: StepCode) -> tuple[int, ...]:
-        """The variables that a step reads to do what it does; it is not made ready for that."""
+        """The slots that the action of a step reads, found without compiling them if they are not cached."""
         reads = self._reads[code.number]
         if reads is not None:
             return reads.slots
@@ -57,14 +57,14 @@ class Reading:
         return slots_in([value for _, value in written], self._slot_of)
 
     def guards(self, code: StepCode) -> Guards:
-        """What decides whether a step is done, and how often."""
+        """What decides whether a step is executed, and how often."""
         guards = self._guards.get(code.number)
         if guards is None:
             guards = self._guards[code.number] = guards_of(self._plan.steps[code.number], self._slot_of)
         return guards
 
     def source(self, code: StepCode) -> Make | None:
-        """Makes an argument of what a step's loop goes through; None where that is a variable."""
+        """A function that makes an argument of a loop's source; None if the source is a variable."""
         if code.number not in self._sources:
             step = self._plan.steps[code.number]
             self._sources[code.number] = source_of(step, self._slot_of, self._literal, exact=self._exact)
@@ -72,7 +72,7 @@ class Reading:
 
 
 def named_of(code: StepCode, call: Call) -> Written:
-    """The arguments of a call by name: of a tool by those of its parameters, of a model by their places."""
+    """The arguments of a call by name: parameter names for a tool, positions for a model or agent."""
     if code.kind is Kind.MODEL or code.kind is Kind.AGENT:
         return (*[(str(n), value) for n, value in enumerate(call.positional)], *call.named)
     return code.written

@@ -1,7 +1,7 @@
-"""What a step reads, ready to be labelled: its arguments in parts, its guard, its source, its message.
+"""Compiles what a step reads into functions that give labelled arguments, as the policy judges them.
 
-In: a step and the slots of variables. Out: functions from values and labels to the arguments of a call, as it
-is judged.
+In: a step and the slots of variables. Out: functions from values and labels to the `Argument`s of its call
+or message, and the slots read by its guard and loop.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ Values: TypeAlias = "list[Any]"
 Labels: TypeAlias = "list[Label]"
 Make: TypeAlias = "Callable[[Values, Labels], Argument]"
 Written: TypeAlias = "tuple[tuple[str, Value], ...]"
-"""Arguments by name, as they stand in the plan."""
+"""Arguments by name, as written in the plan."""
 
 _MOST_MEMBERS = 64
-"""A list, or a dict, of more members is judged as one text."""
+"""A list or dict with more members is judged as one text."""
 _DEEPEST = 4
 
 
 class Reads(NamedTuple):
     """What one step reads, by slot.
 
-    `arguments` make those of its call or its answer; `slots` are all that they read. `message` makes what
-    ON_FAIL TERMINATE says.
+    `arguments` make the arguments of its call or answer, `slots` are all that those read. `message` makes the
+    values of an ON_FAIL TERMINATE.
     """
 
     arguments: tuple[Make, ...]
@@ -60,10 +60,10 @@ class Reads(NamedTuple):
 
 
 class Guards(NamedTuple):
-    """What decides whether a step is done, and how often, by slot.
+    """The slots that decide whether a step is executed, and how often.
 
-    `tests` are what its guard compares, `emptiness` what it only asks to be empty or not; `source` is what
-    its loop goes through.
+    `tests` are those that its guard compares, `emptiness` those that it only tests for being empty; `source`
+    are those that its loop iterates over.
     """
 
     tests: tuple[int, ...]
@@ -76,8 +76,8 @@ def reads_of(
 ) -> Reads:
     """What a step reads.
 
-    `written` are its arguments by name, `literal` is the label of what the plan itself says; `exact` is how
-    plans of dependencies write values into texts.
+    `written` are its arguments by name, `literal` is the label of the plan's literals; `exact` says that
+    values are written into texts by the rules for graphs.
     """
 
     making = _Making(slot_of, literal, exact)
@@ -93,7 +93,7 @@ def reads_of(
 
 
 def guards_of(step: Step, slot_of: SlotOf) -> Guards:
-    """What decides whether a step is done."""
+    """What decides whether a step is executed."""
     condition = step.condition
     if step.foreach is None and type(condition) is Compare:  # as nearly all are
         left, right = condition.left, condition.right
@@ -108,21 +108,21 @@ def guards_of(step: Step, slot_of: SlotOf) -> Guards:
 
 
 def source_of(step: Step, slot_of: SlotOf, literal: Label, *, exact: bool) -> Make | None:
-    """Makes an argument of what a step's loop goes through; None where that is a variable."""
+    """A function that makes an argument of a loop's source; None if the source is a variable."""
     if step.foreach is None or isinstance(step.foreach.source, Ref):
         return None
     return _Making(slot_of, literal, exact).argument("", step.foreach.source)
 
 
 def slots_in(nodes: Sequence[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
-    """The variables that values and conditions read, each once."""
+    """The slots of the variables that values and conditions read, each once."""
     if not nodes:
         return ()
     return tuple(dict.fromkeys([slot_of(name) for name in names_in(nodes)]))
 
 
 def written_of(step: Step, named: Callable[[Call], Written]) -> Written:
-    """The arguments of a step by name; `named` gives those of a call of a tool."""
+    """The arguments of a step by name; `named` gives those of a call."""
     match step.action:
         case Call() as call:
             return named(call)
@@ -133,7 +133,7 @@ def written_of(step: Step, named: Callable[[Call], Written]) -> Written:
 
 
 def _sort(condition: Condition, tests: list[Condition], empties: list[Value]) -> None:
-    """Which parts of a condition ask for more than emptiness, and which do not."""
+    """Sort the parts of a condition: emptiness tests into `empties`, all others into `tests`."""
     match condition:
         case IsEmpty(value=value) | NotEmpty(value=value):
             empties.append(value)
@@ -147,7 +147,7 @@ def _sort(condition: Condition, tests: list[Condition], empties: list[Value]) ->
 
 
 class _Making:
-    """Makes functions that make arguments; notes the slots that they read."""
+    """Compiles values into functions that make arguments, and collects the slots that those read."""
 
     def __init__(self, slot_of: SlotOf, literal: Label, exact: bool) -> None:
         self.used: list[int] = []
@@ -234,12 +234,12 @@ class _Making:
 
 
 def _shown(ref: Ref) -> str:
-    """A reference as it stands in the plan."""
+    """A reference as written in the plan."""
     return ".".join([ref.name, *map(str, ref.path)]) if ref.path else ref.name
 
 
 def argument_of(name: str, value: JSON, label: Label, variable: str = "", depth: int = 0) -> Argument:
-    """An argument that is a value of this label: its members one by one, or one text where they are many."""
+    """An argument for a value of this label: by members, or as one text if those are many or deep."""
     if isinstance(value, list | dict) and 0 < len(value) <= _MOST_MEMBERS and depth < _DEEPEST:
         items: list[Argument] = []
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""That the policy ends a run: which call it was, which rule, and how the data came there."""
+"""The refusal by which a policy ends a run: the call, the rule, and the flow of its data."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _IN_A_STEP = "leave the tool out of the agent's tools, and call it in a step"
 
 
 class PolicyRefusal(NamedTuple):
-    """What a policy refused while a run went on.
+    """What a policy refused during a run.
 
-    `rule` is one of `policy.calls.Rule`; `argument` is the one that it is about, None where it is the call
-    as a whole. `label` is that of the argument, or of all of them; `decided_by` is the label of what decided
-    that the call is made. `flow` are the steps that the data came from, in the order of the run, and then the
-    step itself. `help` is the way out, where one is known.
+    `rule` is one of `policy.calls.Rule`; `argument` is the name of the offending argument, None if it is the
+    call as a whole. `label` is that of the argument, or of all arguments; `decided_by` is the label of what
+    decided that the call is made. `flow` are the steps that the data came from, then the step itself. `help`
+    is a way out, if one is known.
     """
 
     step: str
@@ -48,13 +48,13 @@ class PolicyRefusal(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PolicyRefusal:
-        """The refusal that JSON data tells of; raises TypeError or KeyError for other data."""
+        """The refusal from JSON data; raises TypeError or KeyError if it is malformed."""
         given = {**data}
         return cls(flow=tuple(given.pop("flow")), **given)
 
 
 class RefusedByPolicy(Exception):
-    """Unwinds the machine to where the run is ended; no part of a plan can catch it."""
+    """Unwinds the machine to `Machine.feed`, which ends the run; no part of a plan can catch it."""
 
     def __init__(self, refusal: PolicyRefusal) -> None:
         super().__init__(refusal.describe())
@@ -62,7 +62,7 @@ class RefusedByPolicy(Exception):
 
 
 def objected(call: CallView, objection: Objection, origins: Origins) -> RefusedByPolicy:
-    """That an objection ends the run: the call, and the steps that its data came from."""
+    """The exception for an objection to a call whose data came from the steps `origins`."""
     argument = None if objection.argument is None else call.argument(objection.argument)
     label = join(a.label for a in call.arguments) if argument is None else argument.label
     return RefusedByPolicy(
@@ -81,7 +81,7 @@ def objected(call: CallView, objection: Objection, origins: Origins) -> RefusedB
 
 
 def check_seen(code: StepCode, label: Label, origins: Origins) -> None:
-    """Raise RefusedByPolicy for what a call of an agent gave that its model may not be told."""
+    """Raise RefusedByPolicy if the result of an agent's call may not be shown to the agent's model."""
     if label.may_reach(_MODEL):
         return
     call = CallView(code.id, code.tool, (Argument("", (), label),), LITERAL, in_agent=True)

@@ -1,7 +1,6 @@
-"""What a run says to people, judged and as it is shown: answers, messages that end it, words of its calls.
+"""Judges the texts that a run shows to people: answers, messages, errors, and texts in its calls.
 
-In: a text of a program under way, and the labels of what it was made of. Out: the text as it may be shown; or
-RefusedByPolicy.
+In: a text, and the labels of what it was made of. Out: the text as it may be shown, or RefusedByPolicy.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
 
 
 class Saying:
-    """What one program of a run says, by the labels that its monitor keeps."""
+    """Judges the texts of one program, by the labels that its monitor keeps."""
 
     __slots__ = (
         "_audiences",
@@ -63,15 +62,15 @@ class Saying:
         self._underway = underway
 
     def as_told(self, args: dict[str, Any], kind: Kind, call: CallView) -> dict[str, Any]:
-        """The arguments of a call as those may see them who are asked, or written to."""
+        """The arguments of a call as shown to the person who is asked, or to whom a message is sent."""
         if kind is Kind.ASK:
             return asked(args, call.arguments, self._audiences)
         return sent(args, call, self._rules, self._audiences)
 
     def answer(self, code: StepCode, slots: list[Any], text: str) -> str:
-        """Judge an answer, or the message of a TERMINATE, that reads so; raises RefusedByPolicy.
+        """Judge the `text` of an answer or a TERMINATE; gives it as it may be shown.
 
-        Gives it as it may be shown.
+        Raises RefusedByPolicy.
         """
         reads = self._reading.reads(code)
         is_end = isinstance(self._plan.steps[code.number].action, Terminate)
@@ -80,9 +79,9 @@ class Saying:
         return shown(text, arguments, self._audiences)
 
     def message(self, frame: Frame, slots: list[Any], text: str) -> str:
-        """Judge the message with which ON_FAIL ends the plan; `slots` have the error and the item in it.
+        """Judge the message of an ON_FAIL TERMINATE; gives it as it may be shown.
 
-        Gives it as it may be shown; raises RefusedByPolicy.
+        `slots` must hold the error and the item. Raises RefusedByPolicy.
         """
         code = frame.code
         labels = list(self._standing.labels)
@@ -97,9 +96,9 @@ class Saying:
         return shown(text, arguments, self._audiences)
 
     def failure(self, frame: Frame | None, error: str) -> str:
-        """What the answer of a run may say of a step that has failed: its error, or that it is withheld.
+        """What a run's answer may say about a failed step: its error, or that it is withheld.
 
-        A planner that gives no plan, which has no frame in a graph, may tell of all that there is.
+        Without a frame, a planner gave no plan for a graph; its error may reveal all variables.
         """
         deciding = self._deciding
         if frame is None or frame.code.kind is Kind.REPLAN:
@@ -109,7 +108,7 @@ class Saying:
         return failure(error, label, way, frame.code.id, self._judging.judge, self._audiences)
 
     def told_by_failure(self, frame: Frame) -> tuple[Label, Label]:
-        """The label of what the error of a failed step tells, and of what decided that there is one."""
+        """The labels of what the error of a failed step reveals, and of what decided that there is one."""
         deciding, known, underway = self._deciding, self._standing, self._underway
         number = frame.code.number
         known_of = underway.results.get(frame.prefix) or known.read(self._reading.reads(frame.code).slots)
@@ -117,9 +116,9 @@ class Saying:
         return label, deciding.about(number).join(deciding.noted.get(number, LITERAL))
 
     def implied(self, text: str, slot: int | None = None) -> str:
-        """Judge the value that is the answer of a plan which has come to its end without one.
+        """Judge the implied answer of a plan that ended without RESPOND; gives it as it may be shown.
 
-        It is that of a variable, or the last that was set. Gives it as it may be shown.
+        It is the value of the variable in `slot`, or the value stored last. Raises RefusedByPolicy.
         """
         known = self._standing
         label, origins = known.last if slot is None else (known.labels[slot], known.origins[slot])

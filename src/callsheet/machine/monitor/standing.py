@@ -1,7 +1,7 @@
-"""What stands beside the variables of a run: their labels, where they come from, what told that they are set.
+"""The labels and origins of a run's variables, and the labels of what decided that they are set.
 
-In: a program, and what is put into its variables from outside. Out: label and origins by slot or by name. It
-knows nothing of calls; what they leave here is put by the monitor.
+In: a program, and the labels of inputs and edits. Out: label and origins by slot or by name. It knows nothing
+of calls; the monitor stores the labels of their results here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from callsheet.machine.monitor.origins import NONE, merged
 from callsheet.machine.program import Program
 
 PLAIN: tuple[Label, Origins] = (LITERAL, NONE)
-"""What stands beside a value that the plan itself has in it."""
+"""The label and origins of a value without any restriction."""
 
 
 class Standing:
-    """The labels of variables; `load` begins a program, what is known by name stays."""
+    """The labels of variables; `load` begins a program and keeps the labels of variables by name."""
 
     __slots__ = ("_names", "_slot_of", "extra", "labels", "last", "origins", "presence")
 
@@ -28,14 +28,14 @@ class Standing:
         self.labels: list[Label] = []
         self.origins: list[Origins] = []
         self.last = PLAIN
-        """What stands beside the last value that was set."""
+        """Label and origins of the value stored last."""
         self.extra: dict[str, tuple[Label, Origins]] = {}
-        """Of variables that the program does not name."""
+        """Label and origins of variables that the program does not name."""
         self.presence: dict[str, Label] = {}
-        """What decided whether variables are set and not empty, by name, where that is not plain."""
+        """The labels of what decided whether variables are set and not empty, by name, unless plain."""
 
     def load(self, program: Program, literal: Label) -> None:
-        """Begin a program, whose own values have the label `literal`."""
+        """Begin a program whose literals have the label `literal`."""
         known = self.by_name()
         self._names, self._slot_of = program.names, program.slot_of
         self.labels, self.origins = [LITERAL] * len(program.names), [NONE] * len(program.names)
@@ -62,7 +62,7 @@ class Standing:
             self.labels[slot] = label
 
     def add(self, name: str, label: Label) -> None:
-        """What is known by a name has this label as well."""
+        """Join a label into that of a variable."""
         slot = self._slot_of.get(name)
         if slot is None:
             before, origins = self.extra.get(name, PLAIN)
@@ -71,9 +71,9 @@ class Standing:
             self.labels[slot] = self.labels[slot].join(label)
 
     def edit(self, name: str, label: Label) -> None:
-        """Somebody has set a variable by hand, and vouches for what it holds with this label.
+        """A person has set a variable; `label` is that of the new value.
 
-        It may have been made of what it replaces: nobody may read it who may not read that.
+        The value may derive from the one it replaces, so its readers are restricted to those of the old one.
         """
         slot = self._slot_of.get(name)
         before = self.extra.get(name, PLAIN)[0] if slot is None else self.labels[slot]
@@ -86,7 +86,7 @@ class Standing:
             self.labels[slot], self.origins[slot] = label, NONE
 
     def read(self, slots: Iterable[int]) -> tuple[Label, Origins]:
-        """What stands beside a value that is made of these slots."""
+        """The label and origins of a value made of these slots."""
         label = LITERAL
         for slot in slots:
             label = label.join(self.labels[slot])
@@ -102,16 +102,16 @@ class Standing:
         return found
 
     def origins_of(self, name: str) -> Origins | None:
-        """The steps that a variable of the program was made by; None for a name that it does not have."""
+        """The steps that a variable was made by; None if the program has no such variable."""
         slot = self._slot_of.get(name)
         return None if slot is None else self.origins[slot]
 
     def presence_at(self, slots: Iterable[int]) -> Label:
-        """What decided whether the variables of these slots are set and not empty."""
+        """The label of what decided whether the variables of these slots are set and not empty."""
         return join([self.presence.get(self._names[slot], LITERAL) for slot in slots])
 
     def add_presence(self, slot: int, label: Label) -> None:
-        """Data of this label has decided, besides, whether a variable is set."""
+        """Data of this label has also decided whether a variable is set."""
         name = self._names[slot]
         self.presence[name] = label.join(self.presence.get(name, LITERAL))
 

@@ -1,7 +1,7 @@
-"""What people are told: answers and messages without links that strangers may have asked for, and errors.
+"""Disables links in texts shown to people, which could carry private data out, and withholds errors.
 
-In: a text with the arguments that it was made of, as they were judged, or the error of a step. Out: the text
-as it may be shown. Pure.
+In: a text with the labelled arguments that it was made of, or the error of a step. Out: the text as it may be
+shown. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _FAILED = "failed: "
 
 
 def shown(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str:
-    """A text as it may be shown: where private data may stand in addresses, those of others lead nowhere."""
+    """A text as it may be shown: if links may carry private data, those to hosts not allowed it are disabled.
+
+    Addresses written in the plan itself stay.
+    """
     parts = [part for argument in arguments for leaf in leaves(argument) for part in leaf.parts]
     label = join(part.label for part in parts if not isinstance(part, str) and part.label.may_link)
     if label is LITERAL:
@@ -31,13 +34,13 @@ def shown(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str
 
 
 def asked(args: dict[str, Any], arguments: Iterable[Argument], audiences: Audiences) -> dict[str, Any]:
-    """The arguments of a question with its words as they may be shown."""
+    """The arguments of a question, its prompt as it may be shown."""
     prompt = args.get("prompt")
     return args | {"prompt": shown(prompt, arguments, audiences)} if isinstance(prompt, str) else args
 
 
 def sent(args: dict[str, Any], call: CallView, rules: Judge | None, audiences: Audiences) -> dict[str, Any]:
-    """The arguments of a message with its words as those may be shown them who get it, as answers are."""
+    """The arguments of a call that sends a message, its texts as they may be shown to the recipients."""
     if (
         rules is None
         or all(argument.label.is_public for argument in call.arguments)
@@ -54,7 +57,7 @@ def sent(args: dict[str, Any], call: CallView, rules: Judge | None, audiences: A
 
 
 def _each(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
-    """What stands in an argument, each of its texts as it is shown, at every depth."""
+    """The value of an argument with every text in it, at any depth, as it may be shown."""
     if isinstance(value, str):
         return shown(value, (argument,), audiences)
     if isinstance(value, list):
@@ -74,7 +77,7 @@ def failure(
     judge: Callable[[CallView], Judgement],
     audiences: Audiences,
 ) -> str:
-    """What may be said of a failure: its error, judged as an answer is, or that it is withheld (POL180)."""
+    """What may be said about a failure: its error, judged like an answer, or that it is withheld (POL180)."""
     told = Argument("0", (_FAILED, Hole("error", label, error)), label)
     objections = judge(CallView(step, "TERMINATE", (told,), way)).objections
     if objections:

@@ -1,6 +1,6 @@
-"""What is known of calls, talks and loops that are under way, until their step is done.
+"""The labels of open calls, talks and loops, kept until their step is done.
 
-In: what was let pass, and what came of it. Out: the label and the origins of a step's result.
+In: admitted calls, and the labels of their outcomes. Out: label and origins of a step's result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from callsheet.machine.monitor.origins import merged
 
 
 class Underway:
-    """The labels of what has no outcome yet, by key of a call or by prefix of a step's keys."""
+    """The labels of what is in progress, by key of a call or by key prefix of a step's visit."""
 
     __slots__ = ("calls", "loops", "results", "talks")
 
@@ -20,19 +20,19 @@ class Underway:
         self.calls: dict[str, Admitted] = {}
         """Calls without an outcome, by key."""
         self.talks: dict[str, tuple[Label, Origins]] = {}
-        """What the model of an operation in turns has seen so far, by key."""
+        """All that the model of a turn-by-turn operation has seen so far, by key."""
         self.loops: dict[str, tuple[Label, Origins]] = {}
-        """What loops under way go through, by the prefix of their keys."""
+        """The items of open loops, by key prefix."""
         self.results: dict[str, tuple[Label, Origins]] = {}
-        """What has come of the calls of steps under way, by the prefix of their keys."""
+        """The results so far of open steps, by key prefix."""
 
     def has_seen(self, talk: str, label: Label, origins: Origins) -> None:
-        """The model of a talk has seen something of this label."""
+        """The model of a talk has seen data of this label."""
         seen, before = self.talks[talk]
         self.talks[talk] = seen.join(label), merged(before, origins)
 
     def add_result(self, prefix: str, label: Label, origins: Origins) -> None:
-        """Something of this label is in what a step gives."""
+        """Join a label into that of a step's result."""
         known = self.results.get(prefix)
         if known is None:
             self.results[prefix] = label, origins
@@ -40,24 +40,24 @@ class Underway:
             self.results[prefix] = label.join(known[0]), merged(known[1], origins)
 
     def forget(self, prefix: str) -> None:
-        """A step has failed, whose keys begin so, and nothing reads what it gave."""
+        """Drop the labels of the failed step whose keys have this prefix."""
         self.results.pop(prefix, None)
         self.loops.pop(prefix, None)
 
     def rename(self, before: str, key: str) -> None:
-        """A call is tried again under another key."""
+        """A call is retried under another key."""
         if before in self.calls:
             self.calls[key] = self.calls.pop(before)
         if before in self.talks:
             self.talks[key] = self.talks.pop(before)
 
     def sent_by(self, key: str) -> Label | None:
-        """The label of all that a call takes along; None for one that is not under way."""
+        """The label of all data that a call sends; None if it is not open."""
         admitted = self.calls.get(key)
         return None if admitted is None else admitted.sent
 
     def holds_secrets_of(self, step: str) -> bool:
-        """Whether a call of a step takes along, or has given, what nobody may read."""
+        """Whether an open call of a step sends, or has given, secret data."""
         calls = [key for key, a in self.calls.items() if a.result.is_secret or a.sent.is_secret]
         prefixes = (*self.results.items(), *self.loops.items())
         calls += [f"{prefix}0.1" for prefix, (label, _) in prefixes if label.is_secret]

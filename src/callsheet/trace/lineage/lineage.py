@@ -1,7 +1,7 @@
 """The lineage of a run: visits of steps, writes of variables, calls, and which of them read which.
 
-In: what a recorder has noted of a run. Out: answers about it. What is asked for seldom is found out
-when it is asked for, so that recording a long run stays cheap.
+In: what a recorder has recorded of a run. Out: answers about it. What is rarely asked for is computed on
+demand, so that recording a long run stays cheap.
 """
 
 from __future__ import annotations

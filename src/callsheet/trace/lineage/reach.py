@@ -1,4 +1,4 @@
-"""What data has reached: the calls that took it along.
+"""What data has reached: the calls that it was sent with.
 
 In: a lineage and a forward slice. Out: the calls, with what their tools may do to the world.
 """

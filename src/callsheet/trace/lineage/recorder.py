@@ -1,8 +1,8 @@
-"""What takes down the lineage of a run while its machine is told of one event after the other.
+"""Records the lineage of a run while its events are fed to the machine.
 
-In: a machine, the entries of its run. Out: a Lineage. The machine says what happens, and when; nothing here
-knows what a plan means. What a step reads are the versions that its variables have when its turn comes:
-nothing is set while it is under way that it can see.
+In: a machine, the entries of its run. Out: a Lineage. The machine determines what happens, and when; nothing
+here knows the semantics of plans. A step reads the versions that its variables have when it starts, since
+nothing that is set while it is open is visible to it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Slices of a lineage: what a value was made of, and what was made of it.
+"""Backward and forward slices of a lineage: what a value was made of, and what was made of it.
 
-In: a write, and a place in its value. Out: the writes and places that flowed into it, or that it flowed
-into, step by step. A tool is a closed box: all that went into a call is in all of its result. A FOREACH is
-not: each of its results was made of its own item.
+In: a write, and a path in its value. Out: the writes and paths that flowed into it, or that it flowed into,
+step by step. A tool is a black box: all of its result depends on all of its arguments. A FOREACH is not: each
+of its results depends on its own item.
 """
 
 from __future__ import annotations

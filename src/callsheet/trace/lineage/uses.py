@@ -1,6 +1,6 @@
-"""Which step of a plan reads each variable last, and which one sets it last.
+"""For each variable of a plan, the last step that reads it and the last one that sets it.
 
-In: a plan. Out: numbers of steps by variable, where steps come in the order of the text and but once. Pure.
+In: a plan. Out: numbers of steps by variable, if steps are executed in text order and at most once. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The lineage of a part of a long run, from a snapshot on: most questions are about what is near.
+"""The lineage of a part of a long run, from a snapshot on, as most questions are about recent events.
 
-In: a journal and a run. Out: lineages, the shortest part first, that of the whole run last; or a
-recorder that stands at a snapshot. Of what was before, a lineage of a part has the values, and says so; one
-that ends early has what tells whether that matters.
+In: a journal and a run. Out: lineages, the shortest part first, that of the whole run last; or a recorder
+that starts at a snapshot. The lineage of a part has the values from before it, marked as such; one that ends
+early can tell whether that matters.
 """
 
 from __future__ import annotations
