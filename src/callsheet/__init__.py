@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from callsheet.api.runtime import Runtime
     from callsheet.api.steps import StepResult
     from callsheet.api.traveling import Played
-    from callsheet.api.watching import JournalEvent, SearchMatch
+    from callsheet.api.watching import JournalEvent, RecordedRun, SearchMatch
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
@@ -119,7 +119,7 @@ _NAMES = {
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
     "callsheet.api.traveling": ("Played",),
-    "callsheet.api.watching": ("JournalEvent", "SearchMatch"),
+    "callsheet.api.watching": ("JournalEvent", "RecordedRun", "SearchMatch"),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
@@ -188,6 +188,7 @@ __all__ = [
     "PolicyRefused",
     "Proof",
     "RecordedModel",
+    "RecordedRun",
     "Refusal",
     "ReplanRequest",
     "Replanned",

@@ -81,3 +81,28 @@ def test_a_tail_that_is_left_in_the_middle_says_nothing(
     for _ in range(8):  # the loop closes what is left in no order of its own
         asyncio.run(leave())
     assert not caplog.records
+
+
+async def test_runs_are_listed_with_what_a_new_process_may_resume(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    async with Runtime([nap], journal=path) as runtime:
+        await runtime.run('S1: @RESPOND ("hello")', run_id="done")
+        await runtime.run('S1: @ASK_HUMAN ("who?") > $who', run_id="asks")
+        await anext(runtime.start("S1: @NAP > $a", run_id="left"))
+        assert [run.run_id for run in await runtime.runs(status="running")] == ["left"]
+    async with Runtime([nap], journal=path) as runtime:
+        listed = [(run.run_id, run.status) for run in await runtime.runs()]
+        assert listed == [("left", "interrupted"), ("asks", "waiting"), ("done", "done")]
+        assert [run.run_id for run in await runtime.runs(status="interrupted", limit=1)] == ["left"]
+        assert await runtime.runs(limit=0) == []
+        with pytest.raises(ValueError, match="no status 'stopped'; there are running, "):
+            await runtime.runs(status="stopped")
+    with pytest.raises(ValueError, match="journal"):
+        await Runtime().runs()
+
+
+@tool(effect="read")
+async def nap() -> str:
+    """Sleeps for long."""
+    await asyncio.sleep(60)
+    return "late"

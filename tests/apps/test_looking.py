@@ -71,6 +71,22 @@ def test_show_as_json_folds_the_same(machine):
     ]
 
 
+def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(machine):
+    plan = machine.plan(
+        'S1: ?FOREACH ($i IN [1, "x", 3]) THEN @ADD (a=$i) > $d ON_FAIL TERMINATE ("stopped: $d")',
+        "S2: @RESPOND ($d)",
+    )
+    assert machine("run", plan, "--tools", machine.tools, "--run-id", "loop").exit_code == 1
+    said = machine.json("show", "loop")
+    assert [(step["step"], step["outcome"]) for step in said["steps"]] == [("S1", "failed")]
+    assert (said["ended_at"], said["terminated"]) == ("S1", True)
+    assert ["✗", "S1", "failed"] in [line.split()[:3] for line in machine("show", "loop").stdout.splitlines()]
+    why = machine("why", "loop", "answer")
+    assert why.exit_code == 2
+    assert "the run has no answer" in why.stderr
+    assert "callsheet blame" in why.stderr
+
+
 def test_show_events_prints_the_journal(machine):
     done_run(machine)
     events = machine.json("show", "r1", "--events")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 
@@ -95,6 +96,21 @@ def test_what_is_written_to_a_pipe_or_a_device_goes_through_it(machine, command)
         assert (len(os.read(held, 1 << 20)) > 1000, pipe.is_fifo()) == (True, True)
     finally:
         os.close(held)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EMFILE, "Too many open files", "re2.py"), ImportError("libre2.so: Too many open files")],
+)
+def test_that_no_more_files_may_be_open_is_no_bug(machine, monkeypatch, error):
+    def refuse(*_given, **_named):
+        raise error
+
+    monkeypatch.setattr("callsheet.apps.cli.check.read_or_tell", refuse)
+    result = machine("check", "p.ltp")
+
+    assert result.exit_code == Exit.FAILED
+    assert "error CFG022: too many open files: no more than " in result.stderr
 
 
 @pytest.mark.parametrize("command", [("check", "p.ltp"), ("run", "p.ltp"), ("doctor",), ("tools",)])

@@ -29,6 +29,12 @@ def test_it_says_what_differs(two):
     )
 
 
+def test_plans_where_runs_are_compared_are_led_here(two):
+    result = two("diff", "a.ltp", "b.ltp")
+    assert result.exit_code == 2
+    assert "callsheet plan diff a.ltp b.ltp" in result.stderr
+
+
 def test_with_exit_code_a_difference_is_1_and_none_is_0(two):
     assert two("plan", "diff", "--exit-code", "a.ltp", "b.ltp").exit_code == 1
     assert two("plan", "diff", "--exit-code", "a.ltp", "a.ltp").exit_code == 0

@@ -103,6 +103,15 @@ def test_a_text_that_is_no_plan_is_told_as_check_tells_it(machine):
     assert machine("verify", "bad.ltp", "--policy", "workspace").exit_code == 2
 
 
+def test_a_plan_that_cannot_be_read_keeps_no_other_from_being_proved(machine):
+    plan = machine.plan('S1: @RESPOND ("a")')
+    said = machine.json("verify", "nowhere.ltp", ".", plan, "--policy", "workspace")
+    assert [row["ok"] for row in said["plans"]] == [False, False, True]
+    assert [row["code"] for row in said["diagnostics"]] == ["CFG012", "CFG012"]
+    assert "it is a folder" in said["diagnostics"][1]["message"]
+    assert machine("verify", "nowhere.ltp", plan, "--policy", "workspace").exit_code == 2
+
+
 def test_a_policy_that_is_wrong_stops_before_any_plan(machine):
     machine.write("p.toml", "schema = 1\n[budgts]\n")
     result = machine("verify", machine.plan(*FINE), "--policy", "p.toml")

@@ -173,6 +173,22 @@ def test_a_lost_bracket_costs_one_step() -> None:
     assert [s.id for s in result.partial.steps] == ["S3"]
 
 
+@pytest.mark.parametrize(
+    "step",
+    ["@POST (to=#dev, text=1)", "@POST (#dev)", '@POST (a="#", to= #dev,\n text=1)'],
+)
+def test_a_value_that_begins_a_comment_is_named_as_what_it_is(step: str) -> None:
+    result = parse(f'S1: {step}\nS2: @RESPOND ("c")')
+    (error,) = [d for d in result.diagnostics if d.is_error]
+    assert (error.code, error.help) == ("LTP023", 'write "#dev"')
+    assert "a # begins a comment" in error.message
+
+
+def test_a_comment_amid_arguments_is_not_taken_for_a_value() -> None:
+    result = parse('S1: @POST (to="#dev", # why\n text=)\nS2: @RESPOND ("c")')
+    assert [d.code for d in result.diagnostics if d.is_error] == ["LTP022"]
+
+
 def test_a_lost_triple_quote_costs_one_step() -> None:
     result = parse('S1: @A (q="""x) > $a\nS2: @B (p="""b""") > $b')
     assert [d.code for d in result.diagnostics if d.is_error] == ["LTP020"]

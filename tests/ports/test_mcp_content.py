@@ -13,11 +13,14 @@ from mcp_types import (
     ResourceLink,
     TextContent,
     TextResourceContents,
+    jsonrpc_message_adapter,
 )
+from pydantic import ValidationError
 
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp import folder_sink
 from callsheet.ports.mcp.content import untold_texts, value_of
+from callsheet.ports.mcp.failures import because
 
 DATA = b"\x89PNG bytes"
 TEXT = base64.b64encode(DATA).decode()
@@ -133,3 +136,17 @@ def test_texts_that_say_more_than_the_structured_content_are_counted(texts, stru
     schema = {"properties": {"result": {}}, "required": ["result"]}
     result = CallToolResult(content=[text(t) for t in texts], structured_content=structured)
     assert untold_texts(result, schema) == untold
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"<html>", "its body is not JSON"),
+        (b'{"id": 1}', "its body is no message of the protocol"),
+        (b"", "its body is not JSON"),
+    ],
+)
+def test_what_a_url_answers_instead_of_a_message_is_told_in_words_of_this_program(body, said):
+    with pytest.raises(ValidationError) as caught:
+        jsonrpc_message_adapter.validate_json(body, by_name=False)
+    assert because(RuntimeError(f"Failed to parse JSON response: {caught.value}")) == said

@@ -322,6 +322,7 @@ def test_context_variables_reach_the_thread():
         (KeyError(), "KeyError"),
         (StopIteration("end"), "StopIteration: end"),
         (SystemExit(2), "SystemExit: 2"),
+        (GeneratorExit("over"), "GeneratorExit: over"),
         (ToolFailed("no such page"), "no such page"),
         (TimeoutError("late"), "TimeoutError: late"),
     ],

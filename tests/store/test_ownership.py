@@ -48,7 +48,8 @@ def test_a_run_that_is_owned_cannot_be_claimed(journal: Journal, plan: Plan) -> 
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         with pytest.raises(
-            JournalError, match=rf"JRN004: run r is owned by process {os.getpid()} since \d\d\d\d-"
+            JournalError,
+            match=rf"JRN004: run r is owned by process {os.getpid()} since \d\d\d\d-.*, which is this one",
         ):
             journal.claim("r")
         with Journal.open(journal.path) as other, pytest.raises(JournalError, match="JRN004"):

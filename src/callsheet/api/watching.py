@@ -10,7 +10,9 @@ from typing import Any
 from callsheet.api.exporting import Exporting
 from callsheet.api.session import Session
 from callsheet.diagnostics.wanted import wanted
+from callsheet.store import RunStatus
 
+_STATUSES = (*map(str, RunStatus), "interrupted")
 _PAUSE = 0.1
 """Seconds between two looks for further events."""
 
@@ -54,8 +56,46 @@ class SearchMatch:
     after: str
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run of the journal as a list shows it.
+
+    `status` is a RunStatus as text, or `interrupted`: not finished, and no process carries it on. `plan` is
+    what its plan is called; `created` and `updated` are in seconds since 1970. `parent` is the run that it
+    was forked from, at its event `forked_at`.
+    """
+
+    run_id: str
+    status: str
+    plan: str
+    plan_hash: str
+    created: float
+    updated: float
+    events: int
+    parent: str | None = None
+    forked_at: int | None = None
+
+
 class Watching(Exporting):
     """Looks on; it opens its kit as a runtime does."""
+
+    async def runs(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:
+        """The runs of the journal, the newest first, at most `limit`, of one `status` if given.
+
+        `status="interrupted"` gives those that a program which has started anew may resume. Raises ValueError
+        for a status that there is not, or a runtime without a journal.
+        """
+        self._require_journal()
+        if status is not None and status not in _STATUSES:
+            raise ValueError(f"there is no status {status!r}; there are {', '.join(_STATUSES)}")
+        if limit is not None:
+            wanted("limit", limit, int, "a number")
+        async with self._opened() as session:
+            return await asyncio.to_thread(_listed, session, status, limit)
+
+    def runs_sync(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:
+        """As `runs`, for programs without an event loop."""
+        return self._run_sync(self.runs(status=status, limit=limit), "runs")
 
     async def tail(
         self, run_id: str, *, follow: bool = False, after: int = 0
@@ -109,6 +149,27 @@ class Watching(Exporting):
     ) -> list[SearchMatch]:
         """As `search`, for programs without an event loop."""
         return self._run_sync(self.search(text, run_id, ignore_case=ignore_case, limit=limit), "search")
+
+
+def _listed(session: Session, status: str | None, limit: int | None) -> list[RecordedRun]:
+    from callsheet.store.listing import found_runs, plan_name  # noqa: PLC0415 - few programs need it
+
+    journal = session.journal
+    assert journal is not None
+    return [
+        RecordedRun(
+            info.run_id,
+            shown,
+            plan_name(journal, info),
+            info.plan_hash,
+            info.created,
+            info.updated,
+            info.events,
+            None if info.forked_at is None else info.parent_run,
+            info.forked_at,
+        )
+        for info, shown in found_runs(journal, status, None if limit is None else max(limit, 0))
+    ]
 
 
 def _is_carried_on(session: Session, run_id: str) -> bool:

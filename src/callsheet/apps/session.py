@@ -104,7 +104,7 @@ class Setup:
         except (KeyError, TypeError) as error:
             raise CallsheetError.single(
                 "CFG017",
-                f"the run does not tell with which tools it was started ({error!r})",
+                "the run does not tell with which tools it was started: no command of callsheet started it",
                 help="carry it on with the program that started it",
             ) from error
 

@@ -237,6 +237,7 @@ CODES: dict[str, Code] = _table(
     CFG019="a text that is no plan",
     CFG020="a spelling that was guessed",
     CFG021="a working folder that is gone",
+    CFG022="more files than may be open at once",
     CFG100="a tools file that cannot be read",
     CFG101="a tools file that is not Python",
     CFG102="a tools file that fails while it is imported",

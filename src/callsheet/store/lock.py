@@ -203,11 +203,7 @@ class RunLock:
                 os.close(fd)
                 if not is_owned:
                     continue  # freed between our open and our flock; the file may be another run's by now
-                raise JournalError(
-                    "JRN004",
-                    f"run {run_id} is owned by {owner or 'another process'}",
-                    way_out="wait for that process or end it; its death frees the run",
-                ) from None
+                raise _owned_already(run_id, owner) from None
             except BaseException:
                 os.close(fd)
                 raise
@@ -300,3 +296,11 @@ class WriteLock:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def _owned_already(run_id: str, owner: str) -> JournalError:
+    said = f"run {run_id} is owned by {owner or 'another process'}"
+    if owner.startswith(f"process {os.getpid()} "):
+        way_out = "wait for the end of that run, or give this one another id"
+        return JournalError("JRN004", f"{said}, which is this one: it is under way here already", way_out)
+    return JournalError("JRN004", said, way_out="wait for that process or end it; its death frees the run")

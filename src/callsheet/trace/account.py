@@ -6,10 +6,11 @@ prints. Nothing is stored, nothing is carried out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from callsheet.ir import JSON, Action, Plan
+from callsheet.machine import Result, Status
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
@@ -201,12 +202,14 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
     if result is not None:
         for visit in scribe.steps:
             visit.outcome = "stopped" if visit.outcome == "running" else visit.outcome
-        if result.refusal is not None and scribe.steps and scribe.steps[-1].step == result.ended_at:
-            _cut_off(scribe.steps[-1], folded.machine.program.plan)
+        _end_loop(scribe.steps, result, folded.machine.program.plan)
     return Account(folded, scribe.steps, scribe.warnings, scribe.late)
 
 
-def _cut_off(visit: StepAccount, plan: Plan) -> None:
-    """A loop that a limit ended has the results so far, and is not done."""
-    if visit.outcome == "ok" and any(step.id == visit.step and step.foreach for step in plan.steps):
-        visit.outcome = "stopped"
+def _end_loop(visits: Sequence[StepAccount], result: Result, plan: Plan) -> None:
+    """A loop that ended the run has the results so far: an item has failed, or a limit has stopped it."""
+    if result.status is Status.DONE or not any(s.id == result.ended_at and s.foreach for s in plan.steps):
+        return
+    last = next((visit for visit in reversed(visits) if visit.step == result.ended_at), None)
+    if last is not None and last.outcome == "ok":
+        last.outcome = "failed" if result.refusal is None else "stopped"

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,6 +126,28 @@ def test_a_client_that_hears_no_more_ends_the_server(tmp_path: Path) -> None:
         assert process.wait(30) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def test_what_is_asked_just_before_the_end_is_answered(tmp_path: Path) -> None:
+    lists = b'{"jsonrpc": "2.0", "id": %d, "method": "tools/list"}\n'
+    with server(tmp_path) as process:
+        out, err = process.communicate(b"".join(lists % number for number in range(1, 41)), timeout=30)
+    assert sorted(json.loads(line)["id"] for line in out.splitlines()) == list(range(1, 41))
+    assert (process.returncode, err) == (0, b"")
+
+
+def test_who_asked_for_what_takes_long_and_left_holds_up_nobody(tmp_path: Path) -> None:
+    plan = {"plan": 'S1: @EXECUTE_CODE (code="import time; time.sleep(60)") > $a'}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "run_plan", "arguments": plan},
+    }
+    with server(tmp_path) as process:
+        began = time.monotonic()
+        process.communicate(json.dumps(call).encode() + b"\n", timeout=30)
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])

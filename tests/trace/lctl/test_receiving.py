@@ -41,6 +41,11 @@ def rules_of(error: pytest.ExceptionInfo[LctlError]) -> list[str]:
     return [diagnostic.code for diagnostic in error.value.diagnostics]
 
 
+def test_what_is_no_fact_is_refused_where_the_caller_sees_it() -> None:
+    with pytest.raises(TypeError, match=r"each of Work\(facts=…\) must be a Fact\(…\), not str"):
+        work("reader", "checker", facts={"F1": "x"})
+
+
 def test_the_six_steps() -> None:
     got = receive(f"Here you are:\n```yaml\n{write(first())}```\n", agent="checker")
     assert [entry.agent for entry in got.trace] == ["reader"]

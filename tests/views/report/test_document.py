@@ -111,6 +111,13 @@ def test_calls_stand_at_their_times_with_attempts_and_arguments(journal):
     assert made.blame["visit"] == 0
 
 
+def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(journal):
+    plan = "S1: ?FOREACH ($i IN [1, 2]) THEN @A (x=$i) > $a{}\nS2: @RESPOND ($a)"
+    for on_fail, outcomes in ((' ON_FAIL TERMINATE ("no: $a")', ["failed"]), ("", ["ok", "ok"])):
+        tell(journal, plan.format(on_fail), scripted(a=ToolFailed("no")), facts=FACTS)
+        assert [visit.outcome for visit in shown(journal).visits] == outcomes
+
+
 def test_the_longest_way_goes_through_what_came_last(journal):
     tell(journal, "S1: @A > $a\nS2: @B ($a) > $b\nS3: @RESPOND ($b)", scripted(a="1", b="2"))
     assert [visit.critical for visit in shown(journal).visits] == [1, 1, 1]

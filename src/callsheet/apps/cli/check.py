@@ -6,7 +6,6 @@ nor in a Python file is looked for nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -15,12 +14,11 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import status_of
 from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.output import count_of, json_rows, print_json
-from callsheet.apps.cli.reading import read_plan
+from callsheet.apps.cli.reading import read_or_tell
 from callsheet.apps.operations.checking import Checked, check_text
-from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.shelf import Shelf
 from callsheet.apps.wording.values import preview
-from callsheet.diagnostics import CallsheetError, Source, render_all
+from callsheet.diagnostics import render_all
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
@@ -49,7 +47,7 @@ def check(
     Exit 3 if all that is wrong are tools of servers that are not trusted.
     """
     inputs = parse_variables(variables)
-    texts = [_read(argument, syntax, strict, inputs) for argument in plans]
+    texts = [read_or_tell(name, syntax=syntax, strict=strict, variables=inputs) for name in plans]
     shelf, asks_servers = None if no_tools else Shelf(setup), bool(setup.mcp_configs)
     found = [check_text(text, shelf, inputs, asks_servers=asks_servers) for text in texts]
     if as_json:
@@ -60,14 +58,6 @@ def check(
                 click.echo(render_all(checked.diagnostics, checked.text.source))
             click.echo(_verdict(checked))
     return status_of(d for checked in found for d in checked.diagnostics)
-
-
-def _read(argument: str, syntax: Syntax | None, strict: bool, inputs: Iterable[str]) -> PlanText:
-    """The plan's text; one that cannot be read is a finding among those of the others."""
-    try:
-        return read_plan(argument, syntax=syntax, strict=strict, variables=inputs)
-    except CallsheetError as error:
-        return PlanText(None, Source(argument, ""), None, error.diagnostics)
 
 
 def _verdict(checked: Checked) -> str:

@@ -5,7 +5,9 @@ In: whatever a command raised. Out: the exit status, after it has been told. Loa
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 from collections.abc import Iterable
 
 import click
@@ -19,6 +21,7 @@ _OF_THE_JOURNAL = frozenset(
 )
 """Errors that are not the command line's fault: the disk, the journal or another process."""
 _OF_A_COLLECTOR = frozenset({"TRC001", "TRC002"})
+_OF_THE_SYSTEM = frozenset({"CFG022"})
 
 
 def tell(error: Exception, *, as_json: bool) -> Exit:
@@ -29,6 +32,10 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
         error = CallsheetError.single(
             "CFG021", "the working folder is gone", help="go to a folder that is there: cd"
         )
+    if _is_out_of_files(error):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        said = f"too many open files: no more than {most} may be open at once"
+        error = CallsheetError.single("CFG022", said, help="raise the limit: ulimit -n 1024")
     if isinstance(error, CallsheetError):
         try:
             with may_stay_unread():
@@ -36,7 +43,7 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
         except OSError as unwritten:
             print_error(error, as_json=False)
             return _tell_unwritten(unwritten)
-        if error.diagnostics[0].code in _OF_THE_JOURNAL | _OF_A_COLLECTOR:
+        if error.diagnostics[0].code in _OF_THE_JOURNAL | _OF_A_COLLECTOR | _OF_THE_SYSTEM:
             return Exit.FAILED
         return status_of(error.diagnostics) or Exit.WRONG
     if isinstance(error, OSError) and was_printing(error):
@@ -49,6 +56,12 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
         " `callsheet --debug …`; a run that was going on can be resumed"
     )
     return Exit.BUG
+
+
+def _is_out_of_files(error: BaseException) -> bool:
+    """Whether no more files could be opened; what is imported then says so in words of its own."""
+    is_of_system = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+    return is_of_system or (isinstance(error, ImportError) and os.strerror(errno.EMFILE) in str(error))
 
 
 def _is_nowhere() -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from callsheet.api.texts import read_text, unreadable
 from callsheet.apps.operations.reading import PlanText, text_of
-from callsheet.diagnostics import Source
+from callsheet.diagnostics import CallsheetError, Source
 from callsheet.frontends.spelling import Syntax
 
 STDIN = "-"
@@ -37,6 +37,16 @@ def read_plan(
     return text_of(path, source, syntax=syntax, strict=strict, variables=variables)
 
 
+def read_or_tell(
+    argument: str, *, syntax: Syntax | None = None, strict: bool = False, variables: Iterable[str] = ()
+) -> PlanText:
+    """As `read_plan`; that there is no text to read is a finding in the result."""
+    try:
+        return read_plan(argument, syntax=syntax, strict=strict, variables=variables)
+    except CallsheetError as error:
+        return PlanText(None, Source(argument, ""), None, error.diagnostics)
+
+
 def _read(path: Path | None) -> str:
     name = "standard input" if path is None else str(path)
     way_out = "give a file, or - for standard input"
@@ -47,5 +57,8 @@ def _read(path: Path | None) -> str:
             return read_text(sys.stdin.buffer, name, way_out)
         with path.open("rb") as file:
             return read_text(file, name, way_out)
+    except IsADirectoryError as error:
+        files = "name its files: the shell makes them of " + str(Path(name) / "*.ltp")
+        raise unreadable(name, "it is a folder", files) from error
     except OSError as error:
         raise unreadable(name, error.strerror or str(error), way_out) from error

@@ -165,6 +165,8 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             status = _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
     if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
         say(f"run {info.run_id} had ended before: nothing was called, and nothing of it has changed")
+        if info.status == "failed":
+            say(f"to do it again from a step, in a new run: callsheet rerun {info.run_id} --from STEP{hint}")
     return status
 
 

@@ -76,13 +76,13 @@ def _prove(
 ) -> Proved:
     """The text, what came of its proof, and all that is to be said."""
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
-    from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.reading import read_or_tell  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
     from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
 
     policy = load_policy(named)
-    text = read_plan(plan, syntax=syntax, variables=given)
+    text = read_or_tell(plan, syntax=syntax, variables=given)
     if text.plan is not None:
         options.check_approved(text.plan, approved)
     return prove_text(

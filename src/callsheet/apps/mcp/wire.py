@@ -18,6 +18,7 @@ from typing import BinaryIO, TypeAlias
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
 
 from callsheet.apps.mcp.messages import MOST_BYTES, Unreadable, read_message
 
@@ -26,6 +27,35 @@ Said: TypeAlias = "MemoryObjectSendStream[SessionMessage]"
 _ToSession: TypeAlias = "MemoryObjectSendStream[SessionMessage | Exception]"
 _ToClient: TypeAlias = "MemoryObjectReceiveStream[SessionMessage]"
 _PIECE = 1024 * 1024
+_PATIENCE = 1.0
+"""Seconds in which requests are still answered at the end of the input: clients wait little longer."""
+
+
+class _Owed:
+    """The requests that have no answer yet."""
+
+    def __init__(self) -> None:
+        self._ids = set[str | int]()
+        self._paid = anyio.Event()
+
+    def hear(self, message: JSONRPCMessage) -> None:
+        """Note a request."""
+        if isinstance(message, JSONRPCRequest):
+            self._ids.add(message.id)
+
+    def told(self, message: JSONRPCMessage) -> None:
+        """Note that an answer has been written."""
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._ids.discard(message.id)
+            if not self._ids:
+                self._paid.set()
+
+    async def wait(self) -> None:
+        """Wait until all is answered, but not for long; nothing is heard meanwhile."""
+        if self._ids:
+            self._paid = anyio.Event()
+            with anyio.move_on_after(_PATIENCE):
+                await self._paid.wait()
 
 
 @asynccontextmanager
@@ -35,8 +65,9 @@ async def client_at_standard_streams() -> AsyncGenerator[tuple[Heard, Said]]:
     said, to_client = anyio.create_memory_object_stream[SessionMessage](0)
     with _taken(0) as source, _taken(1) as sink:
         async with anyio.create_task_group() as both:
-            both.start_soon(_listen, os.fdopen(source, "rb", closefd=False), to_session, said.clone())
-            both.start_soon(_speak, sink, to_client, both.cancel_scope)
+            owed = _Owed()
+            both.start_soon(_listen, os.fdopen(source, "rb", closefd=False), to_session, said.clone(), owed)
+            both.start_soon(_speak, sink, to_client, both.cancel_scope, owed)
             yield heard, said
 
 
@@ -55,18 +86,20 @@ def _taken(number: int) -> Generator[int]:
         os.dup2(own, number)
 
 
-async def _listen(source: BinaryIO, to_session: _ToSession, answers: Said) -> None:
+async def _listen(source: BinaryIO, to_session: _ToSession, answers: Said, owed: _Owed) -> None:
     """Hand on messages, and answer what is none, until the client says no more."""
     async with to_session, answers:
         while line := await asyncio.to_thread(_line, source):
             try:
                 message = read_message(line)
                 if message is not None:
+                    owed.hear(message)
                     await to_session.send(SessionMessage(message))
             except Unreadable as wrong:
                 await answers.send(SessionMessage(wrong.answer))
             except anyio.BrokenResourceError:  # the session has ended
                 return
+        await owed.wait()
 
 
 def _line(source: BinaryIO) -> bytes:
@@ -80,7 +113,7 @@ def _line(source: BinaryIO) -> bytes:
     return line
 
 
-async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope) -> None:
+async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope, owed: _Owed) -> None:
     """Write what is said to the client; when it hears no more, all ends."""
     async with to_client:
         async for said in to_client:
@@ -90,6 +123,7 @@ async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope) -> No
             except OSError:
                 both.cancel()
                 return
+            owed.told(said.message)
 
 
 def _write(sink: int, data: memoryview) -> None:

@@ -6,7 +6,7 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
-from callsheet.trace.lineage.lineage import NONE, Lineage
+from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineage_of
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_told, missing_at
@@ -52,6 +52,9 @@ def node_named(lineage: Lineage, text: str) -> Node:
     name, *rest = text.removeprefix("$").split(".")
     path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
     write = lineage.write_named(name)
+    if write == NONE and name == ANSWER:
+        way_out = "`callsheet show` tells its message, `callsheet blame` where it failed and what led to that"
+        raise JournalError("JRN040", "the run has no answer: it has not come to a good end", way_out)
     if write == NONE:
         near = did_you_mean(name, lineage.names())
         way_out = f"did you mean {' or '.join('$' + other for other in near)}?" if near else _all(lineage)

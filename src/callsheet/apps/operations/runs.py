@@ -59,33 +59,20 @@ def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, 
 
 def shown_status(journal: Journal, info: RunInfo) -> str:
     """The status of a run as people are told it."""
-    from callsheet.store.owned import is_owned  # noqa: PLC0415 - as the whole store
-    from callsheet.store.place import place_of  # noqa: PLC0415 - as above
+    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
-    if str(info.status) == "running" and not is_owned(place_of(journal.path), info.run_id):
-        from callsheet.store.elsewhere import engine_of  # noqa: PLC0415 - as above
-
-        return INTERRUPTED if engine_of(journal, info.run_id) is None else str(info.status)
-    return str(info.status)
+    return listing.shown_status(journal, info)
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:
     """What a run's plan is called: its title or id, else the file it was read from."""
-    return info.title or info.plan_id or _launched(journal, info).get("plan") or info.plan_hash[:12]
+    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
-
-def _launched(journal: Journal, info: RunInfo) -> dict[str, Any]:
-    """What the face that started the run noted."""
-    start = next(iter(journal.events(info.run_id, lenient=True)), None)
-    return {} if start is None or start.body is None else dict(start.body.get("launch") or {})
+    return listing.plan_name(journal, info)
 
 
 def found_runs(journal: Journal, status: str | None, limit: int) -> list[tuple[RunInfo, str]]:
     """At most so many runs, the newest first, each with its status; of a `status` only those."""
-    from callsheet.store.writer import RunStatus  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
-    if status not in ("running", INTERRUPTED):
-        wanted = None if status is None else RunStatus(status)
-        return [(info, shown_status(journal, info)) for info in journal.runs(limit, wanted)]
-    found = ((info, shown_status(journal, info)) for info in journal.runs(None, RunStatus.RUNNING))
-    return [(info, shown) for info, shown in found if shown == status][:limit]
+    return listing.found_runs(journal, status, limit)

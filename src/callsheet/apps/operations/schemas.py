@@ -392,6 +392,7 @@ STORY = table(
         "response": optional(text()),
         "error": optional(text()),
         "terminated": optional(flag()),
+        "ended_at": optional(text("the id of a step")),
         "steps_executed": count(),
         "refusal": optional(any_object()),
         "usage": any_object(),

@@ -106,6 +106,7 @@ def story_json(story: Story) -> dict[str, Any]:
         "response": None if result is None else result.response,
         "error": None if result is None else result.error,
         "terminated": None if result is None else result.terminated,
+        "ended_at": None if result is None else result.ended_at,
         "steps_executed": folded.machine.steps_executed,
         "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
         "usage": folded.usage().to_json(),

@@ -14,6 +14,8 @@ from callsheet.frontends.ltp.words import LABELLED, NUMBERED_LINE, RECOVERY_LINE
 from callsheet.frontends.values.reader import STEP_LINE, Reader
 
 _BRACKETS = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|[()\[\]{}]|\n")
+_HASHES = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|(?:=[ \t]*|[(\[,])(#[^\s,()\[\]{}\"#]{1,40})|#[^\n]*")
+"""Texts and comments; the group is a word behind # where a value should begin."""
 _STRUCTURE = re.compile(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
 
 
@@ -38,7 +40,8 @@ def recover(reader: Reader, start: int, said: int) -> None:
             reader.pos = _before_structure(reader, at, reader.pos)
     else:
         reader.pos = _end_of_brackets(text, at, depth)
-    _cover(reader, error, said)
+    _name_hash(reader, start, error, said)
+    _cover(reader, reader.diagnostics[-1], said)
 
 
 def _end_before(reader: Reader, line: int, error: Diagnostic, said: int) -> None:
@@ -52,6 +55,24 @@ def _end_before(reader: Reader, line: int, error: Diagnostic, said: int) -> None
     message = "the step goes on behind this, where the next one begins"
     help_ = "close its brackets and quotes on this line"
     reader.diagnostics[-1] = Diagnostic("LTP021", error.severity, message, Span(end, end), help_)
+
+
+def _name_hash(reader: Reader, start: int, error: Diagnostic, said: int) -> None:
+    """Of a step whose value begins with #, which begins a comment, say that instead of what came of it."""
+    if (
+        error.span is None
+        or len(reader.diagnostics) <= said
+        or reader.text.find("#", start, error.span.start) < 0
+    ):
+        return
+    for match in _HASHES.finditer(reader.text, start, error.span.start):
+        if match[1]:
+            message = f"the text {match[1]} stands without quotes, and a # begins a comment"
+            span = Span(match.start(1), match.end(1))
+            reader.diagnostics[-1] = Diagnostic(
+                "LTP023", error.severity, message, span, f'write "{match[1]}"'
+            )
+            return
 
 
 def _before_structure(reader: Reader, at: int, end: int) -> int:

@@ -16,8 +16,9 @@ from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer
 from callsheet.sealing.masking import mask_text
 
+_UNPARSED = "Failed to parse JSON response"
 _UNREADABLE = (
-    "Failed to parse JSON response",
+    _UNPARSED,
     "Unexpected content type",
     "Redirect to ",
     "server answered a request with 202 Accepted",
@@ -45,6 +46,8 @@ def because(error: BaseException) -> str:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         return f"{place[:_LONGEST_PLACE]}: {wrong[0]['msg'][0].lower()}{wrong[0]['msg'][1:]}{more}"
     text = str(error).strip()
+    if text.startswith(_UNPARSED) and "validation error" in text:  # the SDK quotes pydantic from there on
+        return "its body is not JSON" if "Invalid JSON:" in text else "its body is no message of the protocol"
     return text.splitlines()[0] if text else type(error).__name__
 
 

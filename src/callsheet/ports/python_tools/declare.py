@@ -235,12 +235,12 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
         return bound
 
     def call(bound: dict[str, Any]) -> JSON:
-        # In a thread: StopIteration must not reach the event loop's future, nor SystemExit the loop.
+        # In a thread: StopIteration must not reach the event loop's future, nor the others the loop.
         try:
             return to_json(function(**bound))
         except ToolFailed:
             raise
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
             raise _failure(error) from error
 
     async def run_async(args: dict[str, Any], context: CallContext) -> JSON:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from callsheet.diagnostics.wanted import wanted
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.confidence import Confidence, Effective, effective, is_blocked, lowest
 from callsheet.trace.lctl.fields import frozen
@@ -42,6 +43,12 @@ class Work:
     parallel: bool = False
     duration_ms: float | None = None
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no fact, where the caller sees it (TypeError)."""
+        for name, facts in (("facts", self.facts), ("modified", self.modified)):
+            for fact in facts:
+                wanted(f"each of Work({name}=…)", fact, Fact, "a Fact(…)")
 
     def entry(self, step: int) -> Entry:
         """The entry of the trace that tells this work."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,21 @@ from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 from callsheet.apps.operations.differences import MOST_TOLD, compared_json, diff_lines, origins_of
+from callsheet.diagnostics import CallsheetError
+
+_PLANS = (".ltp", ".micro", ".json", ".yaml", ".yml")
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.trace.apart import Slower
+
+
+def _refuse_plans(*names: str) -> None:
+    """Raise CallsheetError (CFG010) for names that are all those of files with plans."""
+    if all(Path(name).suffix in _PLANS and Path(name).is_file() for name in names):
+        way_out = f"plans are compared by: callsheet plan diff {shlex.join(names)}"
+        raise CallsheetError.single("CFG010", f"{names[0]} is a file, and no run", help=way_out)
 
 
 @click.command("diff")
@@ -55,6 +66,7 @@ def diff_of_runs(
     """
     from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
 
+    _refuse_plans(old, new)
     with journals.open_to_read(journal) as opened:
         a, b = opened.find_run(old), opened.find_run(new)
         compared = compare_runs(opened, a, b, None if to_the_end or as_json else MOST_TOLD)
