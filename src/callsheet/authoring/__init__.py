@@ -1,1 +1,1 @@
-"""From a goal to the text of a plan: the prompt, the model's answer, the plan in it."""
+"""Turns goals into plans with a language model: prompts, and the parsing of its answers."""

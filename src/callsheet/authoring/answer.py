@@ -1,7 +1,7 @@
-"""The plan in a model's answer: Micro-CLI, or LTP text where the answer is that.
+"""Extracts the plan from a model's answer, in Micro-CLI or LTP text.
 
-In: an answer. Out: its plan, or diagnostics. No line that looks like a step or a command is left
-out: an answer that mixes both spellings is read as Micro-CLI, which knows the calls of LTP text.
+In: an answer. Out: its plan, or diagnostics. No line that looks like a step or command is ignored: an
+answer that mixes both notations is parsed as Micro-CLI, which accepts the calls of LTP text.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from callsheet.frontends.spelling import leaves_out_commands
 
 _NAME = "<model>"
 _THOUGHTS = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-"""What models with such a mark have thought before they answer; plans that they have thought of are none."""
+"""The reasoning of some models before their answer; plans inside it do not count."""
 _SEEN = re.compile(r"\S")
 
 
 def read_answer_plan(answer: object, variables: Iterable[str] = (), name: str = _NAME) -> ParseResult:
-    """The plan that an answer holds, or the diagnostics that say why it holds none.
+    """The plan in an answer, or the diagnostics that say why there is none.
 
-    `variables` are set before the plan runs, so that a bare word in Micro-CLI can name them;
-    `name` is what diagnostics call the text.
+    `variables` are set before the plan runs, so that a bare word in Micro-CLI can refer to them; `name` is
+    the name of the text in diagnostics.
     """
     text = _without_thoughts(answer) if isinstance(answer, str) else ""
     names = tuple(variables)
@@ -37,7 +37,7 @@ def read_answer_plan(answer: object, variables: Iterable[str] = (), name: str = 
 
 
 def _without_thoughts(answer: str) -> str:
-    """An answer with blanks in place of the thoughts before it, so that places in it stay what they are.
+    """The answer with its reasoning replaced by blanks, so that positions in it stay the same.
 
     >>> _without_thoughts("<think>S1: no</think>S1: @RESPOND (1)").strip()
     'S1: @RESPOND (1)'
@@ -47,7 +47,7 @@ def _without_thoughts(answer: str) -> str:
 
 
 def _reads_better(ltp: ParseResult, micro: ParseResult) -> bool:
-    """Whether an answer without a plan is rather LTP text that has gone wrong."""
+    """Whether an answer without a plan looks more like faulty LTP text than like Micro-CLI."""
     if "PLAN_START" in ltp.source.text:
         return True
     return len(ltp.partial.steps) > len(micro.partial.steps)

@@ -1,7 +1,7 @@
-"""What a variable holds, told without what it says: its kind and its size; and how a step failed, in a word.
+"""Describes values and failures without their content, for prompts.
 
-Pure. In: values, messages of errors. Out: words for a model. What a tool gave may be private, or may try to
-give orders: a model that plans is told its shape, and its value only where somebody allowed that.
+Pure. In: values, error messages. Out: descriptions for a model. Results of tools may be private or contain
+injected instructions: a planning model sees their kind and size, and their content only if that is allowed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from callsheet.ir import JSON
 from callsheet.machine import Cut
 
 MAX_VALUE = 2_000
-"""Characters of a value that is told."""
+"""The most characters of a value in a prompt."""
 _MOST_FIELDS = 20
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
 
 Shared: TypeAlias = "Collection[str] | Callable[[str], bool]"
-"""The variables whose values a model may be told: their names, or a function that says it of a name."""
+"""The variables whose values a model may see: their names, or a predicate on a name."""
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
@@ -37,7 +37,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def about(value: JSON, *, names_fields: bool = True) -> str:
-    """What a value is, without what it says.
+    """The kind and size of a value, without its content.
 
     >>> about("secret"), about([1, 2]), about({"name": "Ada", "not a name!": 1})
     ('a text of 6 characters', 'a list of 2', 'an object with 2 fields: name')
@@ -60,7 +60,7 @@ def about(value: JSON, *, names_fields: bool = True) -> str:
 
 
 def failure_kind(error: str) -> str:
-    """How something failed, in a word, without what its message says.
+    """The kind of a failure, without the content of its message.
 
     >>> failure_kind("HTTP 404: /home/ada/secret.txt"), failure_kind("boom")
     ('not found', 'failed')
@@ -72,16 +72,16 @@ _LOOKED_AT = 2_000
 
 
 def is_shared(name: str, shared: Shared) -> bool:
-    """Whether the value of a variable may be told."""
+    """Whether a model may see the value of a variable."""
     return shared(name) if callable(shared) else name in shared
 
 
 def told(
     variables: Mapping[str, JSON], shared: Shared = (), odd: Collection[str] = ()
 ) -> tuple[dict[str, str], tuple[Cut, ...]]:
-    """Each variable in words, with its value as JSON where that may be told; and what was cut.
+    """A description of each variable, or its value as JSON if that is shared; and what was cut.
 
-    Of the `odd` ones not even the fields are named: whoever made them has chosen the names.
+    For the `odd` ones not even field names are given, because whoever produced them chose the names.
 
     >>> told({"a": "hush", "b": [1]}, {"b"})
     ({'a': 'a text of 4 characters', 'b': '[1]'}, ())

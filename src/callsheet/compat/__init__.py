@@ -1,6 +1,6 @@
-"""The documented Python API of the plan language: the same names, signatures and return shapes.
+"""The documented Python API of the plan language: the same names, signatures and return values.
 
-A thin skin: every name here stands on the same parser, machine and driver as the rest.
+A thin layer: everything here uses the same parser, machine and driver as the rest.
 """
 
 from callsheet.compat.compiler import LTPCompiler

@@ -1,6 +1,6 @@
-"""Callbacks of users, which the documents have async: one that is not is taken as it is.
+"""Accepts user callbacks that are not async where the documented API has async ones.
 
-In: a function. Out: one to be awaited. Else a tool that is not async would be called, and its answer lost.
+In: a function. Out: an awaitable one. Otherwise the result of a function that is not async would be lost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def to_await(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """The function as one whose answer is awaited."""
+    """The function, wrapped so that its result can be awaited."""
 
     async def call(*arguments: object) -> Any:
         given = function(*arguments)

@@ -1,4 +1,4 @@
-"""The documented compiler: one model call from a goal to a plan, in Micro-CLI or in LTP text."""
+"""The documented compiler: one model call from a goal to a plan in Micro-CLI or LTP text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class LTPCompiler:
-    """Compiles goals with `llm_fn`, which takes messages and gives the model's text."""
+    """Compiles goals with `llm_fn`, which takes messages and returns the model's text."""
 
     def __init__(self, llm_fn: Callable[[list[dict[str, str]]], Awaitable[str]]) -> None:
         self._llm_fn = to_await(llm_fn)
@@ -24,8 +24,8 @@ class LTPCompiler:
     async def compile(self, goal: str, context: str = "") -> LTPPlan | None:
         """The plan for a goal; None, with the reason in the log, if the model gives none.
 
-        `context` is told to the model as data. Raises only asyncio.CancelledError, when the
-        caller itself is cancelled.
+        `context` is given to the model as data. Raises only asyncio.CancelledError, if the caller itself is
+        cancelled.
         """
         try:
             answer = await self._llm_fn(compile_messages(goal, context))

@@ -32,17 +32,17 @@ from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
 
 Listener: TypeAlias = "Callable[[dict[str, Any]], Awaitable[None] | None]"
-"""Takes an event; may be a coroutine function or a plain one."""
+"""Called with an event; may be a coroutine function or a plain one."""
 
 _log = logging.getLogger(__name__)
 _EVENTS_BETWEEN_YIELDS = 256
-"""Listeners that never wait leave others on the loop their turns all the same."""
+"""Yield to the event loop after this many events, since listeners may never await."""
 
 
 class Events:
-    """Turns what the machine notes into events and tells them to listeners, in order.
+    """Turns the machine's notes into events and delivers them to listeners, in order.
 
-    A listener that raises is told of in the log and is not called again; the run goes on.
+    A listener that raises is logged and not called again; the run goes on.
     """
 
     def __init__(self, plan: Plan, listeners: Sequence[Listener]) -> None:
@@ -52,11 +52,11 @@ class Events:
         self._compiled: dict[str, Plan] = {}
 
     def compiled(self, step: str, plan: Plan) -> None:
-        """Note the plan that a RE-PLAN of this step got; it counts once the run goes on with it."""
+        """Record the plan that this step's RE-PLAN got; it is used once the run continues with it."""
         self._compiled[step] = plan
 
     def note(self, note: Note) -> None:
-        """Keep a note until the next `tell`."""
+        """Queue a note until the next `tell`."""
         self._waiting.append(
             {
                 "event": str(note.kind),
@@ -71,7 +71,7 @@ class Events:
             self._tools = _tools_of(self._compiled.pop(note.step))
 
     async def tell(self) -> None:
-        """Tell the listeners of all that was noted since the last time."""
+        """Deliver the queued events to the listeners."""
         events, self._waiting = self._waiting, []
         for number, event in enumerate(events, start=1):
             if number % _EVENTS_BETWEEN_YIELDS == 0:
@@ -87,5 +87,5 @@ class Events:
 
 
 def _tools_of(plan: Plan) -> dict[str, str]:
-    """What each step carries out; of two steps with one id the first counts."""
+    """The tool of each step; of two steps with the same id the first counts."""
     return {step.id: tool_of(step) for step in reversed(plan.steps)}

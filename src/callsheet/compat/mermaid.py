@@ -1,4 +1,4 @@
-"""The plan as a fenced Mermaid block, as the document's `plan_to_mermaid` gives it."""
+"""The documented `plan_to_mermaid`: a plan as a fenced Mermaid block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans, steps and conditions in the documented form, each a view of a node of the one plan."""
+"""Plans, steps and conditions in the documented form, as views of the IR."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from callsheet.machine.closures import compile_condition
 
 
 class LTPCondition:
-    """A condition of a step, as written; `evaluate` asks it of variables."""
+    """A condition of a step; `evaluate` applies it to variables."""
 
     def __init__(self, condition: Condition) -> None:
         self.ir = condition
 
     def evaluate(self, variables: Mapping[str, Any]) -> bool:
-        """Whether the condition holds; names are read with and without `$`, unset ones are null.
+        """Whether the condition holds; names are looked up with and without `$`, unset ones are null.
 
         >>> from callsheet.compat import LTPParser
         >>> step = LTPParser.parse('S1: ?IF ($n > 5) THEN @RESPOND ("many")').steps[0]
@@ -46,14 +46,13 @@ class LTPCondition:
 
 @dataclass(slots=True)
 class LTPStep:
-    """A step in the documented form; its fields may be changed, and a step be made of them.
+    """A step in the documented form; its fields may be changed, and new steps created.
 
-    `tool` is the tool with its `@`, or a control word. `args` holds literals as Python values
-    and what has a reference in it as text (`"$page.title"`, `"about $x"`); positional values
-    stand under `arg0`, `arg1`, … A text that is put there is filled in like one in a plan.
-    `parallel_group` is `par_0`, `par_1`, … for the steps of a group and empty outside any.
-    `ir` is the step that this one was read from: it says what these fields do not (FOREACH,
-    ON_FAIL, the cast of the output).
+    `tool` is the tool with its `@`, or a control word. `args` has literals as Python values and values with
+    references as text (`"$page.title"`, `"about $x"`); positional values are under `arg0`, `arg1`, … A text
+    that is put there is parsed like a quoted text in a plan. `parallel_group` is `par_0`, `par_1`, … for the
+    steps of a group, and empty outside. `ir` is the step that this one was read from; it keeps what these
+    fields do not (FOREACH, ON_FAIL, the cast of the output).
     """
 
     id: str
@@ -99,9 +98,9 @@ class LTPStep:
 
 @dataclass(slots=True)
 class LTPPlan:
-    """A plan in the documented form: steps that may be taken away, added and changed.
+    """A plan in the documented form: steps that may be removed, added and changed.
 
-    `diagnostics` are the hints and warnings of its reading; `source` is the plan that was read.
+    `diagnostics` are the hints and warnings from parsing; `source` is the parsed plan.
     """
 
     steps: list[LTPStep] = field(default_factory=list[LTPStep])

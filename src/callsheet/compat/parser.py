@@ -1,4 +1,4 @@
-"""The documented parser: raw text to a plan, None where there is none."""
+"""The documented parser: from text to a plan, or None."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _log = logging.getLogger(__name__)
 
 
 class LTPParser:
-    """Reads LTP text."""
+    """Parses LTP text."""
 
     @staticmethod
     def parse(raw: str) -> LTPPlan | None:
-        """The plan of a text; None, with the diagnostics in the log, where it has errors or no step.
+        """The plan in a text; None, with the diagnostics in the log, if it has errors or no step.
 
-        A model that gave no text at all (None) gave no plan; nothing is raised.
+        For None (a model without an answer) it returns None too; nothing is raised.
 
         >>> LTPParser.parse('S1: @RESPOND ("hello")').steps[0].tool
         '@RESPOND'

@@ -1,8 +1,8 @@
-"""The documented verifier: a plan held against a policy of tools, budget and order, never run.
+"""The documented verifier: checks a plan statically against a policy of tools, budget and order.
 
-It proves what the document says it proves: which tools, how many steps, no egress on any way
-after a sensitive read, no step that would run work unseen, no argument of a forbidden form.
-Where a plan does not say what it will do (a language in a variable), the worst counts.
+It proves what the document states: which tools, how many steps, no egress after a sensitive read on any
+path, no step that would run unseen work, no argument of a forbidden form. If a plan leaves something open
+(a language in a variable), the worst case counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EGRESS = frozenset({"WEB_SEARCH", "FETCH_PAGE"})
 SENSITIVE = frozenset({"READ_FILE", "HOST_FILE_READ", "HOST_FILE_LIST", "QUERY_MEMORY", "GET_WM"})
 ESCAPE_HATCHES = frozenset({"AGENT_SOLVE", "AGENT_CRITIQUE", "CONSENSUS", "SELF_REFINE"})
 CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "GOTO"})
-"""What every allowlist has; RE-PLAN, which brings steps that nobody has seen, has to be named."""
+"""Allowed by every allowlist. RE-PLAN is not included, because its steps are not known in advance."""
 SHELLS = frozenset(
     {"shell", "sh", "bash", "dash", "zsh", "ksh", "fish", "cmd", "batch", "powershell", "pwsh"}
 )
@@ -40,12 +40,12 @@ _WHOLE_PLAN = "plan"
 
 @dataclass(frozen=True, slots=True)
 class PlanPolicy:
-    """What a plan is held against; every field is optional.
+    """The rules for a plan; every field is optional.
 
-    Tools are named as plans or as executors name them, in any case. `forbidden_arg_patterns`
-    are regular expressions of RE2, which takes time linear in the text whatever the pattern: none
-    that look around or back, and `\\d`, `\\w`, `\\s`, `\\b` mean ASCII. Raises ValueError for a pattern that
-    RE2 cannot read, and for a text where a collection of texts belongs.
+    Tools are given by the names that plans or executors use, in any case. `forbidden_arg_patterns` are RE2
+    regular expressions, whose matching time is linear: no lookaround or backreferences, and `\\d`, `\\w`,
+    `\\s`, `\\b` are ASCII. Raises ValueError for an invalid pattern, and for a string where a collection of
+    strings is expected.
     """
 
     allowed_tools: Collection[str] | None = None
@@ -62,10 +62,11 @@ class PlanPolicy:
         self.patterns()
 
     def to_policy(self, base: Policy | None = None) -> Policy:
-        """What callsheet's own proof holds a plan against: `base` with these tools, budget and patterns.
+        """`base` with these tools, step limit and patterns, for callsheet's own proof.
 
-        The proof follows data where the rules above look at the order of steps: what leaves, and what agents
-        may do, is for `base` to say; `no_egress_after_sensitive` and `no_escape_hatches` have no part in it.
+        The proof follows data, while the rules here consider the order of steps. What may leave and what
+        agents may do is decided by `base`; `no_egress_after_sensitive` and `no_escape_hatches` are not
+        converted.
         """
         allowed = None if self.allowed_tools is None else frozenset(map(documented_tool, self.allowed_tools))
         return replace(
@@ -77,7 +78,7 @@ class PlanPolicy:
         )
 
     def patterns(self) -> Patterns:
-        """The forbidden patterns, ready to be looked for; raises ValueError for one that is no pattern."""
+        """The compiled forbidden patterns; raises ValueError for an invalid one."""
         try:
             return Patterns(tuple(self.forbidden_arg_patterns))
         except ValueError as error:
@@ -86,7 +87,7 @@ class PlanPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that a step breaks; `step_id` is `plan` for a rule about the whole."""
+    """A rule that a step violates; `step_id` is `plan` for a rule about the whole plan."""
 
     step_id: str
     rule: str
@@ -95,13 +96,13 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class PlanVerdict:
-    """Whether a plan may run, and what speaks against it."""
+    """Whether a plan may run, and the violations."""
 
     violations: list[Violation] = field(default_factory=list[Violation])
 
     @property
     def ok(self) -> bool:
-        """Whether nothing speaks against the plan."""
+        """Whether there are no violations."""
         return not self.violations
 
     def __bool__(self) -> bool:
@@ -113,9 +114,9 @@ class PlanVerdict:
 
 
 def verify_plan(plan: LTPPlan, policy: PlanPolicy | Policy | None = None) -> PlanVerdict:
-    """Hold a plan against a policy (the default one if none is given); runs nothing.
+    """Check a plan against a policy (by default `PlanPolicy()`); runs nothing.
 
-    A `Policy` of callsheet's own is proved by the analysis of where data flows; see `docs/policy.md`.
+    For a `Policy` of callsheet's own, its data-flow proof is used; see `docs/policy.md`.
 
     >>> from callsheet.compat import LTPParser
     >>> plan = LTPParser.parse('S1: @HOST_EXEC (command="ls") > $o')
@@ -151,7 +152,7 @@ def _violations(plan: Plan, policy: PlanPolicy) -> Iterator[Violation]:
 
 
 def _found(patterns: Patterns, text: str) -> Iterator[str]:
-    """The patterns in a text; `$` stands before a line's end at the end of the text, too."""
+    """The patterns found in a text; `$` also matches before a line break at the end of the text."""
     yield from patterns.found_in(text)
     if text.endswith("\n"):
         yield from patterns.found_in(text[:-1])
@@ -173,7 +174,7 @@ def _tool_violations(step: Step, policy: PlanPolicy) -> Iterator[Violation]:
 
 
 def _tools(step: Step) -> set[str]:
-    """The tools that a step may call: code of a shell, or of who knows what language, is a shell's."""
+    """The tools that a step may call; code in a shell or an unknown language also counts as SHELL_EXEC."""
     if not isinstance(step.action, Call):
         return set()
     tool = documented_tool(step.action.tool)

@@ -1,7 +1,7 @@
-"""From the documented form back to the plan that is checked, verified and run.
+"""Converts the documented form back to the IR that is checked, verified and run.
 
-In: documented steps, as read or as changed since. Out: the one plan. What was not changed is the
-node that was read; a text that was put in is read like a text in double quotes.
+In: documented steps, unchanged or modified. Out: the plan. Unchanged parts are the original nodes; new
+texts are parsed like quoted texts.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _GROUP = re.compile(r"par_(\d+)")
 
 
 def plan_of(plan: LTPPlan) -> Plan:
-    """The plan of the documented steps as they are now.
+    """The plan with the current documented steps.
 
-    Raises ValueError for a field that a program set to what no step can have, and for the None that
-    `LTPParser.parse` and `LTPCompiler.compile` give where there is no plan.
+    Raises ValueError for a field with a value that no step can have, and for None, which `LTPParser.parse`
+    and `LTPCompiler.compile` return if there is no plan.
     """
     if plan is None:  # pyright: ignore[reportUnnecessaryComparison] - programs do hand it over
         raise ValueError(
@@ -51,7 +51,7 @@ def plan_of(plan: LTPPlan) -> Plan:
 
 
 def step_of(step: LTPStep) -> Step:
-    """The step of the fields as they are now."""
+    """The step with the current fields."""
     if step.ir is None:
         read, before = None, LTPStep("", "")
         made = Step(step.id, _action(step, None))
@@ -89,7 +89,7 @@ def _action(step: LTPStep, before: LTPStep | None) -> Action:
 
 
 def _values(step: LTPStep, before: LTPStep | None) -> dict[str, Value]:
-    """The arguments as values: those that stand as they were read are the nodes that were read."""
+    """The arguments as values; unchanged ones are the original nodes."""
     read: Mapping[str, Value] = {} if step.ir is None else named_values(step.ir)
     known = {} if before is None else before.args
     return {
@@ -99,7 +99,7 @@ def _values(step: LTPStep, before: LTPStep | None) -> dict[str, Value]:
 
 
 def _value(name: str, value: object) -> Value:
-    """A Python value as one of a plan; references in its texts are references."""
+    """A Python value as a value of the IR; references in its texts are parsed."""
     if isinstance(value, str):
         return read_value(Reader(json.dumps(value, ensure_ascii=False)))
     if value is None or isinstance(value, bool | int | float):

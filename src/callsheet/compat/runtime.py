@@ -1,4 +1,4 @@
-"""The documented runtime: a plan run over two callbacks, without a journal."""
+"""The documented runtime: runs a plan with callbacks, without a journal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AgentFunction: TypeAlias = "Callable[[dict[str, Any]], Awaitable[str]]"
 
 
 class Variables(dict[str, Any]):
-    """Variables by name, read with and without `$`."""
+    """Variables by name, accessible with and without `$`."""
 
     def __missing__(self, name: str) -> Any:
         if name.startswith("$") and name[1:] in self:
@@ -52,8 +52,8 @@ class Variables(dict[str, Any]):
 class LTPRuntime:
     """Runs plans.
 
-    `audit_fn`, if given, is called with a dict for each thing that happens, as is the
-    `progress_callback` of a run: `callsheet.compat.events` says what it holds.
+    `audit_fn`, if given, is called with a dict for each event, as is the `progress_callback` of a run; see
+    `callsheet.compat.events` for the keys.
     """
 
     def __init__(self, audit_fn: Listener | None = None) -> None:
@@ -71,11 +71,10 @@ class LTPRuntime:
     ) -> dict[str, Any]:
         """Run a plan to its end.
 
-        Gives a dict with `response` (str), `variables` (readable with and without `$`),
-        `steps_executed` (int) and `terminated` (bool), and beside them `status` (`done` or
-        `failed`), `error`, the text of the failure that ended the run or None, and `usage`, a dict
-        of what the run has used. Whatever the plan, the tools or the model do, it is told there
-        and nothing is raised. Callbacks that are not async are taken too.
+        Returns a dict with `response` (str), `variables` (accessible with and without `$`), `steps_executed`
+        (int), `terminated` (bool), `status` (`done` or `failed`), `error`, the text of the failure that ended
+        the run or None, and `usage`, a dict of what the run has used. Failures of the plan, the tools or the
+        model are reported there and not raised. Callbacks need not be async.
         """
         ir = plan_of(plan)
         listeners = [fn for fn in (self._audit, progress_callback) if fn is not None]
@@ -86,7 +85,7 @@ class LTPRuntime:
             agent=None if agent_fn is None else _agent_port(to_await(agent_fn)),
             compiler=_compile_port(to_await(llm_fn), events),
         )
-        # The documents bound a circle by its steps alone.
+        # The documented API limits loops only by the number of steps.
         launch = Launch(facts=_facts(ir), limits=Limits(max_replans=max_replans, max_repeats=None))
         watch = Watch(events.note, events.tell) if listeners else Watch()
         result = await run_unrecorded(ir, ports, launch, watch)
@@ -102,7 +101,7 @@ class LTPRuntime:
 
 
 def _facts(plan: Plan) -> dict[str, ToolFacts]:
-    """What is known of the tools of a plan: nothing of the executor's, all of the transforms."""
+    """The facts about a plan's tools: those of the transforms, and defaults for the executor's."""
     return {**documented_facts(plan), **transform_facts()}
 
 
@@ -125,7 +124,7 @@ def _executor_routes(executor: ToolExecutor, namespace: str) -> Callable[[str], 
 
 
 def _agent_port(agent_fn: AgentFunction) -> AgentPort:
-    """The agent gets its named arguments; the first text is the goal, what is left are `inputs`."""
+    """The agent's config has its named arguments; the first input is the goal, the others are `inputs`."""
 
     async def solve(command: RunAgent, _context: CallContext) -> JSON:
         config, inputs = dict(command.args), list(command.inputs)

@@ -1,6 +1,6 @@
-"""What the documented form shows of a step: its tool, its arguments, its output.
+"""Converts the parts of a step to the documented form: tool, arguments, output.
 
-In: a step of the one plan. Out: texts and Python values.
+In: a step of the IR. Out: texts and Python values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def args_of(step: Step) -> dict[str, Any]:
 
 
 def named_values(step: Step) -> dict[str, Value]:
-    """The values of the action by the names under which the documented form shows them."""
+    """The values of the action, by their names in the documented form."""
     if isinstance(step.action, Call):
         values = {f"arg{i}": value for i, value in enumerate(step.action.positional)}
         values.update(step.action.named)
@@ -49,7 +49,7 @@ def output_of(step: Step) -> str | None:
 
 
 def shown(value: Value) -> Any:
-    """A value without references as Python value, any other as its text."""
+    """A value without references as a Python value, any other as its text in a plan."""
     match value:
         case Literal(value=scalar):
             return scalar

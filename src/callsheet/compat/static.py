@@ -1,4 +1,4 @@
-"""The documented static functions: problems as texts, the plan as a Mermaid block."""
+"""The documented static functions: validation and the Mermaid block."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from callsheet.ports.transforms import literal_check, transform_tools
 
 
 def validate_plan(plan: LTPPlan) -> list[str]:
-    """What is wrong with a plan, a text a problem; an empty list is a plan without problems.
+    """The problems of a plan as texts; an empty list if there are none.
 
-    Of the tools only the transforms are known: any other may exist and take any argument.
+    Only the transforms are known: any other tool may exist and take any argument.
     """
     return validate.validate_plan(plan_of(plan), tools=_transforms())
 

@@ -1,4 +1,4 @@
-"""The documented tools: what their positional arguments are called, and which names are one tool."""
+"""The documented tools: the names of their positional arguments, and the aliases of a tool."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BY_EXECUTOR_NAME = {
 
 
 def documented_tool(name: str) -> str:
-    """The documented name of a tool, which may be given as a plan or as an executor calls it.
+    """The documented name of a tool, given as in a plan or as an executor calls it.
 
     >>> documented_tool("@exec_code"), documented_tool("execute_code")
     ('EXEC_CODE', 'EXEC_CODE')
@@ -41,21 +41,21 @@ def documented_tool(name: str) -> str:
 
 
 def parameters_of(tool: str) -> tuple[str, ...]:
-    """What the positional arguments of a tool are called, in their order."""
+    """The names of a tool's positional arguments, in order."""
     return PARAMETERS.get(documented_tool(tool), ())
 
 
 def documented_facts(plan: Plan) -> dict[str, ToolFacts]:
-    """What is known of the tools of a plan when an executor callback carries them out.
+    """The facts about a plan's tools that an executor callback carries out.
 
-    Nothing tells their effects, so each of them may do anything.
+    Their effects are unknown, so each of them may do anything.
     """
     called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
     return {tool: ToolFacts(parameters=parameters_of(tool)) for tool in called}
 
 
 def argument(call: Call, name: str) -> Value | None:
-    """What an argument of a documented tool is given, by name or by position."""
+    """The value of an argument of a documented tool, given by name or position; None if missing."""
     given = dict(call.named)
     if name in given:
         return given[name]

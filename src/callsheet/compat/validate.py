@@ -1,6 +1,6 @@
-"""The findings of the checks in the document's message forms (section "Static Analysis").
+"""Reports the findings of the passes in the documented message forms (section "Static Analysis").
 
-Told are errors and what the document lists; further warnings and all hints are left to `check`.
+Includes errors and the warnings that the document lists; other warnings and all hints are omitted.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _ALSO_TOLD = frozenset({"CHK001", "CHK002", "CHK010", "CHK011", "CHK015", "CHK02
 def validate_plan(
     plan: Plan, *, tools: Mapping[str, ToolSignature] | None = None, inputs: Collection[str] = ()
 ) -> list[str]:
-    """What is wrong with a plan, a text a problem; an empty list for a plan without problems.
+    """The problems of a plan as texts; an empty list if there are none.
 
-    `tools` are those of which something is known; any other may be there all the same.
+    `tools` are the known tools; any other may exist as well.
 
     >>> from callsheet.ir import Ref, Respond
     >>> validate_plan(Plan((Step("S3", Respond((Ref("foo"),))),)))
@@ -93,7 +93,7 @@ def _place(step: Step, place: Place | None) -> str:
 
 
 def _unreachable(plan: Plan, first: int, ids: tuple[str, ...], targets: set[str]) -> Iterator[str]:
-    """The steps up to the first that a jump names: those are not told, whoever jumps there."""
+    """The unreachable steps up to the first jump target; later ones are not reported."""
     told: list[str] = []
     for id_ in ids:
         if id_ in targets:

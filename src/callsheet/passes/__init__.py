@@ -1,7 +1,7 @@
-"""IR → findings: what can be said about a plan before it runs, one file a pass.
+"""Static checks of a plan, one file per pass.
 
-In: a plan, and if there is one the catalogue of tools. Out: diagnostics. Nothing here runs,
-asks a model or looks at the world.
+In: a plan and, optionally, the tool catalogue. Out: findings and diagnostics. Pure: no pass runs a
+tool, asks a model or does I/O.
 """
 
 from callsheet.passes.finding import Finding

@@ -1,4 +1,4 @@
-"""Calls against what is called: tools that exist, with the arguments they take."""
+"""Checks each call against the signature of its tool or operation: existence, argument names and values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.passes.types import LIST, shapes_of
 
 
 def calls(subject: Subject) -> Iterator[Finding]:
-    """CHK040 to CHK046 for each call; tools and transforms only where a catalogue is given."""
+    """CHK040 to CHK046 for each call; tools and transforms are checked only if a catalogue is given."""
     lists = _lists(subject) if subject.tools is not None else frozenset[str]()
     for number, step in enumerate(subject.plan.steps):
         if not isinstance(step.action, Call):
@@ -63,14 +63,14 @@ def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -
 
 
 def _arguments(call: Call, signature: ToolSignature) -> tuple[list[str], list[tuple[str, Value]]]:
-    """The parameters that positional values may fill, and all arguments by their names."""
+    """The parameters that positional values may fill, and all arguments as (name, value)."""
     given = {name for name, _ in call.named}
     free = [name for name in signature.parameters if name not in given]
     return free, [*zip(free, call.positional, strict=False), *call.named]
 
 
 def _lists(subject: Subject) -> frozenset[str]:
-    """The variables that are lists wherever they are set."""
+    """The variables that hold a list whichever step or initial value sets them."""
     loops = {step.foreach.var for step in subject.plan.steps if step.foreach is not None}
     made = (name for name, shape in shapes_of(subject).items() if shape == LIST)
     brought = (
@@ -87,7 +87,7 @@ def _lists(subject: Subject) -> frozenset[str]:
 def _whole_lists(
     number: int, call: Call, signature: ToolSignature, lists: frozenset[str]
 ) -> Iterator[Finding]:
-    """CHK044 for a list in a variable where the tool takes none, a text for instance."""
+    """CHK044 for a variable that holds a list, passed where the tool accepts none (a string, say)."""
     for name, value in _arguments(call, signature)[1]:
         if not isinstance(value, Ref) or value.path or value.name not in lists:
             continue
@@ -126,7 +126,7 @@ def _argument(
 
 
 def _misfit(subject: Subject, number: int, call: Call, name: str, found: Misfit) -> Finding:
-    """A place in an argument that does not fit, by the code that it would have as an argument."""
+    """A misfit inside an argument, reported with the code used for the same fault of an argument itself."""
     place, span = name + found.path, found.value.span or call.span
     help_: Suggestion | str | None = None
     match found.wrong:
@@ -218,7 +218,7 @@ def _reads(call: Call) -> bool:
 def _told_argument(
     subject: Subject, number: int, call: Call, name: str, value: Value, known: tuple[str, ...]
 ) -> Finding:
-    """An argument that the operation has not, and that its model is told all the same."""
+    """CHK041 for a named argument that the operation does not define; the model still receives it."""
     near = subject.suggest(name, known)
     return Finding(
         "CHK041",

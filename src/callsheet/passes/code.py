@@ -1,4 +1,4 @@
-"""Data put into arguments that are run as code: what a page says would be executed."""
+"""Finds data interpolated into arguments that are executed as code (code injection)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from callsheet.ir.expr import refs_of
 from callsheet.passes.finding import Finding, Subject
 
 CODE_ARGUMENTS: Mapping[str, str] = {"EXEC_CODE": "code", "SHELL_EXEC": "code", "HOST_EXEC": "command"}
-"""The argument of a tool that is run as code, or as a command line; by position it is the first."""
+"""By tool: the argument that is executed as code or as a command line; it is the first positional one."""
 
 
 def data_in_code(subject: Subject) -> Iterator[Finding]:
-    """CHK050 for each reference in an argument that is code."""
+    """CHK050 for each call whose code argument contains a variable (the first one is named)."""
     for number, step in enumerate(subject.plan.steps):
         if not isinstance(step.action, Call) or step.action.tool not in CODE_ARGUMENTS:
             continue

@@ -1,7 +1,7 @@
-"""Whether a variable has a value where it is read: on every way there, on some, or on none.
+"""Definite assignment: whether a variable is set on every path to a read, on some paths, or on none.
 
-Most reads are settled by the tree of dominators; the rest by a search backwards from the read.
-All searches of a plan share one budget, so that no plan makes them slow: past it a variable counts as set.
+Most reads are decided by the dominator tree, the rest by a backward search from the read. All searches
+of a plan share one budget, which bounds the time for any plan; once it is spent, a variable counts as set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LEAST_BUDGET = 200_000
 
 
 class Known(Enum):
-    """What is known of a variable at a read."""
+    """On which paths to a read the variable is set."""
 
     ALWAYS = "set on every way to the read"
     SOMETIMES = "set on some ways to the read"
@@ -25,7 +25,7 @@ class Known(Enum):
 
 
 def settle(flow: Flow, uses: Sequence[Use]) -> list[Known]:
-    """What is known of the variable of each use. Uses in steps that are never reached are NEVER."""
+    """The verdict for each use, in the order given; NEVER for uses in unreachable steps."""
     order, dominator = flow.dominators()
     verdicts = _Above(flow, spans_below(order, dominator)).judge(uses)
     search = _Search(flow, dominator)
@@ -36,16 +36,16 @@ def settle(flow: Flow, uses: Sequence[Use]) -> list[Known]:
 
 
 class _Above:
-    """The definitions that dominate a use, by the span of each node in the tree of dominators."""
+    """Decides uses by dominance: a node's subtree in the dominator tree is a range of preorder numbers."""
 
     def __init__(self, flow: Flow, spans: tuple[list[int], list[int]]) -> None:
         self._flow = flow
         self._first, self._last = spans
 
     def judge(self, uses: Sequence[Use]) -> list[Known | None]:
-        """ALWAYS where a sure definition dominates the use, None where that does not settle it.
+        """ALWAYS if a definition that always takes effect (`sure`) dominates the use; None if undecided.
 
-        SOMETIMES where only unsure definitions dominate it and there is no sure one anywhere.
+        SOMETIMES if only conditional definitions dominate it and no sure one exists anywhere.
         """
         verdicts: list[Known | None] = [None] * len(uses)
         several: dict[str, list[int]] = {}
@@ -69,7 +69,7 @@ class _Above:
     def _below(
         self, definitions: Sequence[Definition], uses: Sequence[Use], numbers: list[int]
     ) -> Iterator[int]:
-        """Those of the uses that at least one of the definitions dominates, in one sweep over both."""
+        """The uses that at least one of the definitions dominates, found in one sweep over both."""
         first = self._first
         spans = sorted((first[d.committed], self._last[d.committed]) for d in definitions)
         opened = covered = 0
@@ -83,7 +83,7 @@ class _Above:
 
 
 class _Search:
-    """Searches backwards from single uses, within one budget for all of them."""
+    """Backward searches from single uses, sharing one budget."""
 
     def __init__(self, flow: Flow, dominator: list[int]) -> None:
         self._flow = flow
@@ -93,7 +93,7 @@ class _Search:
         self._setting: dict[str, dict[int, bool]] = {}
 
     def judge(self, use: Use) -> Known:
-        """Whether definitions, and whether the bare entry, lead to the use."""
+        """Whether a definition reaches the use, and whether the entry reaches it without one."""
         if not self._reached[use.step]:
             return Known.NEVER
         at = (use.step, use.ref.name)
@@ -102,7 +102,7 @@ class _Search:
         return self._known[at]
 
     def _setters(self, name: str) -> dict[int, bool]:
-        """The nodes where the variable is set, and whether surely."""
+        """The nodes that set the variable, each with whether it always does so."""
         if name not in self._setting:
             definitions = sorted(self._flow.definitions[name], key=lambda d: d.sure)
             self._setting[name] = {d.committed: d.sure for d in definitions}

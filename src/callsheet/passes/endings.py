@@ -1,4 +1,4 @@
-"""Endings of files that are read as fields: `"$title.md"` is the field md of $title."""
+"""Finds file extensions that are parsed as field access: `"$title.md"` is the field md of $title."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ENDINGS = frozenset({
     "docx", "xlsx", "pptx", "png", "jpg", "jpeg", "svg", "gif", "py", "js", "ts", "sh", "sql", "zip", "ltp",
 })  # fmt: skip
 _NAMES_A_FILE = ("path", "file", "dest")
-"""An argument whose name has one of these in it says which file is meant."""
+"""An argument whose name contains one of these names a file."""
 
 
 def endings_read_as_fields(subject: Subject) -> Iterator[Finding]:
-    """CHK033 for the name of a file that ends with a path into a variable, where an ending may be meant."""
+    """CHK033 for a file name that ends in a field access which looks like a file extension."""
     steps = subject.plan.steps
     for use in subject.uses:
         path = use.ref.path
@@ -46,7 +46,7 @@ def _finding(step: int, ref: Ref) -> Finding:
 
 
 def _files(subject: Subject, call: Call) -> Iterator[Value]:
-    """The arguments of a call that say which file is meant."""
+    """The arguments of a call that name a file."""
     signature = None if subject.tools is None else subject.tools.get(call.tool)
     names = ("path",) if signature is None and "FILE" in call.tool else ()
     positional = zip(names if signature is None else signature.parameters, call.positional, strict=False)
@@ -56,12 +56,12 @@ def _files(subject: Subject, call: Call) -> Iterator[Value]:
 
 
 def _last(value: Value) -> Ref | None:
-    """The reference that a value ends with."""
+    """The reference at the end of a value, if it ends with one."""
     last = value.parts[-1] if isinstance(value, Template) else value
     return last if isinstance(last, Ref) else None
 
 
 def _has_fields(subject: Subject, name: str) -> bool:
-    """Whether a step makes sure that the variable may be walked into."""
+    """Whether some step casts the variable to JSON, so that it may really have fields."""
     outputs = (subject.plan.steps[d.step].output for d in subject.flow.definitions.get(name, ()))
     return any(output is not None and output.cast is Cast.JSON for output in outputs)

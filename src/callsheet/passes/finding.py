@@ -1,4 +1,4 @@
-"""What a pass is given and what it yields: a plan with its surroundings, and findings."""
+"""The input and output of a pass: `Subject` (a plan with its context) and `Finding`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_SUGGESTIONS = 20
 
 
 class Suggestion(NamedTuple):
-    """A did-you-mean in words, and what it would swap."""
+    """A "did you mean" text, and the replacement it proposes."""
 
     words: str
     swap: Swap
@@ -23,10 +23,10 @@ class Suggestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with a step (by number), or with the plan as a whole (None).
+    """Something wrong with a step (by number), or with the plan as a whole (`step` is None).
 
-    `names` are what the message is about (a variable, a target, step ids), for faces that word
-    it themselves; `place` is the part of the step that reads a variable.
+    `names` are the subjects of the message (a variable, a target, step ids), for front ends that use
+    their own wording; `place` is the part of the step that reads the variable.
     """
 
     code: str
@@ -40,11 +40,11 @@ class Finding:
 
     @property
     def way_out(self) -> str | None:
-        """The help in words."""
+        """The help as text."""
         return self.help.words if isinstance(self.help, Suggestion) else self.help
 
     def diagnostic(self, plan: Plan) -> Diagnostic:
-        """The finding as faces print it."""
+        """The finding as a diagnostic, with the id and the span of its step."""
         step = plan.steps[self.step] if self.step is not None else None
         span = self.span or (step.id_span or step.span if step is not None else None)
         return Diagnostic(
@@ -60,9 +60,9 @@ class Finding:
 
 @dataclass(slots=True)
 class Subject:
-    """A plan under examination: its flow, the variables given from outside, the tools known.
+    """The plan being checked, with its control flow, its input variables and the known tools.
 
-    `tools` is None where no catalogue is at hand: then no tool is unknown.
+    `tools` is None if there is no catalogue; then no tool counts as unknown.
     """
 
     plan: Plan
@@ -70,7 +70,7 @@ class Subject:
     inputs: frozenset[str]
     tools: Mapping[str, ToolSignature] | None
     given: dict[str, None] = field(init=False)
-    """The variables that have a value before the first step, in a settled order."""
+    """The variables that have a value before the first step, in a deterministic order."""
     _uses: list[Use] | None = field(default=None, init=False)
     _suggestions: int = field(default=0, init=False)
 
@@ -80,14 +80,17 @@ class Subject:
 
     @property
     def uses(self) -> list[Use]:
-        """Every read of a variable that its step does not set itself, in text order."""
+        """Every read of a variable that the reading step does not set itself, in text order."""
         if self._uses is None:
             steps = enumerate(self.plan.steps)
             self._uses = [use for number, step in steps for use in uses_of(step, number)]
         return self._uses
 
     def suggest(self, word: str, known: Iterable[str], mark: str = "") -> Suggestion | None:
-        """A did-you-mean for the first unknown words of a plan, None for the many that follow."""
+        """A "did you mean" with `mark` before each name; None if nothing is near, or after many of them.
+
+        The number of suggestions per plan is bounded, since each is a comparison with all known names.
+        """
         self._suggestions += 1
         if self._suggestions > _MOST_SUGGESTIONS:
             return None
@@ -104,4 +107,4 @@ PLACES = {
     Place.ARGUMENTS: "the arguments",
     Place.FAILURE: "the ON_FAIL message",
 }
-"""The parts of a step in words."""
+"""The parts of a step, as messages name them."""

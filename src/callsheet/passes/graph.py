@@ -1,4 +1,4 @@
-"""Plans of dependencies: what a step waits for must exist, must end, and must come before its reads."""
+"""Checks dependency-ordered plans: dependencies exist and have no cycle, and no variable has a race."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_NAMED = 6
 
 
 def dependencies(subject: Subject) -> Iterator[Finding]:
-    """CHK060 a dependency on no step, CHK061 a circle, CHK065 an answer that is not the last step."""
+    """CHK060: a dependency on no step; CHK061: a cycle; CHK065: an answer that is not the last step."""
     if subject.plan.order is not Order.DAG:
         return
     order = Precedence.of(subject.plan)
@@ -28,10 +28,10 @@ def dependencies(subject: Subject) -> Iterator[Finding]:
 
 
 def shared_variables(subject: Subject) -> Iterator[Finding]:
-    """CHK062 a read that does not wait for what sets it, CHK063 two steps that set one variable at once.
+    """CHK062: a read that is not ordered against a write; CHK063: two writes in no order.
 
-    A variable has one history: of the steps that set it each comes before the next, and every
-    read lies between two of them. Two questions a read settle that, by the levels of the steps.
+    A variable must have one history: its setters are totally ordered, and each read lies between two
+    of them. Given the levels of the steps, at most two precedence queries per read decide that.
     """
     if subject.plan.order is not Order.DAG:
         return
@@ -64,7 +64,7 @@ def _missing(subject: Subject) -> Iterator[Finding]:
 
 
 def _circles(subject: Subject, order: Precedence) -> Iterator[Finding]:
-    """One finding for each set of steps that wait for one another, naming one circle in it."""
+    """One finding for each strongly connected component, naming one cycle in it."""
     if UNORDERED not in order.level:
         return
     waits = order.waits
@@ -79,7 +79,7 @@ def _circles(subject: Subject, order: Precedence) -> Iterator[Finding]:
 
 
 def _circle(waits: Sequence[Sequence[int]], part_of: list[int], start: int) -> list[int]:
-    """A shortest circle through a step: it waits for the second, the last waits for it."""
+    """A shortest cycle through `start`, in the order of waiting: each step waits for the next."""
     came_from: dict[int, int] = {}
     queue = deque([start])
     while queue:
@@ -121,7 +121,7 @@ def _circle_finding(subject: Subject, circle: list[int], size: int) -> Finding:
 
 
 def _early_answers(subject: Subject, order: Precedence) -> Iterator[Finding]:
-    """An answer ends the plan, so every other step has to come before it."""
+    """CHK065: an answer ends the plan, so every other step has to precede it."""
     steps = subject.plan.steps
     answers = [number for number, step in enumerate(steps) if isinstance(step.action, Respond)]
     if not answers:
@@ -149,7 +149,10 @@ def _early_answers(subject: Subject, order: Precedence) -> Iterator[Finding]:
 
 
 class _Question(NamedTuple):
-    """That a step has to be done before another starts, and the variable and read for which."""
+    """A required precedence: `before` has to end before `after` starts, because of this variable and read.
+
+    `use` is None where both steps set the variable.
+    """
 
     before: int
     after: int
@@ -158,7 +161,7 @@ class _Question(NamedTuple):
 
 
 def _histories(subject: Subject, order: Precedence) -> dict[str, list[int]]:
-    """The steps that set each variable, by level; those that can never start are left out."""
+    """The setters of each variable, sorted by level; steps that can never start are left out."""
     histories: dict[str, list[int]] = {}
     for number, step in enumerate(subject.plan.steps):
         if step.output is not None and isinstance(step.action, Call) and order.level[number] != UNORDERED:
@@ -177,9 +180,9 @@ def _questions_of_setters(histories: dict[str, list[int]]) -> Iterator[_Question
 def _questions_of_reads(
     subject: Subject, order: Precedence, histories: dict[str, list[int]]
 ) -> Iterator[_Question]:
-    """For each read: the last setter of a lower level comes before it, the next one after it.
+    """For each read: the last setter of a lower level must precede it, and it must precede the next one.
 
-    Where the setters stand in a row, that settles all the others too.
+    If the setters are totally ordered, this implies the order against all other setters.
     """
     seen: set[tuple[int, str]] = set()
     places = {name: {setter: at for at, setter in enumerate(found)} for name, found in histories.items()}
@@ -200,7 +203,7 @@ def _questions_of_reads(
 
 
 def _first_not_below(setters: list[int], levels: list[int], level: int) -> int:
-    """How many of the setters, which stand by level, are of a lower one."""
+    """How many of the setters, which are sorted by level, have a lower level (bisection)."""
     low, high = 0, len(setters)
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Members of one @PARALLEL group that get in each other's way."""
+"""Finds data races between the members of a @PARALLEL group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from callsheet.passes.finding import Finding, Subject
 
 
 def group_members(subject: Subject) -> Iterator[Finding]:
-    """CHK020 where a member reads another's output, CHK021 where two set one variable."""
+    """CHK020: a member reads another member's output; CHK021: two members set the same variable."""
     ends = subject.flow.group_end
     start = 0
     while start < len(ends):

@@ -1,4 +1,4 @@
-"""Ids that mislead: one that two steps have, and one that reads like the other branch of a condition."""
+"""Finds misleading step ids: duplicates, and an id such as ELSE that reads like a keyword."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ELSE = tuple(
 
 
 def duplicate_ids(subject: Subject) -> Iterator[Finding]:
-    """CHK016 for each step whose id an earlier step has."""
+    """CHK016 for each step whose id is already used by an earlier step."""
     first_of = subject.flow.number_of
     if len(first_of) == len(subject.plan.steps):
         return
@@ -34,10 +34,10 @@ def duplicate_ids(subject: Subject) -> Iterator[Finding]:
 
 
 def ids_like_else(subject: Subject) -> Iterator[Finding]:
-    """CHK017 for a step that is called ELSE behind a condition, and has none of its own.
+    """CHK017 for an unconditional step named ELSE (or similar) right after a conditional step.
 
-    The language has no ELSE (`docs/language.md`): such a step runs whatever the condition above it was,
-    unless that one leads elsewhere.
+    The language has no ELSE (`docs/language.md`): such a step runs whatever the condition before it was.
+    Not reported if the step before does not simply go on to this one, or a jump leads here.
     """
     known = subject.flow.number_of
     for number in sorted(known[name] for name in _ELSE if name in known):

@@ -1,4 +1,4 @@
-"""Paths into initial variables: what a plan brings along is known before it runs."""
+"""Checks paths into initial variables, whose values are part of the plan."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from callsheet.passes.finding import Finding, Subject, Suggestion
 
 
 def missing_parts(subject: Subject) -> Iterator[Finding]:
-    """CHK064 for a path to nothing inside an initial variable of a plan of dependencies.
+    """CHK064 for a path that leads nowhere in an initial variable; dependency-ordered plans only.
 
-    A variable that a step sets, or that the run is given, may hold something else by then.
+    Variables that a step sets or that are inputs of the run are skipped: their value may differ by then.
     """
     if subject.plan.order is not Order.DAG:
         return
@@ -39,12 +39,12 @@ def missing_parts(subject: Subject) -> Iterator[Finding]:
 
 
 def _holds(value: Value, ref: Ref) -> bool:
-    """Whether something may stand at the path; inside a text there may be JSON."""
+    """Whether the path may lead to a value; a string may contain JSON, so any path into it is accepted."""
     return _walk(value, ref)[1] == len(ref.path)
 
 
 def _walk(value: Value, ref: Ref) -> tuple[Value, int]:
-    """How far the path leads, and the value there."""
+    """The last value that the path reaches, and how many of its parts were followed."""
     for depth, part in enumerate(ref.path):
         match value:
             case DictExpr(items=pairs):
@@ -62,7 +62,7 @@ def _walk(value: Value, ref: Ref) -> tuple[Value, int]:
 
 
 def _known(subject: Subject, value: Value, ref: Ref) -> str | Suggestion:
-    """What stands where the path goes wrong."""
+    """Help for the reader: a near key, or what there is where the path stops."""
     found, depth = _walk(value, ref)
     where = ".".join([ref.name, *map(str, ref.path[:depth])])
     match found:

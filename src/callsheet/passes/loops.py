@@ -1,4 +1,4 @@
-"""Loops that nothing can end: the run would go round until its step budget is spent."""
+"""Finds loops without an exit: a run would repeat them until its step budget is spent."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _MOST_NAMED = 6
 
 
 def endless_loops(subject: Subject) -> Iterator[Finding]:
-    """CHK013 for a GOTO to itself, CHK014 for a loop that no edge leaves.
+    """CHK013: an unconditional GOTO to itself; CHK014: a loop that no control-flow edge leaves.
 
-    In a group a GOTO acts only if no member above it does, so there the edges decide.
+    In a group a GOTO takes effect only if no earlier member's does, so CHK013 skips groups and
+    CHK014, which follows the edges, decides.
     """
     flow, steps = subject.flow, subject.plan.steps
     to_itself: set[int] = set()
@@ -53,7 +54,7 @@ def _loop_finding(subject: Subject, loop: Sequence[int]) -> Finding:
 
 
 def _closed_loops(flow: Flow) -> Iterator[list[int]]:
-    """The strongly connected parts that are loops and that no edge leaves, in text order."""
+    """The strongly connected components that contain an edge and that no edge leaves, in text order."""
     if not flow.goes_back:
         return iter(())
     part_of = strong_parts(flow.successors, flow.entry)

@@ -1,4 +1,4 @@
-"""Variables that are read and have no value: set nowhere, set too late, or set on some ways only."""
+"""Finds reads of variables that are unset: never set, set too late, or set on some paths only."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from callsheet.passes.finding import PLACES, Finding, Subject, Suggestion
 
 
 def unset_variables(subject: Subject) -> Iterator[Finding]:
-    """CHK001 set by no step, CHK002 by none before the read, CHK003 not on every way to it.
+    """CHK001: no step sets the variable; CHK002: none before the read; CHK003: not on every path to it.
 
-    A step that asks whether the variable is empty knows that it may be unset: no CHK003 for the
-    question, nor for what the step does only where the variable is not empty. One finding for a
-    variable and a part of a step. A plan of dependencies has CHK001 alone here, as an error; what
-    its steps may read is the matter of `graph`.
+    No CHK003 for a condition that tests whether the variable is empty, nor for what the step does only
+    if it is not empty. At most one finding per variable and part of a step. A dependency-ordered plan
+    gets only CHK001 here, as an error; the order of its reads is checked by `graph`.
     """
     given = subject.given
     definitions = subject.flow.definitions
@@ -27,7 +26,7 @@ def unset_variables(subject: Subject) -> Iterator[Finding]:
     at: tuple[int, Place | None] = (-1, None)
     for use in subject.uses:
         step, ref, place = use
-        if step != at[0] or place is not at[1]:  # the reads of one part of a step stand together
+        if step != at[0] or place is not at[1]:  # the reads of one part of a step are adjacent
             at = (step, place)
             seen.clear()
         name = ref.name
@@ -82,7 +81,7 @@ def _set_sometimes(subject: Subject, use: Use) -> Finding:
 
 
 def _asked_for(subject: Subject, use: Use) -> bool:
-    """Whether the step's own condition asks if the variable has a value, before it counts on one."""
+    """Whether the step's own condition tests that the variable has a value before the step relies on it."""
     condition = subject.plan.steps[use.step].condition
     if condition is None or use.place is Place.SOURCE:
         return False
@@ -92,7 +91,7 @@ def _asked_for(subject: Subject, use: Use) -> bool:
 
 
 def _questioned(condition: Condition) -> frozenset[str]:
-    """The variables of which the condition asks whether they are empty."""
+    """The variables that the condition tests for emptiness."""
     match condition:
         case IsEmpty(value=Ref(name=name)) | NotEmpty(value=Ref(name=name)):
             return frozenset((name,))
@@ -105,7 +104,7 @@ def _questioned(condition: Condition) -> frozenset[str]:
 
 
 def _not_empty_where(condition: Condition, *, holds: bool) -> frozenset[str]:
-    """The variables that surely have a value where the condition holds, or where it does not."""
+    """The variables that are certainly not empty if the condition is true (`holds`) or false."""
     match condition:
         case NotEmpty(value=Ref(name=name)) if holds:
             return frozenset((name,))

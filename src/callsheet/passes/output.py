@@ -1,4 +1,4 @@
-"""Plans that answer nothing, and outputs that nothing ever fills."""
+"""Finds plans without an answer, and output variables of steps that have no result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from callsheet.passes.finding import Finding, Subject
 
 
 def missing_answer(subject: Subject) -> Iterator[Finding]:
-    """CHK015 for a plan of text order without RESPOND and TERMINATE."""
+    """CHK015 for a text-ordered plan with neither RESPOND nor TERMINATE."""
     plan = subject.plan
     if plan.order is Order.TEXT and not any(isinstance(s.action, Respond | Terminate) for s in plan.steps):
         yield Finding(
@@ -22,7 +22,7 @@ def missing_answer(subject: Subject) -> Iterator[Finding]:
 
 
 def empty_outputs(subject: Subject) -> Iterator[Finding]:
-    """CHK032 for an output of a step that has no result (GOTO, @RESPOND …)."""
+    """CHK032 for an output variable of a step that has no result (GOTO, @RESPOND …)."""
     for number, step in enumerate(subject.plan.steps):
         if step.output is not None and not isinstance(step.action, Call):
             yield Finding(

@@ -1,4 +1,4 @@
-"""All passes in their order, and the two ways to ask for what they find."""
+"""Runs the passes over a plan, in a fixed order, and gives findings or diagnostics."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PASSES: tuple[Pass, ...] = (
     data_in_code,
     missing_answer,
 )
-"""Every pass, in the order in which findings of one step are told."""
+"""Every pass, in the order in which findings of one step are reported."""
 
 _OF_TEXT_ORDER = frozenset(
     {
@@ -74,12 +74,12 @@ _ONLY_ADVISE = frozenset(
         missing_answer,
     }
 )
-"""What finds no errors."""
+"""Passes that yield no errors, only warnings and hints."""
 _ONLY_ADVISE_IN_ORDER = frozenset({unset_variables})
-"""What finds no errors in a plan of text order."""
+"""Passes that yield no errors for a text-ordered plan."""
 
 _LARGE = 1_000
-"""From this many steps on the cyclic collector rests."""
+"""Number of steps from which Python's cyclic garbage collector is paused during the passes."""
 
 
 def findings(
@@ -88,10 +88,10 @@ def findings(
     tools: Mapping[str, ToolSignature] | None = None,
     inputs: Collection[str] = (),
 ) -> tuple[Finding, ...]:
-    """What the passes find, by step in text order; what concerns the whole plan comes last.
+    """All findings, sorted by step in text order; those about the whole plan come last.
 
-    `tools` is the catalogue by canonical name, None for none; `inputs` are variables, without
-    `$`, that the run will be given. Linear in the size of the plan, or near it.
+    `tools` is the catalogue by canonical name, or None; `inputs` are the names, without `$`, of the
+    variables that the run will be given. Linear in the size of the plan, or nearly so.
     """
     with collector_rests(len(plan.steps) >= _LARGE):
         subject = Subject(plan, flow_of(plan), frozenset(inputs), tools)
@@ -99,9 +99,9 @@ def findings(
 
 
 def errors(plan: Plan, flow: Flow, *, inputs: Collection[str] = ()) -> tuple[Finding, ...]:
-    """The errors among the findings, without a catalogue: of passes that only advise nothing is asked.
+    """The findings that are errors, without a tool catalogue; passes that yield no errors are not run.
 
-    `flow` is that of the plan.
+    `flow` is the control flow of the plan.
     """
     only_advise = _ONLY_ADVISE | _ONLY_ADVISE_IN_ORDER if plan.order is Order.TEXT else _ONLY_ADVISE
     asked = [examine for examine in PASSES if examine not in only_advise]
@@ -110,7 +110,7 @@ def errors(plan: Plan, flow: Flow, *, inputs: Collection[str] = ()) -> tuple[Fin
 
 
 def _by_step(subject: Subject, passes: Iterable[Pass]) -> tuple[Finding, ...]:
-    """What these find; of a plan of dependencies those that read the order of its text are left out."""
+    """The findings by step; passes about text order are skipped for dependency-ordered plans."""
     found: list[Finding] = []
     for examine in passes:
         if subject.plan.order is Order.TEXT or examine not in _OF_TEXT_ORDER:
@@ -125,9 +125,9 @@ def check(
     tools: Mapping[str, ToolSignature] | None = None,
     inputs: Collection[str] = (),
 ) -> tuple[Diagnostic, ...]:
-    """What is wrong with a plan, or could be better, as diagnostics; empty for a good plan.
+    """The findings as diagnostics; empty for a good plan. See `findings` for the arguments.
 
-    An error means that the plan must not run. Never raises for a plan, however odd.
+    A diagnostic of severity error means that the plan must not run. Does not raise for any plan.
 
     >>> from callsheet.ir import Plan, Ref, Respond, Step
     >>> [d.code for d in check(Plan((Step("S1", Respond((Ref("x"),))),)))]

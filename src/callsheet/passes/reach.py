@@ -1,4 +1,4 @@
-"""Steps that the plan never comes to, or only where an answer is empty."""
+"""Finds unreachable steps, and steps reached only if an answer is empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_NAMED = 3
 
 
 def unreachable_steps(subject: Subject) -> Iterator[Finding]:
-    """CHK010 and CHK011, one for each stretch of such steps; `names` holds the ids of all."""
+    """CHK010: never reached; CHK011: only after an empty answer. One per run of steps, with all their ids."""
     flow, steps = subject.flow, subject.plan.steps
     ever = flow.reachable()
     surely = flow.reachable(answers_are_empty=False)

@@ -1,9 +1,9 @@
-"""Whether a value as written fits a JSON schema, as far as that can be told before the run.
+"""Validates the values written in a plan against JSON schemas, as far as they are known before the run.
 
-Looks at `type`, `enum`, `const`, the bounds of numbers and lengths, `items`, `properties`,
-`required`, `additionalProperties`, `anyOf`, `oneOf`, `allOf` and references within the schema;
-all else is taken to fit, and so is every value that only the run will know. A schema may come from a
-stranger: what would take more than a bounded number of looks is taken to fit as well.
+Supports `type`, `enum`, `const`, bounds of numbers and lengths, `items`, `properties`, `required`,
+`additionalProperties`, `anyOf`, `oneOf`, `allOf` and references within the schema. Everything else counts
+as fitting, and so does a value that is known only at run time. Schemas are untrusted, so the work is
+bounded; whatever is not checked for that reason counts as fitting too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from callsheet.ir.types import Scalar
 
 _MAX_DEPTH = 16
 _MOST_LOOKS = 10_000
-"""How often a value is held against a part of a schema, and a few times more for each of its places."""
+"""Most comparisons of a value with a part of a schema, besides `_LOOKS_OF_A_PLACE` for each nested value."""
 _LOOKS_OF_A_PLACE = 16
 _LONGEST_POINTER = 1_000
 _SHORTLY = Repr()
@@ -27,16 +27,16 @@ _SHORTLY.maxstring = _SHORTLY.maxother = 200
 
 
 class Fit(IntEnum):
-    """How well a value fits: the larger, the better."""
+    """How well a value fits; larger is better."""
 
     NO = 0
     LOOSELY = 1
-    """A text that reads as the number asked for, or a number where text is asked for."""
+    """A string that parses as the required number, or a number where a string is required."""
     YES = 2
 
 
 class Wrong(Enum):
-    """What is wrong with a value."""
+    """The kinds of misfit."""
 
     VALUE = "it is not what is asked for"
     MISSING = "a field that must be there is not"
@@ -47,8 +47,8 @@ class Wrong(Enum):
 class Misfit:
     """One place at which a value does not fit.
 
-    `path` leads there from the value as a whole, which is the empty path (`.rows[0].name`);
-    `known` are the fields that an object may have, for an UNKNOWN one.
+    `path` leads there from the whole value (`.rows[0].name`; empty for the value itself);
+    `known` are the fields that the object may have, if the fault is UNKNOWN.
     """
 
     wrong: Wrong
@@ -60,7 +60,7 @@ class Misfit:
 
 
 def literal_json(value: Value, depth: int = 0) -> tuple[bool, JSON]:
-    """Whether a value is literal throughout, and the JSON that it says."""
+    """Whether the value consists of literals only, and its JSON if so."""
     if depth > _MAX_DEPTH:
         return False, None
     match value:
@@ -77,7 +77,7 @@ def literal_json(value: Value, depth: int = 0) -> tuple[bool, JSON]:
 
 
 def literal_value(said: JSON) -> Value:
-    """JSON as the literal that says it.
+    """JSON as a literal value of the IR.
 
     >>> literal_value([1])
     ListExpr(items=(Literal(value=1),))
@@ -90,7 +90,7 @@ def literal_value(said: JSON) -> Value:
 
 
 def kind_of(value: Value) -> str | None:
-    """The JSON type that a value will have, None where only the run can tell."""
+    """The JSON type of a value, None if it is known only at run time."""
     match value:
         case Literal(value=scalar):
             return _scalar_kind(scalar)
@@ -115,7 +115,7 @@ def _scalar_kind(scalar: Scalar) -> str:
 
 
 def wanted(schema: Mapping[str, Any]) -> str:
-    """What a schema asks for, in words.
+    """A description of what a schema accepts, for messages.
 
     >>> wanted({"type": ["string", "null"]}), wanted({"enum": ["a", "b"]})
     ('string or null', "one of 'a', 'b'")
@@ -135,38 +135,38 @@ def wanted(schema: Mapping[str, Any]) -> str:
 
 
 def fit(value: Value, schema: Mapping[str, Any]) -> Fit:
-    """How well the value fits the schema; YES where it cannot be told."""
+    """How well the value fits the schema; YES if that is unknown before the run."""
     return min((found.fit for found in misfits(value, schema, schema)), default=Fit.YES)
 
 
 def may_take(schema: Mapping[str, Any], root: Mapping[str, Any], kind: str) -> bool:
-    """Whether some value of this JSON type may fit; `root` is what references start from.
+    """Whether some value of this JSON type may fit; `root` is the document that references point into.
 
     >>> may_take({"type": "string"}, {}, "array"), may_take({"anyOf": [{"type": "array"}]}, {}, "array")
     (False, True)
     """
-    return _may_take(schema, _Held(root), kind, 0)
+    return _may_take(schema, _Context(root), kind, 0)
 
 
-def _may_take(schema: Mapping[str, Any], held: _Held, kind: str, depth: int) -> bool:
-    schema = _resolved(schema, held.root)
+def _may_take(schema: Mapping[str, Any], context: _Context, kind: str, depth: int) -> bool:
+    schema = _resolved(schema, context.root)
     types, either = _types(schema), _alternatives(schema)
-    if not held.look() or depth > _MAX_DEPTH:
+    if not context.look() or depth > _MAX_DEPTH:
         return True
     return (
         (not types or kind in types)
-        and all(_may_take(part, held, kind, depth + 1) for part in _schemas(schema.get("allOf")))
-        and (not either or any(_may_take(option, held, kind, depth + 1) for option in either))
+        and all(_may_take(part, context, kind, depth + 1) for part in _schemas(schema.get("allOf")))
+        and (not either or any(_may_take(option, context, kind, depth + 1) for option in either))
     )
 
 
 def misfits(value: Value, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Every place at which the value does not fit; `root` is what references start from."""
-    yield from _misfits(value, schema, _Held(root, value), "", 0)
+    """Every place at which the value does not fit; `root` is the document that references point into."""
+    yield from _misfits(value, schema, _Context(root, value), "", 0)
 
 
-class _Held:
-    """A value that is held against a schema: what references start from, and how many looks are left."""
+class _Context:
+    """The context of one validation: root document, budget of comparisons, cache of literals."""
 
     def __init__(self, root: Mapping[str, Any], value: Value | None = None) -> None:
         self.root = root
@@ -174,19 +174,19 @@ class _Held:
         self._said: dict[int, tuple[bool, JSON]] = {}
 
     def look(self) -> bool:
-        """Look once more; False where that is once too often."""
+        """Count one comparison; False once the budget is spent."""
         self._left -= 1
         return self._left >= 0
 
     def said(self, value: Value) -> tuple[bool, JSON]:
-        """Whether a part of the value is literal throughout, and the JSON that it says."""
+        """`literal_json` of a part of the value, computed once."""
         if id(value) not in self._said:
             self._said[id(value)] = literal_json(value)
         return self._said[id(value)]
 
 
 def _places(value: Value) -> int:
-    """How many values a value is made of, itself with them."""
+    """The number of nested values, including the value itself."""
     match value:
         case ListExpr(items=items):
             return 1 + sum(map(_places, items))
@@ -196,18 +196,20 @@ def _places(value: Value) -> int:
             return 1
 
 
-def _misfits(value: Value, schema: Mapping[str, Any], held: _Held, path: str, depth: int) -> Iterator[Misfit]:
+def _misfits(
+    value: Value, schema: Mapping[str, Any], context: _Context, path: str, depth: int
+) -> Iterator[Misfit]:
     kind = kind_of(value)
-    schema = _resolved(schema, held.root)
-    if kind is None or not held.look() or depth > _MAX_DEPTH:
+    schema = _resolved(schema, context.root)
+    if kind is None or not context.look() or depth > _MAX_DEPTH:
         return
     for part in _schemas(schema.get("allOf")):
-        yield from _misfits(value, part, held, path, depth + 1)
+        yield from _misfits(value, part, context, path, depth + 1)
     either = _alternatives(schema)
     if either:
-        yield from _best(value, either, held, path, depth)
+        yield from _best(value, either, context, path, depth)
         return
-    own = min(_fit_type(value, kind, _types(schema)), _fit_options(value, schema, held))
+    own = min(_fit_type(value, kind, _types(schema)), _fit_options(value, schema, context))
     if own is Fit.YES and not _keeps_bounds(value, schema):
         own = Fit.NO
     if own is not Fit.YES:
@@ -218,37 +220,39 @@ def _misfits(value: Value, schema: Mapping[str, Any], held: _Held, path: str, de
         case ListExpr(items=items):
             every = _schema(schema.get("items"))
             for number, item in enumerate(items):
-                yield from _misfits(item, every, held, f"{path}[{number}]", depth + 1)
+                yield from _misfits(item, every, context, f"{path}[{number}]", depth + 1)
         case DictExpr():
-            yield from _fields(value, schema, held, path, depth)
+            yield from _fields(value, schema, context, path, depth)
         case _:
             pass
 
 
-def _best(value: Value, either: list[Mapping[str, Any]], held: _Held, path: str, depth: int) -> list[Misfit]:
-    """What is wrong by the alternative that fits best; where none does at all, that none does."""
-    tried = [list(_misfits(value, option, held, path, depth + 1)) for option in either]
+def _best(
+    value: Value, either: list[Mapping[str, Any]], context: _Context, path: str, depth: int
+) -> list[Misfit]:
+    """The misfits of the best alternative; one misfit naming all alternatives if none fits."""
+    tried = [list(_misfits(value, option, context, path, depth + 1)) for option in either]
     best = max(tried, key=lambda found: min((m.fit for m in found), default=Fit.YES))
     if len(either) == 1 or all(found.fit is not Fit.NO for found in best):
         return best
-    wants = " or ".join(dict.fromkeys(wanted(_resolved(option, held.root)) for option in either))
+    wants = " or ".join(dict.fromkeys(wanted(_resolved(option, context.root)) for option in either))
     return [Misfit(Wrong.VALUE, path, value, Fit.NO, wants)]
 
 
 def _fields(
-    value: DictExpr, schema: Mapping[str, Any], held: _Held, path: str, depth: int
+    value: DictExpr, schema: Mapping[str, Any], context: _Context, path: str, depth: int
 ) -> Iterator[Misfit]:
     known = _schema(schema.get("properties"))
     for key, item in value.items:
         if key in known:
-            yield from _misfits(item, _schema(known[key]), held, f"{path}.{key}", depth + 1)
+            yield from _misfits(item, _schema(known[key]), context, f"{path}.{key}", depth + 1)
         elif "patternProperties" in schema:
             continue
         elif schema.get("additionalProperties") is False:
             yield Misfit(Wrong.UNKNOWN, f"{path}.{key}", item, known=tuple(known))
         else:
             every = _schema(schema.get("additionalProperties"))
-            yield from _misfits(item, every, held, f"{path}.{key}", depth + 1)
+            yield from _misfits(item, every, context, f"{path}.{key}", depth + 1)
     there = {key for key, _ in value.items}
     required: Any = schema.get("required")
     for key in cast("list[Any]", required) if isinstance(required, list) else ():
@@ -257,7 +261,7 @@ def _fields(
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that a reference within the document leads to; one that leads nowhere takes anything."""
+    """The schema with references followed; a reference that cannot be resolved accepts anything."""
     for _ in range(_MAX_DEPTH):
         pointer: Any = schema.get("$ref")
         if not isinstance(pointer, str):
@@ -280,7 +284,7 @@ _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
     ("minItems", "array", lambda said, bound: said >= bound),
     ("maxItems", "array", lambda said, bound: said <= bound),
 )
-"""The bound, what it is a bound of, and when it is kept; texts and lists by their length."""
+"""Keyword, type it applies to, and whether it is satisfied; strings and lists are compared by length."""
 
 
 def _keeps_bounds(value: Value, schema: Mapping[str, Any]) -> bool:
@@ -353,13 +357,13 @@ def _reads_as_number(text: str) -> bool:
     return True
 
 
-def _fit_options(value: Value, schema: Mapping[str, Any], held: _Held) -> Fit:
+def _fit_options(value: Value, schema: Mapping[str, Any], context: _Context) -> Fit:
     options: Any = schema.get("enum")
     if not isinstance(options, list):
         options = [schema["const"]] if "const" in schema else None
     if options is None:
         return Fit.YES
-    known, said = held.said(value)
+    known, said = context.said(value)
     if not known:
         return Fit.YES
     matches = any(type(option) is type(said) and option == said for option in cast("list[Any]", options))

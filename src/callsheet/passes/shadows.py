@@ -1,4 +1,4 @@
-"""Loop variables that hide a variable of the same name."""
+"""Finds loop variables that shadow another variable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from callsheet.passes.finding import Finding, Subject
 
 
 def shadowing(subject: Subject) -> Iterator[Finding]:
-    """CHK005 for a FOREACH whose variable has a value outside of it too."""
+    """CHK005 for a FOREACH whose loop variable is also set by a step or given to the plan."""
     given = subject.given
     definitions = subject.flow.definitions
     steps = subject.plan.steps

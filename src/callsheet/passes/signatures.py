@@ -1,4 +1,4 @@
-"""What calls look like: the arguments of tools, and those of the operations of callsheet itself."""
+"""Signatures: the arguments of tools, and of callsheet's own model and agent operations."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, TypeAlias, cast
 from callsheet.ir import JSON, Effect
 
 LiteralCheck: TypeAlias = "Callable[[str, JSON], str | None]"
-"""Looks at a literal argument by name; gives what is wrong with it, None if nothing is."""
+"""Checks a literal argument, given its name and value; returns what is wrong with it, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSignature:
-    """What the checks need to know of a tool.
+    """What the checks need to know about a tool.
 
-    `parameters` are the names that positional arguments take, in order; `schema` is the JSON
-    schema of the arguments' object. `check_literal` may know more about literal arguments than
-    a schema can say (whether a query can be parsed). `gives_list` says that every result is a list.
+    `parameters` are the names that positional arguments fill, in order; `schema` is the JSON schema of
+    the arguments' object. `check_literal` validates literal arguments beyond what a schema can express
+    (whether a query parses, say). `gives_list` means that every result is a list.
     """
 
     parameters: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class ToolSignature:
         *,
         gives_list: bool = False,
     ) -> ToolSignature:
-        """The signature that a JSON schema of arguments declares; what it does not say is open.
+        """The signature declared by a JSON schema of the arguments; malformed parts are ignored.
 
         >>> ToolSignature.from_schema({"properties": {"url": {}}, "required": ["url"]}).parameters
         ('url',)
@@ -54,13 +54,13 @@ class ToolSignature:
         )
 
     def schema_of(self, name: str) -> Mapping[str, Any]:
-        """The JSON schema of one argument; an empty one, which takes anything, if there is none."""
+        """The JSON schema of one argument; the empty schema, which accepts anything, if none is declared."""
         found: Any = _properties(self.schema).get(name)
         return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
 
     @property
     def is_open(self) -> bool | None:
-        """Whether other arguments than those declared are taken; None where nobody said."""
+        """Whether undeclared arguments are accepted; None if the schema does not say."""
         more = self.schema.get("additionalProperties")
         if more is None:
             return None if self.parameters else True
@@ -74,9 +74,9 @@ def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """The named arguments of a model or agent operation, and whether it looks at data.
+    """The named arguments of a model or agent operation, and whether it needs input data.
 
-    `required` are those it cannot work without, `expected` those it is poor without.
+    A missing `required` argument is an error, a missing `expected` one a warning.
     """
 
     names: tuple[str, ...]
@@ -100,7 +100,8 @@ OPERATIONS: Mapping[str, Operation] = {
         ("goal", "agent", "max_turns", "tools", "max_calls", "parallel"), needs_data=False, expected=("goal",)
     ),
 }
-"""The operations and the arguments that the language reference gives them.
+"""The operations and their arguments, as in the language reference.
 
-Each takes any number of inputs by position, and `context`; a name it does not know it is told.
+Each also takes any number of positional inputs and `context`. Other named arguments are passed on to
+the model as they are.
 """

@@ -1,4 +1,4 @@
-"""Jumps to steps that are not there."""
+"""Finds jumps to steps that do not exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from callsheet.passes.finding import Finding, Subject
 
 
 def missing_targets(subject: Subject) -> Iterator[Finding]:
-    """CHK012 for each GOTO and ON_FAIL GOTO whose target is no step's id."""
+    """CHK012 for each GOTO and ON_FAIL GOTO whose target is not the id of a step."""
     known = subject.flow.number_of
     for number, step in enumerate(subject.plan.steps):
         failure = step.on_fail.then if step.on_fail is not None else None

@@ -1,4 +1,4 @@
-"""Casts that cannot work, and paths into values that have no such parts."""
+"""Finds casts that cannot succeed, and paths into values that have no such parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TRUE_WORDS = frozenset({"true", "yes", "1"})
 
 
 def impossible_paths(subject: Subject) -> Iterator[Finding]:
-    """CHK030 for a path into a number or a truth value, or by name into a list."""
+    """CHK030 for a path into a number or boolean, or by name into a list."""
     walked = [use for use in subject.uses if use.ref.path]
     shape_of = shapes_of(subject) if walked else {}
     for use in walked:
@@ -41,7 +41,7 @@ def _is_index(ref: Ref) -> bool:
 
 
 def shapes_of(subject: Subject) -> dict[str, str]:
-    """The variables whose every value is known to have no parts, or to be a list (`LIST`)."""
+    """By variable, its shape: `LIST`, or the description of a scalar. Only where all setters agree."""
     given = subject.given
     loops = {step.foreach.var for step in subject.plan.steps if step.foreach is not None}
     shapes: dict[str, str] = {}
@@ -68,7 +68,7 @@ def _shape(subject: Subject, step: Step) -> str | None:
 
 
 def impossible_casts(subject: Subject) -> Iterator[Finding]:
-    """CHK031 for a cast that the operation's answers never fit."""
+    """CHK031 for a cast that no answer of the operation can satisfy."""
     for number, step in enumerate(subject.plan.steps):
         output = step.output
         if output is None or output.cast is None or not isinstance(step.action, Call):
@@ -107,7 +107,7 @@ def _misfit(call: Call, cast: Cast) -> str | None:
 
 
 def _categories(call: Call) -> list[str] | None:
-    """The categories of a call where all of them are literal texts."""
+    """The categories of a call, if all of them are literal strings."""
     given = dict(call.named).get("categories")
     if not isinstance(given, ListExpr) or not given.items:
         return None

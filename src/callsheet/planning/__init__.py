@@ -1,6 +1,6 @@
-"""The documented Python API of execution plans: the same names and shapes, on this engine.
+"""The documented Python API of execution plans: the same names and signatures, on this engine.
 
-A thin skin over `callsheet.Runtime`: what runs, what is journaled and what is checked is the same.
+A thin layer over `callsheet.Runtime`: execution, journal and checks are the same.
 """
 
 from callsheet.planning.backend import McpToolBackend, ToolExecutionRequest, ToolExecutionResult

@@ -1,6 +1,7 @@
-"""A tool manager as tools of a runtime: what it is asked, and how its answers are read.
+"""Adapts a tool manager to tools of a runtime, and reads its answers.
 
-In: an object with `execute_tool(name, arguments)`, or a function of these two. Out: tools; one call.
+In: an object with `execute_tool(name, arguments)`, or a function with these parameters. Out: tools, or the
+result of a single call.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionRequest:
-    """A call that a backend is asked for."""
+    """A request for one tool call."""
 
     tool_name: str
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -31,7 +32,7 @@ class ToolExecutionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionResult:
-    """What came of a call; `duration` is in seconds."""
+    """The result of one tool call; `duration` is in seconds."""
 
     tool_name: str
     success: bool
@@ -41,7 +42,7 @@ class ToolExecutionResult:
 
 
 class McpToolBackend:
-    """Single calls of a tool manager's tools, within a budget if `enable_guards`."""
+    """Makes single calls of a tool manager's tools, within a budget if `enable_guards`."""
 
     def __init__(
         self, tool_manager: Any, enable_guards: bool = True, budget: SharedBudget | None = None
@@ -51,7 +52,7 @@ class McpToolBackend:
         self.budget = budget or SharedBudget(Limits())
 
     async def execute_tool(self, request: ToolExecutionRequest) -> ToolExecutionResult:
-        """Make a call; a refusal of the budget and a failure are results."""
+        """Make a call; a failure or a refusal by the budget is returned as a result, not raised."""
         name, began = request.tool_name, time.monotonic()
         if self._guards:
             refusal = self.budget.refusal(name)
@@ -71,7 +72,7 @@ class McpToolBackend:
 
 
 def handler_of(manager: Any, name: str) -> Handler:
-    """What calls one of the manager's tools."""
+    """The handler that calls one of the manager's tools."""
     function = getattr(manager, "execute_tool", manager)
 
     async def call(arguments: dict[str, Any], context: CallContext) -> JSON:
@@ -81,18 +82,18 @@ def handler_of(manager: Any, name: str) -> Handler:
 
 
 def tool_of_manager(manager: Any, spec: ToolSpec) -> Tool:
-    """One of the manager's tools."""
+    """The tool of the manager with this declaration."""
     return Tool(spec, handler_of(manager, spec.executor))
 
 
 def bare_spec(name: str) -> ToolSpec:
-    """The declaration of a tool of which only the name is known; the manager is asked for it without `@`."""
+    """The declaration of a tool of which only the name is known; the manager gets the name without `@`."""
     executor = name.removeprefix("@")
     return ToolSpec(canonical_tool_name(name), executor, effect=Effect.UNSAFE, origin="tool manager")
 
 
 async def catalogue_of(manager: Any) -> tuple[ToolSpec, ...] | None:
-    """The declarations that a manager gives (`get_all_tools`); None where it gives none."""
+    """The declarations from the manager's `get_all_tools`; None if it has no such method."""
     ask = getattr(manager, "get_all_tools", None)
     if ask is None:
         return None
@@ -102,7 +103,7 @@ async def catalogue_of(manager: Any) -> tuple[ToolSpec, ...] | None:
 
 
 def specs_of(rows: Iterable[Any]) -> tuple[ToolSpec, ...]:
-    """Declarations of names, dicts or objects with `name`, `description` and `parameters`."""
+    """Declarations from names, dicts or objects with `name`, `description` and `parameters`."""
     return tuple(_spec(row) for row in rows)
 
 
@@ -130,7 +131,7 @@ def _spec(row: Any) -> ToolSpec:
 
 
 def _value(answer: Any) -> JSON:
-    """The value of an answer; raises ToolFailed for one that says it failed."""
+    """The value of an answer; raises ToolFailed for one that reports a failure."""
     if isinstance(answer, Mapping):
         fields = cast("Mapping[str, Any]", answer)
         if fields.get("success") is False or fields.get("isError") is True:

@@ -1,7 +1,7 @@
-"""The state file of the document, `ID_state.json`: what is done of a plan elsewhere, and what it gave.
+"""Reads the documented state file `ID_state.json`: the completed steps and variables of a run elsewhere.
 
-In: the text of such a file, the plan that it is of. Out: what each completed step gave, and the variables
-that the run was started with. A file that does not fit the plan is refused as a whole (PLN028).
+In: the text of such a file, and its plan. Out: the result of each completed step, and the inputs of the
+run. A file that does not fit the plan is refused as a whole (PLN028).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from callsheet.ir.strict_json import NotJson, read_json
 
 
 class Checkpoint(NamedTuple):
-    """How a plan stood: what each completed step gave, null where it was kept nowhere, and the inputs."""
+    """The state of a run: the result of each completed step (null if not kept), and the inputs."""
 
     done: dict[str, JSON]
     inputs: dict[str, JSON]
 
 
 def read_checkpoint(text: str, plan: Plan) -> Checkpoint:
-    """What a state file says of a plan; raises CallsheetError (PLN028) for one that is none, or of another.
+    """Parses a state file for a plan; raises CallsheetError (PLN028) if it is invalid or of another plan.
 
-    `plan_id`, `completed_steps` and `variables` are looked at; indexes may be numbers. What `status` says
+    Uses `plan_id`, `completed_steps` and `variables`; indexes may be numbers. `status` is ignored, since it
     follows from the completed steps.
     """
     try:
@@ -58,7 +58,7 @@ def _completed(given: Any) -> list[str]:
 
 
 def _held_against(plan: Plan, completed: list[str], variables: dict[str, JSON]) -> Checkpoint:
-    """What each step gave is the variable that it sets; where several set one, it is what the last gave."""
+    """The checkpoint: a step's result is its variable, which belongs to the last step that set it."""
     done: dict[str, JSON] = dict.fromkeys(completed)
     in_order = [plan.steps[number] for level in Precedence.of(plan).levels() for number in level]
     results = {s.output.var: s.id for s in in_order if s.output is not None and s.id in done}

@@ -1,4 +1,4 @@
-"""What plans are made and run with: a tool manager, its catalogue, a folder of plans, a budget."""
+"""The context of planning: a tool manager, its catalogue, a folder of plans, a budget."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class PlanningContext:
     """What a `PlanRunner` and the plan tools work with.
 
     `tool_manager` has `execute_tool(name, arguments)`, async or not, and may have `get_all_tools()`; a
-    function of a name and arguments does as well. `tools` is the catalogue in its place: names, dicts or
-    objects with `name`, `description` and `parameters`. Without one a plan may call what it names, and
-    nothing else. `plans_dir` holds the plans and the journal of their runs. A `model` (a function from
-    prompt to answer) or a `planner` makes plans; `budget` is shared with the conversation.
+    function of a name and arguments is accepted too. `tools` overrides its catalogue: names, dicts or objects
+    with `name`, `description` and `parameters`. Without a catalogue a plan may call exactly the tools that it
+    names. `plans_dir` has the plans and the journal of their runs. A `model` (a function from prompt to
+    answer) or a `planner` makes plans; `budget` is shared with the conversation.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class PlanningContext:
         self._planner = planner
 
     async def get_tool_catalog(self) -> tuple[ToolSpec, ...] | None:
-        """The declarations of the tools; None where nobody tells them."""
+        """The declarations of the tools; None if there is no catalogue."""
         return await catalogue_of(self.tool_manager) if self._given is None else self._given
 
     async def runtime(self, plan_data: object = None, *, checkpoint: bool, limits: Limits) -> Runtime:
-        """A runtime with these tools; without a catalogue it has those that `plan_data` names."""
+        """A runtime with these tools; without a catalogue, with those that `plan_data` names."""
         specs = await self.get_tool_catalog()
         if specs is None:
             specs = tuple(bare_spec(name) for name in _names_in(plan_data))
@@ -63,7 +63,7 @@ class PlanningContext:
 
 
 def _names_in(plan_data: object) -> list[str]:
-    """The tools that a plan names, each as it is spelt first: neither case nor `@` makes another tool."""
+    """The tools that a plan names, each in its first spelling; case and `@` do not distinguish tools."""
     if not isinstance(plan_data, Mapping):
         return []
     steps: Any = cast("Mapping[str, Any]", plan_data).get("steps")

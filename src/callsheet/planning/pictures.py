@@ -1,4 +1,4 @@
-"""The picture of a plan's data, and its batches."""
+"""Renders a plan's data for a terminal, and computes its batches."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from callsheet.views.marks import StepStatus
 
 
 def render_plan_dag(plan_data: Mapping[str, Any], status: Mapping[str, str] | None = None) -> str:
-    """The plan as lines for a terminal; `status` says of a step's index where it stands.
+    """The plan as lines for a terminal; `status` maps the indexes of steps to their status.
 
     The words are `pending`, `running`, `completed` and `failed`; a step of the data may have its own under
-    `status`. Raises CallsheetError for data that is no plan.
+    `status`. Raises CallsheetError for data that is not a plan.
 
     >>> row = {"index": "1", "title": "Ask", "tool": "ask", "args": {}, "depends_on": []}
     >>> print(render_plan_dag({"steps": [{**row, "status": "completed"}]}))
@@ -29,11 +29,11 @@ def render_plan_dag(plan_data: Mapping[str, Any], status: Mapping[str, str] | No
 
 
 _WORDS = {"completed": StepStatus.DONE}
-"""The document's words that are not those of the library."""
+"""The document's words that differ from those of the library."""
 
 
 def _statuses(steps: object) -> dict[str, str]:
-    """Where steps stand, as their data says it."""
+    """The status of each step as given in the data."""
     found: dict[str, str] = {}
     for step in cast("list[Any]", steps) if isinstance(steps, list) else []:
         if isinstance(step, Mapping):
@@ -45,7 +45,7 @@ def _statuses(steps: object) -> dict[str, str]:
 
 
 def compute_batches(steps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The steps by level: each level depends on those before it alone. Runs do not wait for whole levels.
+    """The steps by level: each level depends only on earlier ones. Runs do not wait for whole levels.
 
     >>> rows = [{"index": "1", "depends_on": []}, {"index": "2", "depends_on": ["1"]}]
     >>> [[step["index"] for step in batch] for batch in compute_batches(rows)]

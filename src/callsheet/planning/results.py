@@ -1,4 +1,4 @@
-"""What a run of a plan gives, as the document has it."""
+"""The results of steps and plans, in the documented form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.machine.foresight import Fields, Foreseen, Items, Text, Unknown
 
 @dataclass(frozen=True, slots=True)
 class StepExecutionResult:
-    """What became of a step; `duration` is in seconds."""
+    """The result of a step; `duration` is in seconds."""
 
     step_index: str
     step_title: str
@@ -27,7 +27,7 @@ class StepExecutionResult:
 
     @classmethod
     def of(cls, step: StepResult) -> StepExecutionResult:
-        """The result in the document's words; a step that its condition left out is a success."""
+        """The result in the documented form; a step skipped by its condition is a success."""
         skipped = step.was_skipped and not (step.error or "").endswith(" failed")
         return cls(
             step.index,
@@ -42,7 +42,7 @@ class StepExecutionResult:
 
 @dataclass(frozen=True, slots=True)
 class PlanExecutionResult:
-    """What became of a plan; `total_duration` is in seconds, `run_id` the run's name in the journal."""
+    """The result of a plan; `total_duration` is in seconds, `run_id` the id of the run in the journal."""
 
     plan_id: str
     plan_title: str
@@ -56,9 +56,9 @@ class PlanExecutionResult:
 
     @classmethod
     def of(cls, plan: Plan, result: RunResult, seconds: float, *, is_recorded: bool) -> PlanExecutionResult:
-        """The result in the document's words.
+        """The result in the documented form.
 
-        After a re-plan the steps are those of the first plan that were completed, and the new ones.
+        After a re-plan, the steps are the completed ones of the first plan and the new ones.
         """
         first = {step.id for step in plan.steps} if result.replanned else set[str]()
         steps = [StepExecutionResult.of(step) for step in result.steps]
@@ -76,7 +76,7 @@ class PlanExecutionResult:
 
     @classmethod
     def foreseen(cls, plan: Plan, told: DryRun, variables: dict[str, Any]) -> PlanExecutionResult:
-        """What a dry run tells: each step, marked; variables stand for results that nobody has."""
+        """The result of a dry run: each step, marked as such; placeholders stand for unknown results."""
         steps: list[StepExecutionResult] = []
         for foreseen in told.forecast.steps:
             step = foreseen.step

@@ -1,4 +1,4 @@
-"""Runs plans as the document has it: callbacks, variables, dry runs, checkpoints, guards, new plans."""
+"""Runs plans with the documented API: callbacks, variables, dry runs, checkpoints, guards, re-plans."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from callsheet.store import Journal, RunStatus
 class PlanRunner:
     """Runs plans with the tools of a context.
 
-    `on_step_start(index, title, tool)` and `on_step_complete(result)` are told of steps; they may be async,
-    and an exception of theirs is logged. With `enable_guards` the budget of the context counts. At most
-    `max_concurrency` steps are under way at once. With `enable_replan` a planner is asked at most
-    `max_replans` times for other steps when a plan has failed.
+    `on_step_start(index, title, tool)` and `on_step_complete(result)` are called for steps; they may be
+    async, and their exceptions are logged. With `enable_guards` the budget of the context applies. At most
+    `max_concurrency` steps run at once. With `enable_replan` a planner is asked up to `max_replans` times for
+    other steps when a plan has failed.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class PlanRunner:
         dry_run: bool = False,
         checkpoint: bool = True,
     ) -> PlanExecutionResult:
-        """Run a plan, given as data, as JSON text or read already; whatever is wrong is told in the result.
+        """Run a plan, given as data, JSON text or a Plan; errors are reported in the result.
 
-        A `dry_run` calls nothing and records nothing. With `checkpoint` the run is journaled, and
-        `resume_plan` carries it on.
+        A `dry_run` calls nothing and records nothing. With `checkpoint` the run is journaled, so that
+        `resume_plan` can continue it.
         """
         began = time.monotonic()
         plan: Plan | None = None
@@ -92,18 +92,18 @@ class PlanRunner:
         accept_changed_plan: bool = False,
         state: str | Mapping[str, Any] | None = None,
     ) -> PlanExecutionResult:
-        """Carry on the newest run of a plan; steps that are done are not run again.
+        """Continue the newest run of a plan; completed steps are not run again.
 
-        `plan_id` is that of a plan that was run, or the beginning of one. A call that was under way when the
-        process died may have taken place: `in_doubt` says what becomes of it, without it the run waits. The
-        run keeps the limits that it was started with; its further calls count in the budget. Where there is
-        no such run, or more than one plan begins so, the result says it (PLN002); nothing is raised. The run
-        goes on with its own plan: where the saved one has changed since then, nothing is run (PLN029) unless
+        `plan_id` is the id of a plan that was run, or its beginning. A call that was under way when the
+        process died may have taken place: `in_doubt` says how to resolve that; without it the run waits. The
+        run keeps the limits that it was started with; its further calls count towards the budget. If there is
+        no such run, or several plans match, the result says so (PLN002); nothing is raised. The run continues
+        with its own plan: if the saved one has changed since, nothing is run (PLN029) unless
         `accept_changed_plan`.
 
-        With `state`, the text or the data of a state file `ID_state.json` that another program has written,
-        a new run of the saved plan begins where that one stood: the steps that it has completed are not run
-        again. A file that does not fit the plan is refused (PLN028), and nothing is run.
+        With `state`, the text or data of a state file `ID_state.json` written by another program, a new run
+        of the saved plan starts from that state: the steps completed there are not run again. A file that
+        does not fit the plan is refused (PLN028), and nothing is run.
         """
         began = time.monotonic()
         try:
@@ -131,7 +131,7 @@ class PlanRunner:
     async def _take_over(
         self, plan_id: str, state: str | Mapping[str, Any], began: float
     ) -> PlanExecutionResult:
-        """Begin a run of the saved plan where a state file says that it stood, and carry it on."""
+        """Start a run of the saved plan from the state in a state file, and continue it."""
         plan = Plan(self._context.library.load(plan_id).require())
         text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, default=str)
         there = read_checkpoint(text, plan.ir)
@@ -154,11 +154,11 @@ class PlanRunner:
     async def _follow(
         self, handle: RunHandle, *, is_new: bool = True, elsewhere: Collection[str] | None = None
     ) -> RunResult:
-        """Tell the callbacks of what happens, count what is used, and give the result."""
+        """Notify the callbacks, count the usage, and return the result."""
         used: Usage | None = None
         try:
             result = await told_of(handle, self._on_start, self._on_complete, elsewhere)
-            used = result.usage if is_new else None  # what was used before a resume was counted then
+            used = result.usage if is_new else None  # the usage before a resume was counted then
             if elsewhere is not None:
                 used = _without(result, elsewhere)
         finally:
@@ -168,7 +168,7 @@ class PlanRunner:
 
 
 def _without(result: RunResult, elsewhere: Collection[str]) -> Usage:
-    """What a run has used but for the calls of steps that were done elsewhere."""
+    """The usage of a run without the calls of steps that were completed elsewhere."""
     tools = Counter(canonical_tool_name(step.tool) for step in result.steps if step.index in elsewhere)
     used, count = result.usage, tools.total()
     by_tool = {name: calls - tools[name] for name, calls in used.calls_by_tool.items()}
@@ -176,7 +176,7 @@ def _without(result: RunResult, elsewhere: Collection[str]) -> Usage:
 
 
 def _read(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[str, Any]]:
-    """The plan, and the data of its JSON; raises PlanError."""
+    """The plan, and the data of its JSON form (empty if text-ordered); raises PlanError."""
     if isinstance(given, Plan):
         plan = given
     else:

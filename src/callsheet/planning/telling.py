@@ -1,4 +1,4 @@
-"""Tells callbacks of the steps of a run as it goes."""
+"""Notifies callbacks of the steps of a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from callsheet.ir import executor_name
 from callsheet.planning.results import StepExecutionResult
 
 OnStart = Callable[[str, str, str], object]
-"""Told of a step that begins: its index, its title, its tool; may be async."""
+"""Called when a step begins, with its index, title and tool; may be async."""
 OnComplete = Callable[[StepExecutionResult], object]
-"""Told of a step that is done or failed; may be async."""
+"""Called when a step is done or has failed; may be async."""
 
 _log = logging.getLogger("callsheet")
 
@@ -26,10 +26,10 @@ async def told_of(
     on_complete: OnComplete | None,
     elsewhere: Collection[str] | None = None,
 ) -> RunResult:
-    """The result of a run, whose steps the callbacks are told of; an exception of theirs is logged.
+    """The result of a run, during which the callbacks are notified; their exceptions are logged.
 
-    Of what happened before a resume they are not told again. In a run that was taken over from another
-    program, which has done the steps `elsewhere`, they are told of the others that had begun as well.
+    Events from before a resume are not repeated. In a run taken over from another program, which completed
+    the steps `elsewhere`, the start of all other steps is reported too.
     """
     async with handle:
         async for event in handle:

@@ -1,4 +1,4 @@
-"""The plan tools as the document has them: definitions in OpenAI's form, and one handler."""
+"""The documented plan tools: their definitions in OpenAI's form, and one handler."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ async def handle_plan_tool(
     confirm: Confirm | None = None,
     ui_manager: Any = None,
 ) -> str:
-    """Carry out a call of a plan tool and give the reply as JSON text of at most 20,000 characters.
+    """Carry out a call of a plan tool; returns the reply as JSON text of at most 20,000 characters.
 
-    `confirm` is asked before a plan is run. `ui_manager` is told of each step of a run: its
+    `confirm` is asked before a plan is run. `ui_manager` is notified of each step of a run:
     `start_tool_execution(tool, {"step": …, "title": …})`, then `finish_tool_execution(result=…, success=…)`;
-    either may be async. Whatever goes wrong is told in the reply.
+    either may be async. Errors are reported in the reply.
     """
     data = _saved(context, arguments) if name == "plan_execute" else None
     runtime = await context.runtime(data, checkpoint=False, limits=context.budget.limits)
@@ -44,7 +44,7 @@ async def handle_plan_tool(
 
 
 def _shown(ui_manager: Any) -> Follow | None:
-    """Follows a run so that its steps are shown; None where nothing shows them."""
+    """Follows a run and shows its steps; None if there is no `ui_manager`."""
     if ui_manager is None:
         return None
 
@@ -63,7 +63,7 @@ def _text(value: object) -> str:
 
 
 def _saved(context: PlanningContext, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The data of a saved plan; None where there is none, which the handler says."""
+    """The data of a saved dependency-ordered plan; None if there is none, which the handler reports."""
     try:
         plan = context.library.load(str(arguments.get("plan_id", ""))).require()
     except CallsheetError:

@@ -1,1 +1,1 @@
-"""What commands go out through: tools with their effects, MCP servers, models, people, clocks."""
+"""Adapters that carry out the machine's commands: tools, MCP servers, Python functions, models."""

@@ -1,6 +1,6 @@
-"""The answer of a documented executor, `{"success": …, "output": …}`, as a value or a failure.
+"""Converts the answer of an executor, `{"success": …, "output": …}`, to a JSON value or a failure.
 
-In: whatever a function that somebody else wrote gave back. Out: JSON, or ToolFailed.
+In: whatever a third-party function returned. Out: JSON, or ToolFailed.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from callsheet.ports.calls import ToolFailed
 
 _MAX_DEPTH = 200
 _LARGEST = 10**4_000
-"""Integers are written with fewer digits than Python is willing to read again."""
+"""Bound of integers, below the 4,300 digits that Python parses by default."""
 _SMALL = 1 << 62
 _LONG = 1_000
 
 
 def read_answer(answer: object) -> object:
-    """The value in an executor's answer; raises ToolFailed where it says, or is, a failure.
+    """The value in an executor's answer; raises ToolFailed if it reports a failure or is malformed.
 
     - `success` true: the value is `output`, null if there is none.
     - `success` false: a failure with the text of `error`, else of `output`.
-    - no `success`: `output` is the value, unless there is an `error` text.
-    - MCP's result of a call, with a list `content`: the value is `structuredContent`, else the texts
-      of `content`, each on its own line; with `isError` true they are the reason of a failure.
-    - anything else is an answer in no known shape, which is a failure.
+    - no `success`: `output` is the value, unless there is an `error`.
+    - the result of an MCP call, with a list `content`: the value is `structuredContent`, else the texts
+      of `content`, one per line; with `isError` true the texts are the reason of the failure.
+    - anything else is a failure (unknown shape).
 
-    A text that speaks of errors is a value like any other.
+    A text that mentions errors is a value like any other.
 
     >>> read_answer({"success": True, "output": "error: none"})
     'error: none'
@@ -62,7 +62,7 @@ def read_answer(answer: object) -> object:
 
 
 def _is_mcp_result(fields: Mapping[Any, Any]) -> bool:
-    """Whether an answer is MCP's result of a call that succeeded: it may leave `isError` out."""
+    """Whether an answer is the result of a successful MCP call, where `isError` is optional."""
     content = fields.get("content")
     if fields.get("isError", False) is not False or not isinstance(content, list):
         return False
@@ -71,14 +71,14 @@ def _is_mcp_result(fields: Mapping[Any, Any]) -> bool:
 
 
 def _content_text(content: object) -> str:
-    """The texts among the parts of an MCP answer, each on its own line."""
+    """The text parts of an MCP answer, joined by line breaks."""
     parts = cast("list[object]", content) if isinstance(content, list) else []
     fields = [cast("Mapping[Any, Any]", part) for part in parts if isinstance(part, Mapping)]
     return "\n".join(text for part in fields if isinstance(text := part.get("text"), str) and text)
 
 
 def failure_text(fields: Mapping[Any, Any]) -> str:
-    """What an answer that says it failed (`success: false`) gives as the reason."""
+    """The reason given by an answer that reports a failure, as text."""
     for name in ("error", "output"):
         value = fields.get(name)
         if value not in (None, "", [], {}):
@@ -96,10 +96,10 @@ def _compact(value: object) -> str:
 
 
 def as_json(value: object, depth: int = 0) -> JSON:
-    """A Python value as JSON of its own, sharing no list or dict with what was given.
+    """A Python value as JSON that shares no list or dict with the input.
 
-    Tuples and sets become lists, keys text; raises ToolFailed for what has no JSON. NaN and
-    the infinities have none and become null.
+    Tuples, other sequences and sets become lists, keys become strings; NaN and infinities become null. Raises
+    ToolFailed for values without a JSON form, nested too deeply, or too large.
     """
     if type(value) is int and -_SMALL < value < _SMALL:
         return value
@@ -122,7 +122,7 @@ def as_json(value: object, depth: int = 0) -> JSON:
 
 
 async def as_json_in_turns(value: object) -> JSON:
-    """As `as_json`, with turns for others on the loop while a long list is gone through."""
+    """Like `as_json`, but yields to the event loop between slices of a long list."""
     if type(value) is not list:
         return as_json(value)
     items = cast("list[object]", value)
@@ -136,7 +136,10 @@ async def as_json_in_turns(value: object) -> JSON:
 
 
 def _are_plain(items: list[object]) -> bool:
-    """Whether a long list holds only texts, or only small whole numbers: asked without a call an item."""
+    """Whether a long list holds only strings, booleans and nulls, or only small integers.
+
+    Such a list can be copied without a call per item.
+    """
     kinds = set(map(type, items))
     if kinds <= {str, bool, type(None)}:
         return True
@@ -146,7 +149,7 @@ def _are_plain(items: list[object]) -> bool:
 
 
 def _made_json(value: object, depth: int) -> JSON:
-    """JSON for what is not JSON of exact types."""
+    """`as_json` for values whose type is not exactly a JSON type."""
     if isinstance(value, bool | str):
         return value
     if isinstance(value, int):

@@ -1,7 +1,7 @@
-"""`@ASK_HUMAN` as a tool: its declaration, and what is wrong with arguments that cannot be asked.
+"""`@ASK_HUMAN` as a tool: its declaration, and a handler for questions with invalid arguments.
 
-A question that can be asked never comes here: the run waits for a person. What comes are the
-arguments of one that cannot, and the answer is a failure that says why.
+Valid questions never reach the handler: the machine asks the person itself. Calls that do reach it have
+invalid arguments and fail with the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool, ToolSpec
 
 ORIGIN = "people"
-"""Where the operation comes from, as its declaration says."""
+"""The origin in the tool's declaration."""
 _PARAMETERS: dict[str, Any] = {
     "prompt": {"description": "what the person is asked"},
     "options": {"type": "array", "description": "the only answers there are"},
@@ -28,7 +28,7 @@ _PARAMETERS: dict[str, Any] = {
 
 
 def asking_tool() -> Tool:
-    """`@ASK_HUMAN`; it only reads, so the items of a FOREACH are asked side by side."""
+    """The tool `@ASK_HUMAN`. Its effect is `read`, so that the items of a FOREACH are asked concurrently."""
     spec = ToolSpec(
         name=ASK,
         executor=executor_name(ASK),
@@ -51,5 +51,5 @@ async def _refuse(arguments: dict[str, Any], _context: CallContext) -> JSON:
 
 
 def check_literal(name: str, said: JSON) -> str | None:
-    """What is wrong with a literal argument, as the checks of a plan ask; None if nothing is."""
+    """A `LiteralCheck`: what is wrong with a literal argument, or None."""
     return wrong_argument(name, said)

@@ -1,4 +1,4 @@
-"""A call as its port sees it: what it is told about the call, and how it says that the call failed."""
+"""The context of a tool call (`CallContext`) and the exception for its failure (`ToolFailed`)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from callsheet.machine import CallTool, Remark, Spent
 from callsheet.machine.trace_ids import traceparent
 
 Objection: TypeAlias = "Callable[[str, str], str | None]"
-"""Says what speaks against going on from one address to another, if anything does."""
+"""Returns why a redirect from the first address to the second is not allowed, or None if it is."""
 
 
 class ToolFailed(Exception):
-    """The call failed; the text is what a plan sees as the error.
+    """The call failed; the text is the error that the plan sees.
 
-    `in_doubt` says that the call may have had its effect all the same: no answer came in time,
-    or the server ended before it gave one. `final` says that it took place and that its result cannot be
-    had: it is not tried again.
+    `in_doubt` means that the call may have had its effect nevertheless: no answer came in time, or the server
+    died first. `final` means that the call took place but its result is lost: it is not retried.
     """
 
     def __init__(self, text: str, *, in_doubt: bool = False, final: bool = False) -> None:
@@ -31,7 +30,7 @@ class ToolFailed(Exception):
 
 
 class _Beside:
-    """What is told of few calls: most have none, so it is made when something is."""
+    """The attributes that few calls have; created at the first use of one, to keep `CallContext` small."""
 
     __slots__ = ("delivery", "handed", "idempotency_key", "returned", "review", "shown")
 
@@ -45,29 +44,29 @@ class _Beside:
 
 
 class Caller(Protocol):
-    """Who makes calls, as their contexts know it."""
+    """The gateway that makes calls, as seen by their contexts."""
 
     def came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
-        """Hear of an answer that comes after the call was given up."""
+        """Called with an outcome that arrives after the call was given up."""
         ...
 
     def objection(self, command: CallTool) -> Objection | None:
-        """What says where a call may not be redirected; None where whatever is public may be reached."""
+        """The check of redirects for a call; None if any public address may be reached."""
         ...
 
 
 class CallContext:
-    """What a port is told about a call besides its arguments, and where it tells what its answer cannot.
+    """What a tool's handler learns about a call besides its arguments, and where it reports extra results.
 
-    `key` is the call's name in the run: step, visit, item and attempt. `idempotency_key` is the
-    same for every delivery of this call, also after a crash and when its answer was lost, and new
-    for a planned retry after a failure; it is made from the run and the key of the first attempt of
-    this `delivery` (by default this one) unless it is given. `remarks` are what has been told with
-    `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
-    shown for this call, None where nobody has said it. `handed` is the LCTL block for an agent, empty
-    where it gets none, and `returned` the one that it gives back beside its answer. `review` says why a
-    person has to look at the answer. `leads` says what speaks against going on from one address to
-    another within the call, as a redirect wants it; None where whatever is public may be reached.
+    `key` identifies the call in the run: step, visit, item and attempt. `idempotency_key` stays the same for
+    every delivery of this call, including after a crash or a lost answer, and differs for a planned retry
+    after a failure. Unless given, it is derived from the run id and `delivery`, the key of the first attempt
+    of this delivery (by default `key`).
+
+    `remarks` collects what `remark` was given, `spent` what `spend` was given. `shown` is the label of the
+    data that a planner was shown, None if unknown. `handed` is the LCTL block given to an agent, empty if
+    none, and `returned` the block that it gave back beside its answer. `review` says why a person has to look
+    at the answer. `leads` checks redirects within the call; None if any public address may be reached.
     """
 
     __slots__ = ("_beside", "_caller", "_command", "key", "remarks", "run_id", "spent")
@@ -81,7 +80,7 @@ class CallContext:
             beside.delivery, beside.idempotency_key = delivery, idempotency_key
 
     def begin(self, run_id: str, key: str, caller: Caller | None, command: object) -> Self:
-        """Be told of a call; for the gateway, whose every call needs one: a constructor takes longer."""
+        """Reset the context for a call; the gateway uses this because it is faster than the constructor."""
         self.run_id = run_id
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
@@ -92,14 +91,14 @@ class CallContext:
         return self
 
     def _told(self) -> _Beside:
-        """Where what few calls have is kept from now on."""
+        """The holder of the rarely used attributes, created when first needed."""
         if self._beside is None:
             self._beside = _Beside()
         return self._beside
 
     @property
     def handed(self) -> str:
-        """The LCTL block for an agent."""
+        """The LCTL block given to an agent."""
         return "" if self._beside is None else self._beside.handed
 
     @handed.setter
@@ -108,7 +107,7 @@ class CallContext:
 
     @property
     def returned(self) -> str:
-        """The LCTL block that an agent gives back."""
+        """The LCTL block that the agent gave back."""
         return "" if self._beside is None else self._beside.returned
 
     @returned.setter
@@ -135,21 +134,21 @@ class CallContext:
 
     @property
     def leads(self) -> Objection | None:
-        """What speaks against redirects of this call."""
+        """The check of redirects of this call, if there is one."""
         if self._caller is None or not isinstance(self._command, CallTool):
             return None
         return self._caller.objection(self._command)
 
     def came_late(self, outcome: JSON | ToolFailed) -> None:
-        """Tell what came after the call was given up, in the thread of its event loop.
+        """Report an outcome that arrived after the call was given up; call it in the event loop's thread.
 
-        It is noted where the run is recorded and has not ended; it changes nothing else.
+        It is noted in the journal if the run is recorded and still going on; it changes nothing else.
         """
         if self._caller is not None:
             self._caller.came_late(self, outcome)
 
     def remark(self, *remarks: Remark) -> None:
-        """Tell what is to be known of the outcome beside its value; it is kept in the journal."""
+        """Add remarks about the outcome, which are kept in the journal beside its value."""
         self.remarks += remarks
 
     def spend(
@@ -162,11 +161,11 @@ class CallContext:
         requests: int = 0,
         seconds: float = 0.0,
     ) -> None:
-        """Report what the call has spent, for the budget of the run; what is reported adds up.
+        """Report what the call has used, for the budget of the run; repeated reports add up.
 
-        `cost` is in the unit of `Limits(max_cost=…)`, None where nobody knows it. `cached_tokens` are
-        those of the tokens in that were in a provider's cache, `requests` how often a provider of models
-        was asked, and `seconds` how long that took. Raises ValueError for less than nothing.
+        `cost` is in the unit of `Limits(max_cost=…)`, None if unknown. `cached_tokens` are the input tokens
+        that were in the provider's cache, `requests` the number of requests to a model provider, and
+        `seconds` their duration. Raises ValueError for negative amounts or a cost that is not finite.
         """
         known = 0.0 if cost is None else cost
         least = min(input_tokens, output_tokens, cached_tokens, requests, seconds)
@@ -177,12 +176,12 @@ class CallContext:
         )
 
     def charge(self, spent: Spent) -> None:
-        """Add what something else has spent for the call."""
+        """Add an amount that was counted elsewhere on behalf of this call."""
         self.spent = spent if self.spent is None else self.spent.plus(spent)
 
     @property
     def idempotency_key(self) -> str:
-        """The name under which a tool may know a delivery again."""
+        """The key by which a tool can recognise repeated deliveries of this call."""
         beside = self._told()
         if beside.idempotency_key is None:
             delivery = beside.delivery or self.key
@@ -193,5 +192,5 @@ class CallContext:
 
     @property
     def traceparent(self) -> str:
-        """What a server is told of where the call stands in the trace of its run (W3C Trace Context)."""
+        """The W3C Trace Context header that places the call in the trace of its run."""
         return traceparent(self.run_id, self.key)

@@ -1,7 +1,6 @@
-"""What a plan gets to see of a tool's result: the text that matters, not its wrapping.
+"""Reduces the results of code runs, web searches and page fetches to the text that a plan needs.
 
-Pure: the same result always cleans to the same value. Only three kinds are touched: results of
-code, results of web searches and pages. Everything else is the value as the tool gave it.
+Pure: the same result always gives the same value. Results of other tools are left unchanged.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ _FIELDS = (
     ("url", "link", "href"),
     ("snippet", "content", "description", "body", "text"),
 )
-"""What services call the title, the address and the excerpt of a result."""
+"""The field names that services use for the title, the URL and the excerpt of a result."""
 _MAX_JSON_TEXT = 10_000_000
 _MAX_PYTHON_TEXT = 1_000_000
 
 CLEANED_TOOLS = _SANDBOX_TOOLS | {"WEB_SEARCH", "FETCH_PAGE"}
-"""The tools whose results are not what a plan gets to see."""
+"""The tools whose results are cleaned before a plan sees them."""
 LISTED_TOOLS = frozenset({"WEB_SEARCH"})
-"""Those whose rows become a text; a plan that casts them to a list or to JSON gets the rows."""
+"""Those whose rows become a text, unless the plan casts the result to a list or to JSON."""
 
 
 def clean_output(tool: str, value: JSON, *, as_data: bool = False) -> JSON:
-    """The value that a plan's variable gets for the result of a tool (its canonical name).
+    """The value that a plan's variable gets for a result of the tool with this canonical name.
 
-    `as_data` says that the plan wants rows as they are. Never raises; what it does not know
-    stays as it is.
+    With `as_data` rows of a search are kept as data. Never raises; results in an unknown shape are returned
+    unchanged.
 
     >>> clean_output("EXEC_CODE", {"stdout": "2026-04-28\\n", "stderr": "", "exit_code": 0})
     '2026-04-28'
@@ -58,7 +57,7 @@ def clean_output(tool: str, value: JSON, *, as_data: bool = False) -> JSON:
 
 
 def left_out(tool: str, value: JSON, cleaned: JSON) -> list[Remark]:
-    """What is to be known of a result that was cleaned: which parts of it are not told.
+    """Remarks on what `clean_output` left out of a result.
 
     >>> left_out("EXEC_CODE", {"stdout": "7", "stderr": "slow!", "exit_code": 0}, "7")
     [Cut(what='stderr', kept=0, whole=5, unit='characters')]
@@ -76,7 +75,7 @@ def left_out(tool: str, value: JSON, cleaned: JSON) -> list[Remark]:
 
 
 def _unprinted(value: JSON, cleaned: JSON) -> list[Remark]:
-    """The errors that are not in a program's output, and what else its result says of the run."""
+    """Remarks on standard error that is not in the cleaned output, and on the isolation that was used."""
     result = _sandbox_result(value)
     if result is None:
         return []
@@ -90,7 +89,7 @@ def _unprinted(value: JSON, cleaned: JSON) -> list[Remark]:
 
 
 def _untold_fields(value: JSON) -> list[str]:
-    """The names of what a search found and its titled list does not tell."""
+    """The names of the non-empty fields of a search result that its titled list leaves out."""
     rows: Any = value.get("results") if isinstance(value, dict) else value
     beside = (
         [name for name, said in value.items() if name != "results" and said]
@@ -105,7 +104,7 @@ def _untold_fields(value: JSON) -> list[str]:
 
 
 def _program_output(value: JSON) -> JSON:
-    """Standard output without its last line end; errors too where they are all, or the program failed."""
+    """Standard output without trailing line breaks; with errors if they are all or the program failed."""
     result = _sandbox_result(value)
     if result is None:
         return value
@@ -118,7 +117,7 @@ def _program_output(value: JSON) -> JSON:
 
 
 def _sandbox_result(value: JSON) -> Mapping[str, Any] | None:
-    """The result as a dict with text under `stdout`, also where it came as the text of one."""
+    """The result as a dict with a text `stdout`, parsed from text if need be; None if it is not one."""
     strict = False
     if isinstance(value, str):
         value = _written_dict(value)
@@ -132,12 +131,12 @@ def _sandbox_result(value: JSON) -> Mapping[str, Any] | None:
     if strict and not (
         {"stderr", "exit_code", "returncode"} & value.keys() and value.keys() <= _SANDBOX_KEYS
     ):
-        return None  # JSON that a program printed for itself
+        return None  # JSON that the program printed as its own output
     return value
 
 
 def _written_dict(text: str) -> JSON:
-    """What a text says that looks like a sandbox's result, in JSON or as Python writes a dict; else None."""
+    """A sandbox result that was serialised as JSON or as a Python dict; None if the text is not one."""
     start = text.lstrip()[:1]
     try:
         if start == "{" and '"stdout"' in text and len(text) <= _MAX_JSON_TEXT:
@@ -154,7 +153,7 @@ def _text(value: object) -> str:
 
 
 def _rows(value: JSON) -> JSON:
-    """The rows of a search, also where they stand under `results`."""
+    """The rows of a search, whether given directly or under `results`."""
     found = value.get("results") if isinstance(value, dict) else None
     return found if isinstance(found, list) else value
 
@@ -173,7 +172,7 @@ def _titled_list(value: JSON) -> JSON:
 
 
 def _entry(row: object) -> list[str] | None:
-    """Title, address and excerpt of a search result, or None if it is not one."""
+    """Title, URL and excerpt of a search result, or None if it is not one."""
     if not isinstance(row, dict):
         return None
     fields = cast("dict[str, object]", row)
@@ -184,7 +183,7 @@ def _entry(row: object) -> list[str] | None:
 
 
 def _first(fields: Mapping[str, object], *names: str) -> str:
-    """The first of these fields that holds text, on one line."""
+    """The first of these fields that holds a text, on one line."""
     return next((" ".join(t.split()) for n in names if (t := _text(fields.get(n))).strip()), "")
 
 

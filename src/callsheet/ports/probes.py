@@ -1,7 +1,7 @@
-"""How a tool's probe answers whether a call took place.
+"""Interprets the answer of a probe: whether a call took place.
 
-In: what a probe gave, from a Python function or as JSON from another tool. Out: the value that
-the call gave, that it was never made, or that nobody can tell; anything unclear is the last.
+In: what a probe returned, from a Python function or as JSON from another tool. Out: the value that the call
+gave, that it was never made, or that this is unknown; an unclear JSON answer counts as unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Prober: TypeAlias = "Callable[[dict[str, Any], CallContext], Awaitable[Probed]]"
 
 
 def probed(answer: object) -> Probed:
-    """What a Python probe answered; raises ToolFailed for what is no answer.
+    """The answer of a Python probe; raises ToolFailed for anything that is not one.
 
     >>> probed(TookPlace(3)), probed(False), probed(None)
     (TookPlace(value=3), False, None)
@@ -36,7 +36,7 @@ def probed(answer: object) -> Probed:
 
 
 def probed_json(answer: object) -> Probed:
-    """What a probing tool answered: `{"happened": true, "value": …}`, `{"happened": false}`, else unknown.
+    """The answer of a probing tool: `{"happened": true, "value": …}`, `{"happened": false}`, else unknown.
 
     >>> probed_json({"happened": True, "value": 3}), probed_json({"happened": False}), probed_json("yes")
     (TookPlace(value=3), False, None)

@@ -1,7 +1,7 @@
-"""Connections to checked addresses only: a host is resolved once, judged, and that very address is reached.
+"""Sends HTTP requests to addresses that were checked after DNS resolution, which prevents DNS rebinding.
 
-The host's name goes into TLS and the Host header, so what it resolves to later does not matter. No redirect
-is followed here: whoever follows one judges it like a first request.
+A host is resolved once; the connection goes to one of the checked addresses, and the name is used only for
+TLS and the Host header. Redirects are not followed here: the caller must check each like a new request.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from callsheet.policy.addresses import IP, Target
 
 
 class UnknownHost(Exception):
-    """The name of a host leads nowhere; the text says which."""
+    """A host name cannot be resolved, or has no usable address; the text names it."""
 
 
 async def resolve(target: Target) -> list[str]:
-    """The addresses of a target's host, as texts; raises UnknownHost."""
+    """The IP addresses of a target's host, as strings; raises UnknownHost."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -37,9 +37,9 @@ async def send_to(
     headers: Mapping[str, str],
     content: bytes | None = None,
 ) -> httpx2.Response:
-    """The answer of the first of these addresses that can be reached; its body is not read yet.
+    """The response of the first address that accepts a connection; its body is not read yet.
 
-    Raises httpx2.HTTPError, and UnknownHost without an address.
+    Raises httpx2.HTTPError, and UnknownHost if `addresses` is empty.
     """
     for last, address in ((address is addresses[-1], address) for address in addresses):
         request = client.build_request(

@@ -1,7 +1,7 @@
-"""At most so many calls at once: of one tool, or of all tools of a server. The others wait their turn.
+"""Limits how many calls run at once, per tool or per server; further calls wait in order of arrival.
 
-In: a handler. Out: a handler that carries a call out when one of its slots is free; calls get slots in the
-order in which they came. Waiting counts against no time-out of a call.
+In: a handler. Out: a handler that waits for a free slot before each call. Waiting does not count towards
+the call's timeout.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.ports.tools import Handler
 
 
 class Slots:
-    """So many slots on every event loop, for the calls that share them; raises ValueError for none.
+    """A limit of `most` concurrent calls per event loop; raises ValueError for less than 1.
 
     >>> Slots(2).most
     2
@@ -31,7 +31,7 @@ class Slots:
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def here(self) -> asyncio.Semaphore:
-        """The slots of the running loop, to be taken with `async with`."""
+        """The semaphore of the running event loop, for `async with`."""
         loop = asyncio.get_running_loop()
         free = self._by_loop.get(loop)
         if free is None:
@@ -39,7 +39,7 @@ class Slots:
         return free
 
     def sharing(self, handler: Handler) -> Handler:
-        """The handler, whose calls take one of these slots each."""
+        """The handler, wrapped so that each call takes one of these slots."""
 
         async def in_turn(args: dict[str, Any], context: CallContext) -> JSON:
             async with self.here():

@@ -1,7 +1,7 @@
-"""A tool as the runtime sees it: its declaration, how it is called, and the registry of all.
+"""Tools as the runtime sees them: declaration (`ToolSpec`), handler, and the `Registry` of all tools.
 
-In: declarations and handlers from built-ins, Python functions and MCP servers. Out: one tool
-for a canonical name, or a diagnostic. Nothing here chooses a tool by an argument or by data.
+In: declarations and handlers from built-ins, Python functions and MCP servers. Out: the tool of a name, or
+a diagnostic. A tool is chosen by its name only, never by arguments or data.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ if TYPE_CHECKING:
     from callsheet.ports.probes import Prober
 
 Handler: TypeAlias = Callable[[dict[str, Any], CallContext], Awaitable[JSON]]
-"""Carries out a call: gives the value, or raises ToolFailed (any other exception fails it too)."""
+"""Carries out a call: returns the value, or raises ToolFailed (any other exception is a failure too)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """The declaration of a tool.
 
-    `name` is canonical (upper case, as `@NAME` in a plan), `executor` the name its provider
-    knows. `parameters` is the JSON schema of its arguments, whose property order gives
-    positional arguments their names. `timeout` is in seconds, None without limit; the handler
-    keeps it itself.
-    `origin` says where it comes from (`builtin`, `python:FILE`, `mcp:SERVER`); `pin` is the
-    hash of the declaration as its provider gave it; `refusal` says why it may not be called, None
-    where it may: a tool with one is in no list that a model is shown.
+    `name` is canonical (upper case, as `@NAME` in a plan), `executor` the name that its provider uses.
+    `parameters` is the JSON schema of its arguments; the order of its properties assigns positional
+    arguments. `timeout` is in seconds, None for no limit; the handler enforces it. `origin` says where the
+    tool comes from (`builtin`, `python:FILE`, `mcp:SERVER`); `pin` is the hash of the declaration as its
+    provider gave it; `refusal` says why it may not be called, None if it may: refused tools are not listed to
+    models.
     """
 
     name: str
@@ -43,12 +42,12 @@ class ToolSpec:
     timeout: float | None = None
     pin: str | None = None
     is_declared: bool = False
-    """Whether somebody who answers for the tool has said that its effect is this one."""
+    """Whether the effect was declared by someone responsible for the tool."""
     on_in_doubt: OnInDoubt | None = None
-    """What becomes of its calls in doubt; None leaves that to the run."""
+    """How its calls in doubt are resolved; None leaves that to the run."""
     refusal: Diagnostic | None = None
     gives_list: bool = False
-    """Whether it declares that its results are lists."""
+    """Whether its declared results are lists."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -59,7 +58,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A declaration with the handler that carries it out, and the probe of one whose effect is `probe`."""
+    """A declaration with its handler and, if the effect is `probe`, its probe."""
 
     spec: ToolSpec
     handler: Handler
@@ -67,10 +66,10 @@ class Tool:
 
 
 class Registry:
-    """All tools that a run can reach, by canonical name.
+    """All tools that a run can call, by canonical name.
 
-    A name that two providers claim is ambiguous: it can be called only by its qualified name
-    (`@SERVER__TOOL`), which `add` takes as `alias`.
+    A name that several providers claim is ambiguous: such tools can be called only by their qualified name
+    (`@SERVER__TOOL`), given to `add` as `alias`.
     """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
@@ -78,15 +77,15 @@ class Registry:
         self._aliases: dict[str, str] = {}
         self._ambiguous: dict[str, list[str]] = {}
         self.unopened: tuple[str, ...] = ()
-        """The servers whose tools would be here, had they been opened."""
+        """The servers that were not opened, so that their tools are missing here."""
         for tool in tools:
             self.add(tool)
 
     def add(self, tool: Tool, alias: str | None = None) -> None:
-        """Take a tool in; `alias` is its second, qualified name.
+        """Add a tool; `alias` is its second, qualified name.
 
-        A second tool of the same name makes the name ambiguous. If there is no name left by which
-        both can be called, CallsheetError (TOL002) is raised.
+        A second tool of the same name makes the name ambiguous. Raises CallsheetError (TOL002) if a name by
+        which a tool has to be callable is already taken.
         """
         name = tool.spec.name
         if name in self._aliases:
@@ -107,7 +106,10 @@ class Registry:
             self._tools[name] = tool
 
     def reserve(self, name: str, alias: str) -> None:
-        """Make a name that a tool has ambiguous: one that is away, and is called `alias`, has it too."""
+        """Make a name ambiguous on behalf of an absent tool that also claims it and is called `alias`.
+
+        Has no effect if no present tool has the name.
+        """
         first = self._tools.pop(name, None)
         if first is not None:
             self._ambiguous[name] = []
@@ -124,16 +126,16 @@ class Registry:
         self._ambiguous[name].append(qualified)
 
     def get(self, name: str) -> Tool | None:
-        """The tool of a canonical or qualified name, None if there is none or it is ambiguous."""
+        """The tool of a canonical or qualified name; None if there is none or the name is ambiguous."""
         return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
 
     def names_of(self, name: str) -> tuple[str, ...]:
-        """All names by which plans can call the tool that this name calls, its own first; itself if none."""
+        """All names of the tool that `name` refers to, the primary one first; `name` alone if none."""
         own = name if name in self._tools else self._aliases.get(name, name)
         return (own, *(alias for alias, tool in self._aliases.items() if tool == own))
 
     def without(self, names: Iterable[str]) -> Registry:
-        """The same tools but for those of these canonical names."""
+        """A copy of the registry without the tools of these canonical names."""
         left_out, rest = frozenset(names), Registry()
         rest._tools = {name: tool for name, tool in self._tools.items() if name not in left_out}
         rest._aliases = {alias: name for alias, name in self._aliases.items() if name not in left_out}
@@ -149,7 +151,7 @@ class Registry:
         return tool
 
     def missing(self, name: str) -> Diagnostic:
-        """What is wrong with a name that `get` does not know."""
+        """The diagnostic for a name that `get` does not find: ambiguous (TOL003) or unknown (TOL001)."""
         if name in self._ambiguous:
             names = " or ".join(f"@{q}" for q in self._ambiguous[name])
             return Diagnostic(
@@ -171,7 +173,7 @@ class Registry:
         return len(self._tools)
 
     def names(self) -> tuple[str, ...]:
-        """The names under which tools are called, in the order they were added."""
+        """The primary names of all tools, in the order they were added."""
         return tuple(self._tools)
 
 

@@ -1,4 +1,4 @@
-"""The address of a server as a user names it: its host, or what is wrong with it."""
+"""Validates the URL of a server that a user configured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _UNWRITTEN = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
 def server_host(url: str) -> str:
-    """The host of an http or https address, in small letters; raises ValueError with what is wrong.
+    """The host of an http or https URL, in lower case; raises ValueError saying what is wrong.
 
     >>> server_host("https://Models.example:8080/v1")
     'models.example'

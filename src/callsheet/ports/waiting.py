@@ -1,7 +1,7 @@
-"""Waiting for a call up to a time, and letting go of one that is late.
+"""Waits for a call up to a timeout, and abandons one that takes longer.
 
-What is given up is cancelled. One that will not be cancelled, and answers after all, is heard: its
-answer is told to who wants to note it, and to nobody else.
+An abandoned call is cancelled. If it ignores the cancellation and answers later, the answer goes to the
+`on_late` callback only.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from callsheet.ports.calls import ToolFailed
 
 _T = TypeVar("_T")
 OnLate: TypeAlias = "Callable[[Any], None]"
-"""Takes the value, or the ToolFailed, that came after a call was given up."""
+"""Called with the value, or the ToolFailed, that arrived after a call was abandoned."""
 
 _GRACE = 0.2
-"""Seconds that a call which was given up has to end before it is left to itself."""
+"""Seconds that a cancelled call gets to end before it is left running on its own."""
 
 
 async def within(
     seconds: float, call: Coroutine[Any, Any, _T] | Awaitable[_T], on_late: OnLate | None = None
 ) -> _T:
-    """The call's value, or ToolFailed (in doubt) when it takes longer, cancelled or not."""
+    """The call's value; raises ToolFailed (in doubt) after `seconds`, cancelled or not."""
     task = asyncio.ensure_future(call)
     try:
         await asyncio.wait({task}, timeout=seconds)
@@ -39,7 +39,7 @@ async def within(
 
 
 async def give_up(tasks: set[asyncio.Future[Any]], seconds: float) -> None:
-    """Cancel tasks and wait so long for them to end; one that does not is left to itself."""
+    """Cancel tasks and wait up to `seconds` for them to end; those that do not are left running."""
     for task in tasks:
         task.cancel()
         task.add_done_callback(_forget)
@@ -47,13 +47,13 @@ async def give_up(tasks: set[asyncio.Future[Any]], seconds: float) -> None:
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
-    """Look at the outcome of a task that nobody waits for, so that it is not reported as lost."""
+    """Retrieve the outcome of an abandoned task, so that asyncio does not log it as never retrieved."""
     if not task.cancelled():
         task.exception()
 
 
 def _tell(on_late: OnLate, task: asyncio.Future[Any]) -> None:
-    """Tell the outcome of a task that was given up, unless it was cancelled as it was told to."""
+    """Report the outcome of an abandoned task, unless it obeyed the cancellation."""
     if task.cancelled():
         return
     error = task.exception()

@@ -1,5 +1,5 @@
-"""Secrets: what is one, how it is sealed before it is written, and what is shown in its place.
+"""Recognises secrets in values, encrypts them before they are written, and masks them in what is shown.
 
-In: values, and what is known of secrets. Out: the same values with boxes in the place of what is secret, and
-back for who has the key. Pure: where the key is kept is not known here.
+In: values, known secrets, a key. Out: the same values with secrets replaced by placeholders and kept as
+encrypted boxes, and the way back for holders of the key. Pure: where the key is stored is not known here.
 """

@@ -1,7 +1,7 @@
-"""Which values of a configuration are credentials: by their names, or by what they look like.
+"""Picks the credentials out of a configuration, by the names or the looks of its values.
 
-In: environments, headers, arguments and addresses. Out: the secrets among them. Everyday values (`true`, a
-path, a host) are none, for they would be found everywhere.
+In: environments, headers, arguments and URLs. Out: the credentials among them. Common values (`true`, a
+path, a host) do not count, since they would match everywhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from callsheet.sealing.known import Known
 
 SHORTEST = 8
-"""Characters of a credential of a configuration."""
+"""Minimum length, in characters, of a credential in a configuration."""
 CONFIGURED = "configured"
 _NAME = re.compile(
     r"(?:^|[_\-.])(?:api_?key|key|token|secret|passw(?:or)?d|passphrase|pwd|pat|credentials?|auth|cookie|dsn)s?"
@@ -38,7 +38,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]{2,15}\s+(\S+)")
 
 
 def is_credential(name: str, value: str) -> bool:
-    """Whether a value under this name is a credential.
+    """Whether a value with this name is a credential. URLs are not: see `in_address`.
 
     >>> is_credential("GITHUB_TOKEN", "abcd-1234"), is_credential("TZ", "Europe/Oslo")
     (True, False)
@@ -49,12 +49,12 @@ def is_credential(name: str, value: str) -> bool:
     if len(value) < SHORTEST or _PLAIN.fullmatch(value):
         return False
     if "://" in value:
-        return False  # what is secret in an address is a part of it
+        return False  # only a part of a URL can be secret: see `in_address`
     return bool(_NAME.search(name) or _MIXED.fullmatch(value))
 
 
 def in_environment(environ: Mapping[str, str]) -> Iterator[str]:
-    """The credentials among the variables of an environment, passwords within addresses as well."""
+    """The credentials among environment variables, including those within URLs."""
     for name, value in environ.items():
         if is_credential(name, value):
             yield value.strip()
@@ -63,7 +63,10 @@ def in_environment(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def in_headers(headers: Mapping[str, str]) -> Iterator[str]:
-    """The credentials among configured headers: all but those that tell nothing of who asks."""
+    """The credentials among configured headers: every value but those of standard headers such as Accept.
+
+    Of `Bearer abc…` and the like, only what follows the scheme.
+    """
     for name, value in headers.items():
         told = value.strip()
         if name.lower() in _ORDINARY_HEADERS or len(told) < SHORTEST:
@@ -73,7 +76,7 @@ def in_headers(headers: Mapping[str, str]) -> Iterator[str]:
 
 
 def in_arguments(arguments: Iterable[str]) -> Iterator[str]:
-    """The credentials on a command line: `--token x`, `--token=x`, `KEY=x`, and what looks like one."""
+    """The credentials on a command line: `--token x`, `--token=x`, `KEY=x`, and values that look like one."""
     flag = ""
     for word in arguments:
         name, equals, value = word.partition("=")
@@ -87,7 +90,7 @@ def in_arguments(arguments: Iterable[str]) -> Iterator[str]:
 
 
 def in_address(address: str) -> Iterator[str]:
-    """The password and the telling parameters of a URL."""
+    """The password of a URL (as written and decoded) and the query parameters that are credentials."""
     try:
         parts = urlsplit(address)
         password = parts.password
@@ -102,5 +105,5 @@ def in_address(address: str) -> Iterator[str]:
 
 
 def configured(values: Iterable[str]) -> Known:
-    """The secrets of a configuration, to be looked for."""
+    """These credentials as known secrets, ready to be searched for."""
     return Known.of(dict.fromkeys(values), CONFIGURED, shortest=SHORTEST)

@@ -1,6 +1,6 @@
-"""Finds what is secret in values: known secrets first, then what looks like one.
+"""Finds secrets in texts: known secrets, and texts that look like a secret.
 
-In: texts and whole JSON values. Out: the parts that are secret, with the reason.
+In: texts and the JSON of whole values. Out: the secret spans, each with the reason.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.shapes import Shapes
 
 NAMED = "its name says so"
-"""Why a text is secret that stands under a telling name."""
+"""The reason given for a text that is secret because of the name of its field."""
 
 
 class Span(NamedTuple):
-    """A part of a text that is secret, and why: `declared`, `configured`, or `looks like …`."""
+    """A secret part of a text, and the reason: `declared`, `configured`, or `looks like …`."""
 
     start: int
     end: int
@@ -27,9 +27,9 @@ _SHORTEST = 8
 
 
 class Finder:
-    """What is known of secrets, and the shapes that are looked for; immutable.
+    """The known secrets and the credential patterns to search for; immutable.
 
-    `shapes` is None where nothing is taken for a secret because it looks like one.
+    `shapes` is None if nothing counts as a secret merely because it looks like one.
     """
 
     def __init__(self, known: Known | None = None, shapes: Shapes | None = None) -> None:
@@ -37,26 +37,26 @@ class Finder:
         self.shapes = shapes
 
     def knowing(self, more: Known) -> Finder:
-        """The same finder, which knows these as well."""
+        """A finder that knows these secrets as well."""
         return Finder(self.known + more, self.shapes) if more else self
 
     def without_shapes(self) -> Finder:
-        """The same finder, for known secrets alone."""
+        """A finder for the known secrets only."""
         return Finder(self.known)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is ever found."""
+        """Whether there is nothing to search for."""
         return self.shapes is None and not self.known
 
     def may_find(self, data: bytes) -> bool:
-        """Whether something may be found in the value with this JSON text."""
+        """A quick check: False only if the value with this JSON text contains no secret."""
         if self.known and self.known.may_be_in(data):
             return True
         return self.shapes is not None and self.shapes.may_be_in(data)
 
     def spans(self, text: str) -> list[Span]:
-        """The secret parts of a text, in order, none touching another."""
+        """The secret spans of a text, in order; spans that overlap or touch are merged."""
         found = [Span(*place) for place in self.known.found_in(text)]
         if self.shapes is not None:
             found += [
@@ -65,23 +65,23 @@ class Finder:
         return _merged(found)
 
     def whole(self, name: str, text: str) -> str | None:
-        """Why a text that stands under this name is secret as a whole; None where it is not."""
+        """The reason why a whole text is secret given the name of its field; None if it is not."""
         if self.shapes is not None and self.shapes.names_a_secret(name, text):
             return NAMED
         return None
 
 
 def known_by_name(texts: Iterable[str]) -> Known:
-    """The secrets that were found by their names, to be looked for elsewhere as well.
+    """Texts that were secret because of their field name, as known secrets to find elsewhere as well.
 
-    Words are left out: `token: "identifier"` names no secret, and would be found everywhere.
+    Texts without a digit are left out: `token: "identifier"` names no secret and would match everywhere.
     """
     telling = (text for text in texts if any(map(str.isdigit, text)))
     return Known.of(telling, NAMED, shortest=_SHORTEST)
 
 
 def _merged(found: Iterable[Span]) -> list[Span]:
-    """Parts that overlap or touch as one; it has the reason of the first, the longest of those."""
+    """Merges spans that overlap or touch; the reason is that of the first (of several, the longest)."""
     merged: list[Span] = []
     for span in sorted(found, key=lambda span: (span.start, -span.end)):
         if merged and span.start <= merged[-1].end:

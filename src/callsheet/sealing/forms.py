@@ -1,7 +1,7 @@
-"""How programs write a text that they put into another one: in addresses, JSON, pages, base64, hexadecimal.
+"""Lists the encodings in which a secret may appear: URL, JSON, HTML, base64, base32, hexadecimal.
 
-In: a secret. Out: the texts in which it turns up where a program has encoded it, once or twice. All are plain
-texts, so that looking for them takes one pass, however many they are.
+In: a secret. Out: the texts it turns into when programs encode it once or twice. All are plain texts, so
+one multi-pattern search finds them however many there are.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from html import escape
 from urllib.parse import quote, quote_plus
 
 _KEPT_IN_ADDRESSES = ("", "/", "!'()*", "!'()*;/?:@&=+$,#", "!$&'()*+,;=", "!$&'()*+,;=:@/")
-"""What programs write as it is: Python, a browser for a part of an address and for a whole one, RFC 3986."""
+"""Characters left unescaped by: Python, browsers (for a component and for a whole URL), RFC 3986."""
 _ESCAPED = re.compile(r"%[0-9A-F]{2}|\\u[0-9a-f]{4}")
 
 
 def forms_of(value: str) -> Iterator[str]:
-    """The secret, as it is and as programs encode it: URL, base64, hexadecimal, in JSON, HTML or a literal.
+    """The secret as it is, and encoded for URLs, JSON, HTML or a Python literal, in base64 and so on.
 
     >>> sorted(set(forms_of("a b&c")))[:4]
     ['61 20 62 26 63', '6120622663', '61:20:62:26:63', 'BEBRCMY']
@@ -31,7 +31,7 @@ def forms_of(value: str) -> Iterator[str]:
     yield from map(_of_other_case, in_addresses)
     for text in dict.fromkeys(_in_json(value)):
         yield text
-        for ascii_only in (True, False):  # a JSON text that stands in another one
+        for ascii_only in (True, False):  # JSON nested in a JSON string
             yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
     yield from _in_html(value)
     yield repr(value)[1:-1]
@@ -44,7 +44,7 @@ def forms_of(value: str) -> Iterator[str]:
 
 
 def twice_encoded(value: str) -> Iterator[str]:
-    """The secret as it stands where what one program has encoded is encoded by another one.
+    """The secret encoded by one program and then again by another.
 
     >>> written = b64encode(b'{"auth": "' + b64encode(b"joe:hunter2") + b'"}').decode()
     >>> [form for form in twice_encoded("hunter2") if form in written]
@@ -72,14 +72,14 @@ def _in_hexadecimal(data: bytes) -> Iterator[str]:
 
 
 def _in_base32(data: bytes) -> Iterator[str]:
-    """What stands in any base32 text of data with these bytes in it."""
+    """For each alignment, what encodes these bytes alone in base32 of data that contains them."""
     for before in range(5):
         text = b32encode(bytes(before) + data).decode()
         yield text[-(-before * 8 // 5) : (before + len(data)) * 8 // 5]
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """What stands in any base64 text of data with these bytes in it, in both alphabets."""
+    """The same for base64 (`_core`), in the standard and the URL-safe alphabet."""
     for before in range(3):
         core = _core(data, before)
         yield core
@@ -88,7 +88,7 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 
 def _put_elsewhere(core: str) -> Iterable[str]:
-    """A part of a base64 text as it stands in an address, and as PHP puts it into JSON."""
+    """A part of a base64 text as it is escaped in a URL, and in JSON by PHP."""
     if "+" not in core and "/" not in core:
         return ()
     in_address = quote(core, safe="")
@@ -96,7 +96,7 @@ def _put_elsewhere(core: str) -> Iterable[str]:
 
 
 def _of_other_case(text: str) -> str:
-    r"""The same with the letters of its escapes in the other case.
+    r"""The text with the hexadecimal digits of its escapes in the other case.
 
     >>> _of_other_case(r"%2Fab \u00fc")
     '%2fab \\u00FC'
@@ -105,7 +105,7 @@ def _of_other_case(text: str) -> str:
 
 
 def _in_json(text: str) -> Iterator[str]:
-    """A text as it stands in a JSON text, also of those who put JSON into pages."""
+    """A text inside a JSON string, also with the extra escapes used for JSON in HTML pages."""
     for ascii_only in (True, False):
         plain = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         yield plain
@@ -118,7 +118,7 @@ def _in_json(text: str) -> Iterator[str]:
 
 
 def _in_html(text: str) -> Iterator[str]:
-    """A text as it stands in a page."""
+    """A text inside HTML, with the various escapes of quotes."""
     yield escape(text, quote=False)
     whole = escape(text)
     for quote_mark, double in (
@@ -131,7 +131,7 @@ def _in_html(text: str) -> Iterator[str]:
 
 
 def _core(data: bytes, before: int) -> str:
-    """What stands in any base64 text of data with these bytes after `before` others, whatever is around."""
+    """The characters that encode these bytes alone, in base64 of data where `before` bytes precede them."""
     text = b64encode(bytes(before) + data).decode().rstrip("=")
     first = (before * 8 + 5) // 6
     last = (before + len(data)) * 8 // 6

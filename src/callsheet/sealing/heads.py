@@ -1,4 +1,4 @@
-"""Many texts looked for at once, in time that grows with the text and not with how many they are."""
+"""Searches for many texts at once, in time that depends on the text searched and not on their number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Text = TypeVar("_Text", str, bytes)
 
 
 class Heads(Generic[_Text]):
-    """Texts by how they begin.
+    """Texts indexed by their first characters (as many as the shortest has).
 
     >>> list(Heads(["ab", "abc", "xyz"]).found_in("_abc"))
     [(1, 'ab'), (1, 'abc')]
@@ -23,7 +23,7 @@ class Heads(Generic[_Text]):
             self._by_head[text[: self._length]].append(text)
 
     def found_in(self, text: _Text) -> Iterator[tuple[int, _Text]]:
-        """Where each of them stands."""
+        """Every occurrence, as (position, text)."""
         length, get = self._length, self._by_head.get
         for at in range(len(text) - length + 1):
             for one in get(text[at : at + length], ()):

@@ -1,7 +1,7 @@
-"""The key that values are sealed with, and what is made of it: boxes, and digests that tell equal secrets.
+"""The encryption key, its boxes (encrypted values) and its digests (keyed hashes that show equality).
 
-A box is AES-SIV over the value: the same value gives the same box, nobody without the key can read, change or
-guess it. A digest is an HMAC, so that a short secret cannot be found by trying.
+A box is AES-SIV over the value: deterministic, authenticated, unreadable without the key. A digest is an
+HMAC, so that a short secret cannot be found by brute force without the key.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _HEX_DIGITS = 2 * KEY_BYTES
 
 
 class NotOpened(Exception):
-    """A box that this key does not open, or that is none."""
+    """The box is malformed, or this key does not decrypt it."""
 
 
 class SealKey:
-    """A key of 32 bytes, at work."""
+    """A key of 32 bytes. Subkeys for each use are derived from it with HMAC."""
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != KEY_BYTES:
@@ -39,12 +39,12 @@ class SealKey:
 
     @cached_property
     def name(self) -> str:
-        """What tells keys apart: 8 hexadecimal digits, of which the key does not follow."""
+        """An identifier of the key: 8 hexadecimal digits derived one-way from it."""
         return self._made("name").hex()[:8]
 
     @cached_property
     def pepper(self) -> str:
-        """A text that digests of what people are asked are made with."""
+        """A secret salt for the digests of questions that people are asked."""
         return self._made("questions").hex()
 
     @cached_property
@@ -61,15 +61,15 @@ class SealKey:
         return hmac.digest(self._secret, f"callsheet {use}".encode(), sha256)
 
     def digest(self, data: bytes) -> str:
-        """What shows that two secrets are the same: `k:` and 12 hexadecimal digits."""
+        """A keyed hash that is equal for equal secrets: `k:` and 12 hexadecimal digits."""
         return f"k:{hmac.digest(self._digesting, data, sha256).hex()[:_DIGITS]}"
 
     def seal(self, data: bytes) -> str:
-        """The box of these bytes, as text."""
+        """Encrypts these bytes; returns the box as base64."""
         return b64encode(self._aead.encrypt(data, [_USE])).decode()
 
     def open(self, box: str) -> bytes:
-        """The bytes of a box; raises NotOpened."""
+        """Decrypts a box; raises NotOpened."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as above
 
         try:
@@ -79,14 +79,14 @@ class SealKey:
 
 
 class KeyRing(NamedTuple):
-    """The key that seals, and all that open, by name; the first of a file's keys is the one that seals."""
+    """The key used to encrypt, and all keys that can decrypt, by name."""
 
     sealing: SealKey
     opening: dict[str, SealKey]
 
     @classmethod
     def of(cls, keys: Iterable[SealKey]) -> KeyRing:
-        """The ring of these keys; raises ValueError where there is none."""
+        """A ring of these keys, of which the first encrypts; raises ValueError if there are none."""
         held = {key.name: key for key in keys}
         if not held:
             raise ValueError("there is no key in it")
@@ -94,11 +94,11 @@ class KeyRing(NamedTuple):
 
 
 Keys: TypeAlias = "Callable[[], KeyRing]"
-"""Gives the keys when they are needed; raises CallsheetError where there are none."""
+"""Returns the keys when they are needed; raises CallsheetError if there are none."""
 
 
 def read_key(text: str) -> SealKey:
-    """The key of a text: 64 hexadecimal digits, or base64 of 32 bytes; raises ValueError."""
+    """Parses a key: 64 hexadecimal digits, or base64 of 32 bytes; raises ValueError."""
     plain = text.strip()
     try:
         if len(plain) == _HEX_DIGITS:
@@ -109,5 +109,5 @@ def read_key(text: str) -> SealKey:
 
 
 def key_text(secret: bytes) -> str:
-    """The text of a new key, as `read_key` reads it."""
+    """The text of a key, as `read_key` reads it."""
     return secret.hex()

@@ -1,6 +1,6 @@
-"""Secrets whose values are known: found wherever they stand, also encoded as programs encode texts.
+"""Searches for secrets whose values are known, wherever they occur and in any of their usual encodings.
 
-In: values. Out: the forms in which they may turn up, and where in a text they do.
+In: secret values. Out: whether and where a text contains one of them, encoded or not.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from callsheet.sealing.heads import Heads
 from callsheet.sealing.lines import LINES, joined, joined_text
 
 SHORTEST = 4
-"""Characters of a declared secret that is looked for; a shorter one would be found everywhere."""
+"""Minimum length, in characters, of a declared secret; a shorter one would match everywhere."""
 _SHORTEST_LINE = 12
 _SHORTEST_CORE = 8
 _LONGEST_TWICE, _MOST_TWICE = 300, 50
-"""Characters of a secret, and secrets, that are looked for also where they have been encoded twice."""
+"""The longest secret, and the most secrets, for which double encodings are searched for too."""
 _SOME = 100
-"""Of more forms those are looked for whose first letters stand in a text."""
+"""With more forms than this, the search goes by their first characters instead of one form at a time."""
 
 
 class Form(NamedTuple):
-    """A text in which a secret turns up, and why it is one: `declared` or `configured`."""
+    """One encoding of a secret, and why it is secret: `declared` or `configured`."""
 
     text: str
     why: str
 
 
 def _texts_of(value: object) -> Iterator[str]:
-    """The texts of a value that are secret with it: leaves, and the lines of a long text."""
+    """The texts in a secret value that are secret too: its leaves, and long lines of a multi-line text."""
     stack = [value]
     while stack:
         part: Any = stack.pop()
@@ -51,18 +51,18 @@ def _texts_of(value: object) -> Iterator[str]:
 
 
 class _Portion:
-    """Forms that are looked for together, made ready for that when they are first."""
+    """A set of forms searched for in one pass; the matcher is compiled at first use."""
 
     def __init__(self, whys: Mapping[str, str]) -> None:
         self.whys = whys
-        """Why each form is a secret."""
+        """By form: why it is secret."""
 
     def __len__(self) -> int:
         return len(self.whys)
 
     def may_be_in(self, data: bytes) -> bool:
-        """Whether one of them stands in the bytes of a JSON text, also over several lines."""
-        if self._pass is None:  # they are too long for one pass
+        """Whether the bytes of a JSON text contain a form, even if broken over several lines."""
+        if self._pass is None:  # too many or too long for one compiled matcher
             in_one_line = joined(data)
             return self._stands_in(data) or (in_one_line is not None and self._stands_in(in_one_line))
         found = self._pass.Match(data)
@@ -76,7 +76,7 @@ class _Portion:
         return any(True for _ in self._heads_of_encoded.found_in(data))
 
     def found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Where they stand in a text: start, end, and why it is a secret."""
+        """Every occurrence in a text, as start, end, and why it is secret."""
         has_lines = True
         if self._pass is not None:
             found = self._pass.Match(text.encode("utf-8", "surrogatepass"))
@@ -110,19 +110,19 @@ class _Portion:
 
     @cached_property
     def _encoded(self) -> tuple[bytes, ...]:
-        """The forms, also as they stand in a journal's JSON text."""
+        """The forms as bytes, plain and as escaped in the JSON text of a journal."""
         said = (json.dumps(text, ensure_ascii=False)[1:-1] for text in self.whys)
         every = dict.fromkeys((*self.whys, *said))
         return tuple(text.encode("utf-8", "surrogatepass") for text in every)
 
     @cached_property
     def _lines_alone(self) -> list[int]:
-        """What the pass finds where there are encoded lines, and none of the forms."""
+        """The match result that means: there are lines of encoded data, but none of the forms."""
         return [len(self._encoded)]
 
     @cached_property
     def _pass(self) -> Any:
-        re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+        re2: Any = import_module("re2")  # imported by name: it has no types for the type checker
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
         options.never_capture = True
@@ -139,10 +139,10 @@ class _Portion:
 
 
 class Known:
-    """Secrets that are looked for; immutable.
+    """Known secrets to search for; immutable.
 
-    They lie in portions, each about half as large as the one before, or smaller: what is added now and then
-    takes time for itself, and not for all that is there.
+    They are held in portions, each at most about half as large as the one before, so that adding a few
+    secrets at a time compiles small matchers and not all of them again.
     """
 
     def __init__(self, forms: Iterable[Form] = ()) -> None:
@@ -151,9 +151,9 @@ class Known:
 
     @classmethod
     def of(cls, values: Iterable[object], why: str, shortest: int = SHORTEST) -> Known:
-        """The secrets of these values; `why` is said of what is found.
+        """The secrets in these values; `why` is the reason reported for a match.
 
-        `shortest` is how many characters one has at least.
+        `shortest` is the minimum length of a secret in characters.
         """
         texts = [text for value in values for text in _texts_of(value) if len(text.strip()) >= shortest]
         twice = len(texts) <= _MOST_TWICE
@@ -180,11 +180,11 @@ class Known:
         return made
 
     def may_be_in(self, data: bytes) -> bool:
-        """Whether one of them stands in the bytes of a JSON text."""
+        """Whether the bytes of a JSON text contain one of the secrets."""
         return any(portion.may_be_in(data) for portion in self._portions)
 
     def found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Where they stand in a text: start, end, and why it is a secret."""
+        """Every occurrence in a text, as start, end, and why it is secret."""
         for portion in self._portions:
             yield from portion.found_in(text)
 

@@ -1,6 +1,7 @@
-"""Encoded texts that programs break into lines: of base64 and the like, a secret may stand on two.
+"""Joins the lines of encoded data (PEM, MIME, hex dumps), in which a secret may span two lines.
 
-In: a text, or the bytes of a JSON text. Out: the same with such lines put together, and where its parts were.
+In: a text, or the bytes of a JSON text. Out: the same with such lines joined, and a mapping back to the
+original positions.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from importlib import import_module
 from typing import Any
 
 _LINE = r"[A-Za-z0-9+/_-]{40}"
-"""How a line ends that a program has broken off: of PEM it has 64 characters, of MIME 76, of `xxd -p` 60."""
+"""The end of a wrapped line of encoded data: PEM wraps at 64 characters, MIME at 76, `xxd -p` at 60."""
 _BREAK = r"((?:(?:\\+r)?\\+n|\r?\n)[ \t>]*)[A-Za-z0-9+/_-]"
-"""The end of a line, also as it stands in a JSON text, and what is put before the next one."""
+"""A line break, plain or escaped in a JSON text, and any quoting or indentation before the next line."""
 LINES = (_LINE + _BREAK).encode()
-"""What is found in the bytes of a text in which there are encoded lines."""
+"""The pattern that matches bytes with lines of encoded data in them."""
 
 
 def joined(data: bytes) -> bytes | None:
-    """The bytes of a JSON text with encoded lines put together; None where there are none."""
+    """The bytes of a JSON text with lines of encoded data joined; None if there are none."""
     breaks = _breaks(data, _bytes_pattern())
     return b"".join(data[start:end] for start, end in _kept(breaks, len(data))) if breaks else None
 
 
 class Joined:
-    """A text with encoded lines put together."""
+    """A text with lines of encoded data joined, and the mapping to positions in the original text."""
 
     def __init__(self, text: str, breaks: list[tuple[int, int]]) -> None:
         self.text = ""
@@ -41,18 +42,18 @@ class Joined:
         self.text = "".join(parts)
 
     def place_of(self, at: int) -> int:
-        """Where the character that stands here stood in the text with its lines."""
+        """The position in the original text of the character at this position of the joined one."""
         return at + self._moved[bisect_right(self._begins, at) - 1]
 
 
 def joined_text(text: str) -> Joined | None:
-    """A text with encoded lines put together; None where there are none."""
+    """A text with lines of encoded data joined; None if there are none."""
     breaks = _breaks(text, _text_pattern())
     return Joined(text, breaks) if breaks else None
 
 
 def _breaks(text: Any, pattern: Any) -> list[tuple[int, int]]:
-    """Where lines are broken off: from the end of one to the beginning of the next."""
+    """The spans of the line breaks: from the end of a line to the beginning of the next."""
     return [match.span(1) for match in pattern.finditer(text)]
 
 
@@ -64,7 +65,7 @@ def _kept(breaks: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
 
 @cache
 def _text_pattern() -> Any:
-    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+    re2: Any = import_module("re2")  # imported by name: it has no types for the type checker
     return re2.compile(_LINE + _BREAK)
 
 

@@ -1,6 +1,6 @@
-"""Masks what people and logs are shown: the same placeholders as in the journal, or `[secret]` without a key.
+"""Replaces secrets by `[secret]` in texts and values that are shown or logged.
 
-In: texts and values. Out: the same without what is secret.
+In: texts and values. Out: the same without their secrets.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from callsheet.sealing.placeholders import MASK, is_nothing
 
 
 def mask_text(text: str, finder: Finder) -> str:
-    """The text with a mask in the place of each secret.
+    """The text with each secret replaced by the mask.
 
     >>> from callsheet.sealing.known import Known
     >>> mask_text("token=abcdefgh!", Finder(Known.of(["abcdefgh"], "declared")))
@@ -26,7 +26,7 @@ def mask_text(text: str, finder: Finder) -> str:
 
 
 def mask_value(value: Any, finder: Finder) -> Any:
-    """The value with every text in it masked, names of entries as well; the value itself where nothing is."""
+    """The value with every text in it masked, including the keys of objects."""
     if isinstance(value, str):
         return mask_text(value, finder)
     if isinstance(value, list):
@@ -44,5 +44,5 @@ def _entry(name: str, value: Any, finder: Finder) -> Any:
 
 
 def hidden(value: Any) -> Any:
-    """What is shown of a value that is secret as a whole."""
+    """The mask, in place of a value that is secret as a whole; empty values stay."""
     return value if is_nothing(value) else MASK

@@ -1,6 +1,6 @@
-"""Opens what was sealed: a body as it was before it was written, for a run that goes on.
+"""Decrypts the sealed body of an event, so that a run can be resumed.
 
-Nothing that only looks at a run does this.
+Code that only displays a run must not do this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from callsheet.sealing.sealer import DECLARED, LABEL, SEALED
 
 
 class WrongKey(Exception):
-    """Values that were sealed with another key; `name` is that of the key, `have` those that are there."""
+    """The body was sealed with another key; `name` is that key's, `have` are the keys at hand."""
 
     def __init__(self, name: str, have: tuple[str, ...]) -> None:
         super().__init__(f"it was sealed with the key {name}")
@@ -23,17 +23,17 @@ class WrongKey(Exception):
 
 
 def is_sealed(body: Mapping[str, Any] | None) -> bool:
-    """Whether something of a body is sealed."""
+    """Whether parts of a body are sealed."""
     return body is not None and SEALED in body
 
 
 def opened(
     body: dict[str, Any], ring: KeyRing, saw: Callable[[object, str], None] | None = None
 ) -> dict[str, Any]:
-    """The body as it was, made of a sealed one, which is used up.
+    """The original body, restored in place from a sealed one.
 
-    `saw` is told of each value in it, and why it was sealed.
-    Raises WrongKey, and NotOpened for a box that is not what was written.
+    `saw` is called with each decrypted value and the reason why it was sealed. Raises WrongKey, and NotOpened
+    if a box or the description of the boxes is damaged.
     """
     told = body.pop(SEALED)
     key = ring.opening.get(told["key"])
@@ -66,7 +66,7 @@ def _put(body: dict[str, Any], path: list[Any], places: Any, values: list[Any]) 
 
 
 def declared_in(start: Mapping[str, Any], sealed: Mapping[str, Any]) -> Iterator[Any]:
-    """The inputs that are secret, of the body of an opened start and of what it said was sealed."""
+    """The values of the declared-secret inputs, from the decrypted body of a start and its `sealed` entry."""
     boxes = sealed["boxes"]
     for path, places in sealed["at"]:
         if isinstance(places, int) and path[0] == "inputs" and boxes[places][3] in (DECLARED, LABEL):
@@ -74,7 +74,7 @@ def declared_in(start: Mapping[str, Any], sealed: Mapping[str, Any]) -> Iterator
 
 
 def without_boxes(start: dict[str, Any], inputs: Iterable[str]) -> dict[str, Any]:
-    """The body of a start in which these inputs have other values than those that were sealed."""
+    """The body of a start without the boxes of these inputs, whose values are being replaced."""
     if SEALED not in start:
         return start
     told, others = start[SEALED], set(inputs)
@@ -83,7 +83,7 @@ def without_boxes(start: dict[str, Any], inputs: Iterable[str]) -> dict[str, Any
 
 
 def shown(body: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A body for people who look at events: what is sealed in it is told without the boxes."""
+    """A body for display: its `sealed` entry lists digest, kind, size and reason, without the boxes."""
     if body is None or SEALED not in body:
         return body
     told = body[SEALED]

@@ -1,4 +1,4 @@
-"""What is shown in the place of a secret: its digest, what it is and how long, and nothing of it."""
+"""The placeholder shown instead of a secret: its digest, kind and size, and nothing of its content."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, cast
 from callsheet.sealing.keys import SealKey
 
 MASK = "[secret]"
-"""In the place of a secret where no digest is at hand."""
+"""Shown instead of a secret if there is no key for a digest."""
 
 
 def kind_of(value: object) -> tuple[str, int]:
-    """What a value is, in a word, and its size: characters, items or entries; 0 for what has none.
+    """The kind of a value as a word, and its size: characters, items or entries; 0 for scalars.
 
     >>> kind_of("abc"), kind_of([1]), kind_of(7)
     (('text', 3), ('list', 1), ('number', 0))
@@ -37,13 +37,13 @@ _UNITS = {"text": "characters", "list": "items", "object": "entries"}
 
 
 def bytes_of(value: object) -> bytes:
-    """The bytes of a value for its digest: of a text itself, of other values their JSON text."""
+    """The bytes that are hashed for the digest: a text itself, the JSON text of any other value."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.encode("utf-8", "surrogatepass")
 
 
 def placeholder(value: object, key: SealKey) -> str:
-    """The text that stands where a secret stood.
+    """The placeholder of a secret value.
 
     >>> placeholder("hunter2", SealKey(bytes(32)))
     '[sealed k:fbbc4bb23d84, text, 7 characters]'
@@ -54,14 +54,14 @@ def placeholder(value: object, key: SealKey) -> str:
 
 
 def is_nothing(value: object) -> bool:
-    """Whether a value is empty: there is nothing in it that could be kept secret."""
+    """Whether a value is empty, so that there is nothing to keep secret."""
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
 def veiled(value: object, key: SealKey, names: Collection[str]) -> Any:
-    """A value of which nothing is shown but how it is built: lists, and the entries that `names` name.
+    """The value with its leaves replaced by placeholders; lists and entries in `names` keep structure.
 
-    The names are those that the plan uses, so that they tell nothing.
+    The names are those that the plan uses, so showing them reveals nothing.
     """
     if is_nothing(value):
         return value

@@ -1,9 +1,10 @@
-"""Seals the body of an event before it is written: a placeholder where a secret stood, the secret in a box.
+"""Encrypts the secrets in the body of an event before it is written to the journal.
 
-In: a body, its bytes, and which parts of it are secret by label. Out: the body that is written, with `sealed`
-in it where something was: `key` (the name of the key), `boxes` (digest, kind, size, why and box of each) and
-`at`: `[path, n]` for a value that is the n-th box, `[path, [[start, end, n], …]]` for parts of a text. The
-values themselves stand beside, so nothing that a tool says can be taken for a box.
+In: a body, its bytes, and which parts are secret by label. Out: the body to write, with placeholders
+instead of secrets and, if there were any, an entry `sealed`: `key` (the name of the key), `boxes` (digest,
+kind, size, reason and ciphertext of each) and `at`: `[path, n]` for a value that is box n, `[path, [[start,
+end, n], …]]` for parts of a text. Boxes are kept apart from the values, so that no output of a tool can be
+mistaken for a box.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.placeholders import bytes_of, is_nothing, kind_of, placeholder, veiled
 
 Path: TypeAlias = "tuple[str | int, ...]"
-"""Where in a body something stands: names of entries and places in lists."""
+"""The path to a place in a body: keys of objects and indexes of lists."""
 SEALED = "sealed"
 LABEL, DECLARED = "label", "declared"
-"""Why something is secret: its label says so, or whoever started the run."""
+"""Reasons: the label of the value says so, or whoever started the run declared it."""
 Names: TypeAlias = "Callable[[], Collection[str]]"
-"""Gives the names that a run's plan uses."""
+"""Returns the names that the run's plan uses."""
 _SNAPSHOT = "snapshot"
 _INPUTS = "inputs"
 _WORD = re.compile(r"\w+")
 _ONE_NAME = 2
-"""The quotes in an object with one name, and no text or other name within."""
+"""The number of quote characters in the JSON of an object with one key and no text."""
 
 
 class Sealer:
-    """Seals the events of one run. `keys` gives the key with the first secret, or raises.
+    """Seals the events of one run. `keys` is called when the first secret is found, and may raise.
 
-    `names` are those that the run's plan uses: entries of secret objects under them are shown as entries.
-    `has_sealed` says that something of the run is sealed, so that whatever sums it up is sealed as well.
+    `names` are those that the run's plan uses: secret objects keep their entries of these names as structure.
+    `has_sealed` means that something of the run is sealed already, so that its snapshots are sealed as well.
     """
 
     def __init__(
@@ -52,32 +53,32 @@ class Sealer:
 
     @property
     def finder(self) -> Finder:
-        """What is looked for."""
+        """The finder in use."""
         return self._finder
 
     def knows_in(self, text: str) -> bool:
-        """Whether a known secret stands in the text."""
+        """Whether the text contains a known secret."""
         return any(True for _ in self._finder.known.found_in(text))
 
     def know(self, more: Known) -> None:
-        """Look for these as well from now on."""
+        """Search for these secrets as well from now on."""
         self._finder = finder = self._finder.knowing(more)
         self._may_find, self._is_idle = finder.may_find, finder.is_idle
 
     def go_on(self, declared: Known) -> None:
-        """Go on with a run of which something is sealed, and that was given these secrets."""
+        """Continue a run of which something is sealed, with the secrets that it was given."""
         self.has_sealed = True
         self.know(declared)
 
     def sealed(
         self, kind: str, body: Mapping[str, Any], data: bytes, secret: Mapping[Path, str] | None = None
     ) -> dict[str, Any] | None:
-        """The body to be written in the place of this one, which has these bytes; None where it may stay.
+        """The body to write instead of this one, whose JSON is `data`; None if it may stay as it is.
 
-        `secret` are the parts that are secret as a whole, by their place, each with the reason.
+        `secret` maps the paths of values that are secret as a whole to the reasons.
         """
         sums_up = self.has_sealed and kind == _SNAPSHOT
-        has_texts = data.count(b'"') > _ONE_NAME  # what has none, as a number has, is quickly passed over
+        has_texts = data.count(b'"') > _ONE_NAME  # a body without texts, such as a number, is skipped quickly
         if not (secret or sums_up or (has_texts and not self._is_idle and self._may_find(data))):
             return None
         copy: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
@@ -99,7 +100,7 @@ class Sealer:
 
 
 class _Work:
-    """What is sealed of one body."""
+    """Collects the boxes of one body while it is being sealed."""
 
     def __init__(self, keys: Keys, names: Names) -> None:
         self._ring = keys
@@ -127,7 +128,7 @@ class _Work:
         return path in self._taken
 
     def whole(self, body: dict[str, Any], path: Path, why: str, *, shows: bool = True) -> None:
-        """Seal the value at a place, if there is one that says something."""
+        """Seal the value at a path, unless it is missing or empty; `shows` keeps known structure visible."""
         *way, last = path
         part: Any = body
         for name in way:
@@ -142,7 +143,7 @@ class _Work:
         part[last] = veiled(value, self.key, self._names) if shows else placeholder(value, self.key)
 
     def parts(self, text: str, spans: list[Span], path: Path) -> str:
-        """Seal parts of the text at a place; gives what stands there instead."""
+        """Seal spans of the text at a path; returns the text with placeholders."""
         shown, places, done = "", list[list[int]](), 0
         for start, end, why in spans:
             secret = text[start:end]
@@ -167,14 +168,14 @@ class _Work:
 
 
 class _Search:
-    """Goes through a body and seals what is found in it."""
+    """Walks through a body and seals the secrets that the finder sees."""
 
     def __init__(self, finder: Finder, work: _Work) -> None:
         self._finder = finder
         self._work = work
 
     def through(self, body: dict[str, Any]) -> list[str]:
-        """Seal what is found; gives the texts that were found by their names."""
+        """Seal every secret in the body; returns the texts that only their field name made secret."""
         named = list[str]()
         stack: list[tuple[Any, Path]] = [(body, ())]
         while stack:
@@ -206,17 +207,17 @@ class _Search:
 
 
 def _entries(part: Any) -> Iterable[tuple[str | int, Any]]:
-    """The entries of an object or a list, to be changed while they are gone through."""
+    """The (key, value) pairs of an object or list, copied so that they can be changed during iteration."""
     if isinstance(part, dict):
         return list(cast("dict[str, Any]", part).items())
     return list(enumerate(cast("list[Any]", part)))
 
 
 def names_in(plan: str) -> frozenset[str]:
-    """The words of a plan's text, among them all names of entries that it uses."""
+    """All words in a plan's text; this includes every key that the plan uses."""
     return frozenset(_WORD.findall(plan))
 
 
 def inputs_at(names: Iterable[str], why: str) -> dict[Path, str]:
-    """The places of inputs in the body of a start."""
+    """The paths of these inputs in the body of a start event, each with the reason."""
     return {(_INPUTS, name): why for name in names}

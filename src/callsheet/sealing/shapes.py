@@ -1,8 +1,8 @@
-"""The second net: texts that look like credentials, on RE2, in time linear in the text.
+"""Finds texts that look like credentials, by pattern; uses RE2, so the time is linear in the text.
 
-In: a text, or the bytes of a whole event. Out: where in it something looks like one. An ordinary event pays
-for a few searches of plain bytes, or one pass by patterns that are ready; only what has a long word or a
-telling name is looked at closely.
+In: a text, or the bytes of a whole event. Out: where something looks like a credential. A cheap test (a few
+byte searches, or one pass of a compiled pattern set) comes first; only events with a long word or a
+revealing name are examined closely.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SHAPES: Mapping[str, str] = {
     "url-password": r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@""",
     "password": r"(?i:[a-z0-9_.-]{0,40}" + _NAME + r""")\\*["']?\s*[:=]\s*\\*["']?""" + _VALUE,
 }
-"""By name; where a pattern has a group, the group is what is secret."""
+"""The patterns by name; if a pattern has a group, the group is the secret."""
 _KEY = r"(?i:" + _NAME + r"|^token$|^authorization$|^cookie$|^set-cookie$)"
 _KEY_IN_JSON = (
     r"(?i:\"[^\"]{0,60}" + _NAME + r"[^\"]{0,60}\"|\"token\"|\"authorization\"|\"(?:set-)?cookie\")"
 )
 _SHORTEST = 6
-"""Characters of a text that its name alone makes a secret."""
+"""Minimum length, in characters, of a text that is secret because of the name of its field."""
 
 _LONG = b"a" * 16
 _WORDS = bytes(
@@ -54,7 +54,7 @@ _MEMORY = 64 << 20
 
 
 class Found(NamedTuple):
-    """A part of a text that looks like a credential, and the name of what it looks like."""
+    """A span that looks like a credential, and the name of the pattern."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class Found(NamedTuple):
 
 
 class WrongPattern(ValueError):
-    """A pattern that RE2 does not read; `name` is what it was called."""
+    """RE2 does not accept the pattern; `name` is its name."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"the pattern {name!r} cannot be read: {reason}")
@@ -70,30 +70,30 @@ class WrongPattern(ValueError):
 
 
 class Shapes:
-    """The shapes of credentials, with `more` of the user's own by name; made ready when first needed.
+    """The built-in credential patterns and the user's own (`more`, by name), compiled at first use.
 
-    `more` are RE2 patterns; where one has a group, the group is what is secret. Raises WrongPattern for
-    one that is none: by `check`, else when it is looked for.
+    `more` are RE2 patterns; if one has a group, the group is the secret. An invalid pattern raises
+    WrongPattern from `check`, or else at first use.
     """
 
     def __init__(self, more: Mapping[str, str] | None = None) -> None:
         self._own = dict(more or {})
 
     def check(self) -> None:
-        """Raise WrongPattern for a pattern of the user's own that cannot be read."""
+        """Raise WrongPattern if one of the user's own patterns is invalid."""
         for name, pattern in self._own.items():
             self._compiled(name, pattern)
 
     def may_be_in(self, data: bytes) -> bool:
-        """Whether the bytes of a JSON text are worth a closer look."""
+        """Whether the bytes of a JSON text need a closer look."""
         if self._own and self._all_own.Match(data):
             return True
         if "_any" not in self.__dict__ and not _may_be_in(data):
-            return False  # the patterns need not be made ready; once they are, they are the quicker way
+            return False  # avoids compiling the patterns; once compiled, they are faster than this test
         return bool(self._any.Match(data))
 
     def found_in(self, text: str) -> Iterator[Found]:
-        """All that looks like a credential, by shape; one part may be found under more than one name."""
+        """Every match, pattern by pattern; the same span may be found under several names."""
         clean = text if text.isascii() else text.encode(errors="replace").decode()
         for name, pattern in self._shapes:
             for match in pattern.finditer(clean):
@@ -102,7 +102,7 @@ class Shapes:
                     yield Found(match.start(at), match.end(at), name)
 
     def names_a_secret(self, name: str, text: str) -> bool:
-        """Whether a text is a secret because of the name that it stands under."""
+        """Whether a text is secret because of the name of its field."""
         return len(text) >= _SHORTEST and not any(map(str.isspace, text)) and bool(self._key.search(name))
 
     @property
@@ -138,11 +138,11 @@ class Shapes:
 
 
 def _may_be_in(data: bytes) -> bool:
-    """Whether bytes have a long word, or a part of a telling name or of a URL with a password."""
+    """Whether bytes contain a long word, part of a revealing name, or possibly a URL with a password."""
     if _LONG in data.translate(_WORDS):
         return True
     low = data.lower()
-    return (  # one of these stands in each name of `_NAME` and `_KEY`
+    return (  # each name in `_NAME` and `_KEY` contains one of these
         b"pass" in low
         or b"key" in low
         or b"secret" in low
@@ -157,12 +157,12 @@ def _may_be_in(data: bytes) -> bool:
 
 
 def _re2() -> Any:
-    return import_module("re2")  # by its name: it has no types that a checker could find
+    return import_module("re2")  # imported by name: it has no types for the type checker
 
 
 @cache
 def _any_shape() -> Any:
-    """All shapes at once; made once in a process, which takes ten milliseconds."""
+    """All built-in patterns as one set; compiled once per process, which takes about ten milliseconds."""
     return _one_pass([*SHAPES.values(), _KEY_IN_JSON])
 
 

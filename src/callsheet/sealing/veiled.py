@@ -1,6 +1,6 @@
-"""Data whose `repr` shows no secret: what logs, notebooks and failed assertions print of it.
+"""Dataclasses whose `repr` masks secrets, for logs, notebooks and failed assertions.
 
-In: a dataclass, and what is known to be secret in it. Out: its `repr`, masked; its values stay as they are.
+In: a dataclass, and what is known to be secret in it. Out: its masked `repr`; its values are unchanged.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from callsheet.sealing.shapes import Shapes
 
 
 class Hides(NamedTuple):
-    """What is secret in an object: what a finder finds, and what stands under these names, as a whole.
+    """What to mask in an object: what the finder finds, and the whole values under these names.
 
-    The names are those of fields, and of entries of objects that are fields.
+    The names are those of fields, and of keys in fields that are objects.
     """
 
     finder: Finder
@@ -24,7 +24,7 @@ class Hides(NamedTuple):
 
 
 class Veiled:
-    """A dataclass of which `repr` masks what is secret; without more being known, what looks like it."""
+    """Base of a dataclass with a masked `repr`; by default, what looks like a credential is masked."""
 
     __slots__ = ("_hides",)
     _hides: Hides
@@ -43,7 +43,7 @@ _V = TypeVar("_V", bound=Veiled)
 
 
 def veil(data: _V, hides: Hides) -> _V:
-    """The same object, of which `repr` masks this."""
+    """The same object, with these secrets masked in its `repr`."""
     object.__setattr__(data, "_hides", hides)
     return data
 

@@ -1,1 +1,1 @@
-"""From a goal to a checked plan: what a model is told, what it may answer, and what becomes of its answer."""
+"""Compiles a goal to a checked plan: the prompt, the constraint on the answer, and its processing."""

@@ -1,6 +1,6 @@
-"""The answer of a plan: one at its end, and in it what was looked up and nothing else uses.
+"""Completes the answer of a plan, so that no looked-up result is lost.
 
-Pure. In: a plan. Out: the plan with its answer whole.
+Pure. In: a plan. Out: the plan with a complete answer.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from callsheet.ir.expr import refs_of
 
 
 def with_whole_answer(plan: Plan) -> Plan:
-    """The plan with an answer at its end, and in that answer the results that would be lost.
+    """The plan with an answer at its end that includes the results which would otherwise be lost.
 
-    A plan without an answer gets what its last call gave. A result is lost where no later step reads it:
-    small models look two things up and tell of one. Only what reading gave is told, by steps that always run.
+    A plan without an answer gets one with the result of its last call. A result is lost if no later step
+    reads it: small models look up two things and answer with one. Only results of reading tools are added,
+    and only those of unconditional steps.
 
     >>> from callsheet.frontends.ltp import format_plan, parse
     >>> plan = parse('S1: @READ_FILE (path="a") > $a\\nS2: @READ_FILE (path="b") > $b').require()
@@ -48,7 +49,7 @@ def _with_lost(plan: Plan) -> Plan:
         return plan
     names = [step.output.var for step in plan.steps if step.output is not None]
     said = [*last.action.values, *map(Ref, missing)]
-    if all(isinstance(value, Ref) for value in said):  # in the order in which they were looked up
+    if all(isinstance(value, Ref) for value in said):  # in the order of the lookups
         said.sort(
             key=lambda value: (
                 names.index(value.name) if isinstance(value, Ref) and value.name in names else -1
@@ -60,7 +61,7 @@ def _with_lost(plan: Plan) -> Plan:
 
 
 def _looks_up(step: Step) -> bool:
-    """Whether a step gives something that somebody wants to know, in every run."""
+    """Whether a step always runs and looks something up."""
     if not isinstance(step.action, Call) or step.condition is not None:
         return False
     words = step.action.tool.rpartition("__")[2].lower().split("_")

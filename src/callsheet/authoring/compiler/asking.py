@@ -1,7 +1,7 @@
-"""Asks a model for a plan once, and once more with what is wrong with its answer.
+"""Asks a model for a plan, and once more if the answer is wrong or seems incomplete.
 
-In: a conversation, a model, and how an answer is read and checked. Out: a draft with what it took. The
-model is the only effect; the same answers give the same draft.
+In: a conversation, a model, and functions to parse and check an answer. Out: a draft with its accounting.
+Calling the model is the only effect; the same answers give the same draft.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from callsheet.ports.models.model import (
 from callsheet.ports.models.prompts import Messages
 
 NAME = "<model>"
-"""What diagnostics call the text of an answer."""
+"""The name of an answer's text in diagnostics."""
 
 
 class Reading(NamedTuple):
-    """What an answer holds: its plan, if it is one, and all that is to be said about it.
+    """A parsed answer: its plan, if valid, and the diagnostics.
 
-    `doubts` speak against a plan that may run: what its goal says and it leaves out; `is_off_course` that it
-    calls other tools than the parts of the goal come near to, or in another order.
+    `doubts` are reasons to doubt a valid plan: parts of the goal that it seems to leave out. `is_off_course`
+    means that its calls differ from the expected ones (see `course`).
     """
 
     plan: Plan | None
@@ -45,22 +45,21 @@ class Reading(NamedTuple):
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """What keeps it from being used."""
+        """The errors, which keep the plan from being used."""
         return tuple(d for d in self.diagnostics if d.is_error)
 
 
 Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
-"""Reads and checks an answer that was held to a constraint, or to none."""
+"""Parses and checks an answer, given the constraint that was applied to it, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked: the conversation, what the answer is held to, and how it is read.
+    """A request for a plan: the conversation, the constraint on the answer, and how to parse it.
 
-    A second answer is held to `on_course` where the plan of the first is off its course. `plainly` is the
-    conversation where no constraint holds, `keeps` says of an answer whether it is what the
-    constraint allows. `most_tokens` bounds one answer; `repairs` says whether a wrong answer is asked for
-    again.
+    A second answer is constrained by `on_course` if the first plan was off course. `plainly` is the
+    conversation to use without a constraint; `keeps` tells whether an answer satisfies the constraint.
+    `most_tokens` limits each answer; `repairs` says whether to ask again after a wrong answer.
     """
 
     messages: Messages
@@ -75,9 +74,9 @@ class Ask:
 
 
 async def asked(ask: Ask, model: LanguageModel) -> Draft:
-    """The plan of the model's answer, or of its second one.
+    """The draft from the model's answer, or from its second one.
 
-    What keeps a model from answering is a diagnostic too: nothing is raised but what ends the program.
+    A failure of the model becomes a diagnostic too; only exceptions that end the program are raised.
     """
     first = await _answered(ask, model, ask.messages)
     if first.plan is not None and first.doubts and ask.repairs:
@@ -89,13 +88,13 @@ async def asked(ask: Ask, model: LanguageModel) -> Draft:
         ask = replace(ask, constraint=None, messages=ask.plainly)
     second = await _answered(ask, model, repair(ask.messages, first.answer, first.errors))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
-    if not second.answer and first.answer:  # nothing that was said is lost
+    if not second.answer and first.answer:  # keep the first answer
         return replace(first, accounting=second.accounting, failure=second.failure)
     return replace(second, accounting=replace(second.accounting, repaired=second.failure is None))
 
 
 async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
-    """The plan that leaves out less: the first, or that of the question asked anew with reminders."""
+    """The better of the first plan and that of a second request with reminders."""
     held = ask.on_course if first.is_off_course and ask.on_course is not None else ask.constraint
     again = replace(ask, accounting=first.accounting, constraint=held)
     second = await _answered(again, model, reminded(ask.messages, first.doubts))
@@ -106,7 +105,7 @@ async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
 
 
 def _taken(second: Draft, *, is_better: bool) -> str:
-    """Which plan is taken, and what to look for in it."""
+    """Which plan was taken, and what to check in it."""
     if not is_better:
         return "the second answer is no better, so the first plan is taken: look whether it leaves that out"
     left = f": look whether it leaves this out: {second.doubts[0]}" if second.doubts else ""
@@ -114,7 +113,7 @@ def _taken(second: Draft, *, is_better: bool) -> str:
 
 
 async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft:
-    """One answer, read; a constraint that the provider refuses is left out."""
+    """One parsed answer; a constraint that the provider refuses is left out."""
     accounting, constraint = ask.accounting, ask.constraint
     try:
         completion = await model.complete(messages, constraint, max_tokens=ask.most_tokens)
@@ -158,7 +157,7 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
 
 
 def _keeps(ask: Ask, completion: Completion) -> bool:
-    """Whether an answer is what its constraint allows, as far as that can be seen of it."""
+    """Whether an answer satisfies its constraint, as far as that can be checked."""
     is_whole = completion.stop is not Stop.LENGTH and bool(completion.text.strip())
     return ask.keeps is None or not is_whole or ask.keeps(completion.text)
 
@@ -200,5 +199,5 @@ def _not_kept(completion: Completion, constraint: Constraint) -> Diagnostic:
 
 
 def _about_server(draft: Draft) -> tuple[Diagnostic, ...]:
-    """What is to be said also when another answer has taken the place of this one."""
+    """The diagnostics about the server, which remain relevant if another answer is used."""
     return tuple(d for d in draft.diagnostics if d.code == _NOT_KEPT)

@@ -1,6 +1,6 @@
-"""The language card of the compiler, and worked examples that fit a goal.
+"""The compiler's language card, and a worked example chosen for each goal.
 
-Pure. In: a goal. Out: texts, of at most 350 tokens together; the card is the same for every goal.
+Pure. In: a goal. Out: texts of at most 350 tokens together; the card is the same for every goal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from callsheet.authoring.compiler.focus import is_side_by_side, parts_of
 
 CARD_VERSION = 2
-"""Changes whenever a text of a prompt does, so that a journal tells which prompt gave a plan."""
+"""Incremented whenever a text of a prompt changes, so that a journal tells which prompt gave a plan."""
 
 CARD = """\
 You turn a goal into a plan: tool calls, one a line. Answer with the plan alone.
@@ -134,7 +134,7 @@ EXAMPLES = (
     *(ONE, TWO, THREE, NUMBER, EQUAL, CONTAINS, EMPTY),
     *(ALL, EACH, TRIED, TRIED_OF_TWO, FAILURE, FAILURE_OF_TWO, JOINED, SIDE, SIDE_TOLD),
 )
-"""Examples with tools that no catalogue is likely to have."""
+"""Examples with tools that are unlikely to be in a catalogue."""
 
 _CONDITIONAL = re.compile(r"\b(?:if|only|unless|otherwise|whether|in case|except)\b", re.IGNORECASE)
 _CONDITIONS = (
@@ -154,7 +154,7 @@ _CONDITIONS = (
         ),
     ),
 )
-"""Which condition a goal has, by its words behind the `if`; else it is one of equality."""
+"""The example for a condition, by the words after the `if`; by default that of equality."""
 _FAILING = re.compile(
     r"\b(?:if|when|should|in case) (?!any\b|some\b)(?:\w+ ){0,4}fails?\b|\bretr(?:y|ies|ying)\b"
     r"|\btr(?:y|ying) (?:it )?(?:again|up to|twice|once more)\b|\b(?:does|did)(?: not|n't) work\b",
@@ -168,7 +168,7 @@ _ON_FAILURE = re.compile(
     r"(?:if|when|should|in case|otherwise|retry|try|trying|stop|end|give up|after (?:it|that))\b",
     re.IGNORECASE,
 )
-"""How a part begins that says what is done about a failure."""
+"""How a part of a goal begins that says what to do after a failure."""
 _LOOPING = re.compile(r"\b(?:each|every|one by one|all (?:of )?(?:the )?\w+s)\b", re.IGNORECASE)
 
 
@@ -185,7 +185,7 @@ _TRYING = re.compile(
 
 
 def may_decide(goal: str) -> bool:
-    """Whether a goal has a word that a condition may come of; small models write conditions unasked.
+    """Whether a goal has a word that suggests a condition; small models write conditions unasked.
 
     >>> may_decide("Delete a.txt if it is empty"), may_decide("Delete a.txt")
     (True, False)
@@ -194,7 +194,7 @@ def may_decide(goal: str) -> bool:
 
 
 def may_fail(goal: str) -> bool:
-    """Whether a goal has a word that speaks of failures.
+    """Whether a goal has a word that suggests handling failures.
 
     >>> may_fail("Read a.txt, and try again if that fails"), may_fail("Read a.txt")
     (True, False)
@@ -203,7 +203,7 @@ def may_fail(goal: str) -> bool:
 
 
 def example_for(goal: str) -> Example:
-    """The example that is told for a goal: one with what the goal has, or of as many parts.
+    """The example for a goal: one with the same feature, or with the same number of parts.
 
     >>> example_for("Delete each file") is ALL, example_for("What time is it?") is ONE
     (True, True)

@@ -1,7 +1,7 @@
-"""The tools that a model is told for a goal, and a choice where there are many.
+"""Selects the tools that a model is told about for a goal.
 
-Pure. In: a goal and what may be called. Out: what is told, and a remark on how much was left out. The
-same goal and tools give the same choice: a tool is found by the words of a part of the goal.
+Pure. In: a goal and the available tools. Out: the selection, and a remark on how many were left out.
+Deterministic: tools are found by the words of the goal's parts.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from callsheet.machine import Cut, Remark
 from callsheet.ports.tools import ToolSpec
 
 FEW_TOOLS = 10
-"""How many tools a small model is told at most: it chooses worse among more."""
+"""The most tools for a small model: it chooses worse among more."""
 _ALL_TOLD = 4
-"""So many tools are told without a choice."""
+"""Up to this many tools are listed without a selection."""
 MAX_TOKENS = 2_000
-"""Tokens of all lines together, by the estimate."""
+"""The most tokens of all lines together, estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What is told: tools and then operations, and how much was left out.
+    """The selected tools, then operations, and remarks on what was left out.
 
-    `parts` are those of the goal, each with the canonical names of what comes near to it, the best first.
+    `parts` are the parts of the goal, each with the canonical names of its candidates, the best first.
     """
 
     offers: tuple[Offer, ...]
@@ -39,12 +39,12 @@ class Catalogue:
 
     @property
     def fits(self) -> bool:
-        """Whether a part of the goal has found a tool or an operation."""
+        """Whether any part of the goal has a candidate."""
         return any(names for _, names in self.parts)
 
     @property
     def text(self) -> str:
-        """The lines."""
+        """The lines of the prompt."""
         return "\n".join(offer.line for offer in self.offers)
 
     @property
@@ -61,12 +61,12 @@ def catalogue_for(
     max_tokens: int = MAX_TOKENS,
     fills: bool = False,
 ) -> Catalogue:
-    """What a model is told for a goal.
+    """The tools and operations that a model is told about for a goal.
 
-    Those tools that the goal names, and those nearest to its parts, in the order of the parts, up to both
-    bounds; where few parts find one, or with `fills`, further ones up to the bounds. Where all are to be
-    told they stand in their own order, so that the text is the same for every goal. What the goal names is
-    told whatever the bounds say. Operations are told where the goal speaks of what they do.
+    These are the tools that the goal names and those that match its parts, in the order of the parts, within
+    both limits. If few parts have a match, or with `fills`, further tools are added up to the limits. If all
+    tools are listed, they keep their own order, so that the text is the same for every goal. Tools that the
+    goal names are included whatever the limits. Operations are included if the goal mentions what they do.
 
     >>> specs = [ToolSpec("READ_FILE", "read_file", "Read a file."), ToolSpec("SEND", "send", "Mail a text.")]
     >>> chosen = catalogue_for("Read the file", specs, max_tools=1)
@@ -91,7 +91,7 @@ def catalogue_for(
 
 
 def is_named(tool: str, goal: str) -> bool:
-    """Whether a goal names a tool: its name as it is, or with blanks or hyphens in it.
+    """Whether a goal names a tool: by its name as it is, or with blanks or hyphens for underscores.
 
     >>> is_named("GIT_LOG", "use git-log"), is_named("GIT_LOG", "the git logs"), is_named("FIND", "Find it")
     (True, False, False)
@@ -104,7 +104,7 @@ def is_named(tool: str, goal: str) -> bool:
 def _kept(
     goal: str, candidates: Sequence[Offer], order: Sequence[int], max_tools: int, max_tokens: int
 ) -> list[int]:
-    """The numbers of the tools that are told, in the order of the goal's parts."""
+    """The indexes of the selected tools, in the order of the goal's parts."""
     named = {n for n in order if is_named(candidates[n].name, goal)}
     room = max_tokens - sum(candidates[n].tokens for n in named)
     kept = set(named)
@@ -118,9 +118,9 @@ def _kept(
 def _in_order_of_parts(
     goal: str, parts: Sequence[Part], candidates: Sequence[Offer], *, fills: bool
 ) -> list[int]:
-    """The numbers of the candidates: the best for each part in the order of the parts, then the next best.
+    """The candidates' indexes: the best of each part in the order of the parts, then the next best.
 
-    Behind them stand those that the goal as a whole is near to, and with `fills` all other tools.
+    After them come the candidates that match the goal as a whole and, with `fills`, all other tools.
     """
     most = max((len(part.candidates) for part in parts), default=0)
     chosen = [part.candidates[rank] for rank in range(most) for part in parts if rank < len(part.candidates)]

@@ -1,7 +1,8 @@
-"""From a goal to a checked plan: the tools that fit, one question, at most one repair, and a plan to read.
+"""Compiles a goal: selects tools, asks a model, repairs once, and tidies the plan.
 
-In: a goal, the tools that there are, a model, and what checks a plan. Out: a draft whose plan is as it
-is shown to people: telling names, an answer at its end, its goal in its head. Only the model has effects.
+In: a goal, the available tools, a model, and a check of plans. Out: a draft whose plan is ready to be
+shown: descriptive names, an answer at its end, its goal in the header. Calling the model is the only
+effect.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ports.models.model import Constraint, LanguageModel, Syntax
 
 MAX_GOAL = 20_000
-"""Characters of a goal."""
+"""The most characters of a goal."""
 MANY_TOOLS = 40
-"""How many tools a model is told that takes no grammar: such models are large, and choose well."""
+"""The most tools for a model without grammar support: such models are large and choose well."""
 
 
 def prompt_for(request: Request, accepts: Sequence[Syntax] = (), options: Options | None = None) -> Question:
-    """What a model that accepts these constraints is asked."""
+    """The prompt for a model that accepts these constraint syntaxes."""
     return question(
         request.goal, request.context, _catalogue(request, accepts, options or Options()), request.given
     )
@@ -59,7 +60,7 @@ def prompt_for(request: Request, accepts: Sequence[Syntax] = (), options: Option
 async def compile_goal(
     request: Request, model: LanguageModel, check: Check, options: Options | None = None
 ) -> Draft:
-    """A plan for a goal, or what is wrong with the last answer; nothing is raised for what a model does."""
+    """A plan for a goal, or what is wrong with the last answer. Failures of the model do not raise."""
     chosen = options or Options()
     refused = goal_fault(request.goal)
     if refused is not None:
@@ -92,7 +93,7 @@ async def compile_goal(
 
 
 def _headed(draft: Draft) -> Draft:
-    """The draft with a head over what is wrong with its plan, where the answer is one."""
+    """The draft with a summary diagnostic before the errors of its plan, if the answer was one."""
     if draft.plan is not None or draft.failure is not None or draft.errors[0].code.startswith("CMP"):
         return draft
     again = ", also after one repair" if draft.accounting.repaired else ""
@@ -106,7 +107,7 @@ def _headed(draft: Draft) -> Draft:
 
 
 def goal_fault(goal: str) -> Diagnostic | None:
-    """What keeps a goal from being compiled at all (CMP002, CMP003)."""
+    """Why a goal cannot be compiled at all (CMP002, CMP003), None if it can."""
     if not goal.strip():
         return Diagnostic("CMP002", Severity.ERROR, "the goal is empty", help="say what is to be done")
     if len(goal) > MAX_GOAL:
@@ -116,7 +117,7 @@ def goal_fault(goal: str) -> Diagnostic | None:
 
 
 class _Held(NamedTuple):
-    """What an answer may be held to: the tools and operations that are told, and how a plan is written."""
+    """The constraint on an answer: the tools and operations offered, and options of the grammar."""
 
     shapes: list[ToolShape]
     options: ExportOptions
@@ -140,11 +141,11 @@ class _Held(NamedTuple):
         )
 
     def along(self, course: tuple[Leg, ...]) -> _Held:
-        """The same for plans that make these calls in their order and no others."""
+        """The same for plans that make exactly these calls in this order."""
         return self._replace(options=replace(self.options, course=course, min_results=len(course)))
 
     def constraint(self, accepts: Iterable[Syntax]) -> Constraint | None:
-        """The constraint in the first syntax that the model accepts; None where it accepts none."""
+        """The constraint in the first syntax that the model accepts; None if it accepts none."""
         match next(iter(accepts), None):
             case Syntax.LARK:
                 return Constraint(Syntax.LARK, plan_lark(self.shapes, self.options), "plan")
@@ -157,7 +158,7 @@ class _Held(NamedTuple):
                 return None
 
     def keeps(self, answer: str) -> bool:
-        """Whether an answer is a sentence of the grammar, from its first step on: models may think before."""
+        """Whether an answer matches the grammar from its first step on: models may reason before it."""
         grammar = plan_grammar(self.shapes, self.options)
         whole = answer.strip()
         begins = whole.find("S1: ")
@@ -168,9 +169,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _fields_of(request: Request, catalogue: Catalogue) -> frozenset[str]:
-    """The names that a path may have: words of the tools' lines, the goal and what is said of variables.
+    """The field names that a path may use: words of the tools' lines, the goal and the variables.
 
-    A part of a result that nobody has spoken of is a guess, and small models guess words of the language.
+    Any other field would be a guess, and small models guess words of the language.
     """
     told = "\n".join((catalogue.text, request.goal, request.context[:_LOOKED_AT], *request.given.values()))
     words = (word for word in _FIELD.findall(told) if len(word) <= _LONGEST_FIELD)
@@ -178,7 +179,7 @@ def _fields_of(request: Request, catalogue: Catalogue) -> frozenset[str]:
 
 
 _FIELD = re.compile(r"(?<![@$\w])(?!v\d|llm_)[a-z_][A-Za-z0-9_]+(?!\w)")
-"""A word that may be a field; one with a capital begins a sentence or is a name."""
+"""A word that may be a field; a capitalised one begins a sentence or is a name."""
 _LOOKED_AT = 4_000
 _LONGEST_FIELD = 30
 _NO_FIELDS = frozenset(
@@ -187,10 +188,10 @@ _NO_FIELDS = frozenset(
 
 
 def _most_steps(goal: str, catalogue: Catalogue) -> int:
-    """How many steps a plan for a goal may have: one for each of its parts, one to answer, and some room.
+    """The most steps of a plan for a goal: one per part, one for the answer, and some slack.
 
-    There is room where a part may take two steps: one that is alone, one about each of several things, one
-    that asks for an operation on what has to be loaded first.
+    There is slack where a part may need two steps: if it is the only one, speaks of each of several things,
+    or asks for an operation on something that has to be loaded first.
     """
     parts = parts_of(goal)
     if len(parts) <= 1:
@@ -205,12 +206,12 @@ def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) ->
 
 
 def _is_small(accepts: Sequence[Syntax]) -> bool:
-    """Whether a model is likely to be small: those that take grammars are."""
+    """Whether a model is probably small: those that support grammars are."""
     return Syntax.LARK in accepts or Syntax.GBNF in accepts
 
 
 def _read(text: str, held_to: Constraint | None, held: _Held, given: Iterable[str]) -> Reading:
-    """The plan in an answer; a text without any step is told in one word of the compiler's."""
+    """The plan in an answer; a text without any step gets a diagnostic of the compiler's (CMP006)."""
     if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA and text.lstrip().startswith("{"):
         result = read_flat(text, held.shapes, NAME, held.options)
     else:
@@ -231,14 +232,14 @@ def _no_plan(text: str) -> Diagnostic:
 
 
 def _checked(request: Request, reading: Reading, check: Check, lines: Mapping[str, str]) -> Reading:
-    """The plan as it is shown to people, with what is doubtful about it; or what is wrong with the answer."""
+    """The plan as it is shown, with its diagnostics; or the errors of the answer."""
     if reading.plan is None:
         return reading
     plan = with_same_names(without_stutter(reading.plan, request.goal), lines)
     plain, plan = with_whole_answer(plan), with_whole_answer(as_spelled(plan, request.goal))
     found = tuple(check(plan))
     if plan != plain and any(d.is_error for d in found):
-        plan, found = plain, tuple(check(plain))  # a tool may name its choices with other capitals
+        plan, found = plain, tuple(check(plain))  # the tool's choices may be capitalised differently
     if any(d.is_error for d in found):
         return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)
     plan = with_telling_names(replace(plan, id=None, title=None, goal=_header(request.goal)), request.given)
@@ -251,7 +252,7 @@ def _checked(request: Request, reading: Reading, check: Check, lines: Mapping[st
 
 
 def _doubted(reading: Reading, request: Request, catalogue: Catalogue, course: tuple[Leg, ...]) -> Reading:
-    """The reading with what its plan leaves out of the goal."""
+    """The reading with the parts of the goal that its plan seems to leave out."""
     assert reading.plan is not None
     known = "\n".join((request.context, *request.given.values()))
     doubts = doubts_of(reading.plan, request.goal, catalogue.parts, _lines(catalogue), known)
@@ -261,7 +262,7 @@ def _doubted(reading: Reading, request: Request, catalogue: Catalogue, course: t
 
 
 def _course(request: Request, catalogue: Catalogue, max_steps: int) -> tuple[Leg, ...]:
-    """The course of a goal that has no data beside it, where a plan has room for it."""
+    """The expected course for a goal without further data, if a plan has room for it."""
     if request.context or request.given:
         return ()
     course = course_of(catalogue.parts, _lines(catalogue))
@@ -271,7 +272,7 @@ def _course(request: Request, catalogue: Catalogue, max_steps: int) -> tuple[Leg
 
 
 def _lines(catalogue: Catalogue) -> dict[str, str]:
-    """What the model is told of each tool, by canonical name."""
+    """The prompt's line for each tool, by canonical name."""
     return {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
 
 
@@ -280,5 +281,5 @@ def _errors(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def _header(goal: str) -> str:
-    """The goal as the head of a plan says it: without characters that a text has no place for."""
+    """The goal for the header of a plan, with the blanks around its lines removed."""
     return "\n".join(line.strip() for line in goal.strip().splitlines())

@@ -1,7 +1,8 @@
-"""The course that a plan for a goal is likely to take: which tools, one for each part, in the goal's order.
+"""Predicts the course of a plan: which tools it will call, in the order of the goal's parts.
 
-Pure. In: the parts of a goal with what comes near to each, and what tools say of themselves. Out: legs, or
-none where the words do not tell. It goes by words alone, so it is reason to ask once more and no more.
+Pure. In: the parts of a goal with their candidates, and the descriptions of tools. Out: legs, or none if
+the words are not clear enough. It is only a heuristic on words, so a deviation is a reason to ask once
+more, not to refuse a plan.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ _CONDITION = re.compile(
     r"|(?:re)?tr(?:y|ying)\b|retry|stop\b|end\b|give up\b|giving up\b|terminate\b|abort\b",
     re.IGNORECASE,
 )
-"""How a part begins that says when, or what is done about a failure."""
+"""How a part begins that states a condition or what to do after a failure."""
 _SAYS = re.compile(r"(?:answer|respond|reply with|say|tell|report to|let (?:me|us))\b", re.IGNORECASE)
 _UNCLEAR = re.compile(
     r"(?:how|what|which|who|where|of|to|in|on|at|with|from|for|by|as|the|an?|its|their|his|her|my|both|also)\b",
     re.IGNORECASE,
 )
-"""How a part begins that belongs to another one, or asks what another one looks up."""
+"""How a part begins that belongs to another one, or asks for what another one looks up."""
 _FEWEST, _LONGEST = 2, 8
-"""Legs; one part alone may take any number of steps."""
+"""The fewest and most legs of a course; a single part may take any number of steps."""
 
 Parts = Sequence[tuple[str, Sequence[str]]]
-"""The parts of a goal, each with the canonical names of what comes near to it, the best first."""
+"""The parts of a goal, each with the canonical names of its candidates, the best first."""
 
 
 def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[Leg, ...]:
-    """The legs of a goal's course; none where a part is not understood.
+    """The expected legs for a goal; none if a part is not understood.
 
-    `lines` are what a model is told of each tool. A part that speaks of each of several things takes two legs
-    where it comes near to what finds them and to what is done to each.
+    `lines` are the prompt's lines of the tools. A part that speaks of each of several things takes two legs
+    if its candidates include a tool that finds them and one that acts on each.
 
     >>> said = {"CANCEL_TRIP": "Cancel a trip", "LIST_TRIPS": "Gives a list of trips"}
     >>> [(*leg.tools, leg.is_each) for leg in course_of([("Cancel all trips", [*said])], said)]
@@ -47,7 +48,7 @@ def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[Leg, ...]:
     spoken = sum(" " in text for text, _ in parts)
     for text, names in parts:
         if _CONDITION.match(text) and (legs or not names):
-            if legs:  # what a condition speaks of may be what the part before looks up
+            if legs:  # the condition may refer to what the previous part looks up
                 legs[-1] = legs[-1]._replace(tools=legs[-1].tools | frozenset(names))
             continue
         if not names:
@@ -57,14 +58,14 @@ def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[Leg, ...]:
         if spoken > 1 and _UNCLEAR.match(text):
             return ()
         found = _legs(text, names, lines, is_found=bool(legs))
-        if legs and legs[-1].tools & found[0].tools:  # one call may do for both
+        if legs and legs[-1].tools & found[0].tools:  # one call may serve both
             return ()
         legs += found
     return tuple(legs) if _FEWEST <= len(legs) <= _LONGEST else ()
 
 
 def keeps_to(plan: Plan, course: Sequence[Leg]) -> bool:
-    """Whether a plan makes the calls of a course in their order, and no others."""
+    """Whether a plan makes exactly the calls of a course, in its order."""
     calls = [
         (step.action.tool, step.foreach is not None) for step in plan.steps if isinstance(step.action, Call)
     ]
@@ -75,7 +76,7 @@ def keeps_to(plan: Plan, course: Sequence[Leg]) -> bool:
 
 
 def told(course: Sequence[Leg]) -> str:
-    """A course in words for a model.
+    """A course as text for a model.
 
     >>> told((Leg(frozenset({"LIST_TRIPS"})), Leg(frozenset({"CANCEL_TRIP"}), True)))
     '@list_trips, then @cancel_trip for each $x'
@@ -88,7 +89,7 @@ def told(course: Sequence[Leg]) -> str:
 
 
 def _legs(text: str, names: Sequence[str], lines: Mapping[str, str], *, is_found: bool) -> list[Leg]:
-    """The legs of one part; `is_found` says whether an earlier one may have found what this one speaks of."""
+    """The legs of one part; `is_found` says whether an earlier part may have found what it refers to."""
     if not speaks_of_all(text):
         return [Leg(frozenset(names))]
     finders = [name for name in names if finds(name, lines.get(name, ""))]

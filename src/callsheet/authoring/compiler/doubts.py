@@ -1,7 +1,7 @@
-"""What speaks against a plan that may run: what its goal says and nothing in it does.
+"""Finds parts of a goal that a valid plan seems to leave out.
 
-Pure. In: a plan, its goal, what comes near to the goal's parts. Out: reminders, each a line for the model.
-They go by words alone, so they are reason to ask once more and none to refuse a plan.
+Pure. In: a plan, its goal, and candidates for the goal's parts. Out: reminders, each a line for the model.
+These are heuristics on words, so they are a reason to ask once more, not to refuse a plan.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from callsheet.ir import (
 from callsheet.ir.expr import refs_of
 
 Parts: TypeAlias = "Sequence[tuple[str, Sequence[str]]]"
-"""The parts of a goal, each with the canonical names of what comes near to it, the best first."""
+"""The parts of a goal, each with the canonical names of its candidates, the best first."""
 
 _EACH = re.compile(
     r"\b(?:each|every)\b(?: \w+)?"
     r"|\b(?:delete|remove|archive|close|move|copy|label|cancel|assign|rename)\s+all\b(?: \w+)*",
     re.IGNORECASE,
 )
-"""How a goal asks for something to be done to several things one by one."""
+"""How a goal asks for something to be done to each of several things."""
 _GIVES = re.compile(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
 _MANY = re.compile(
     r"\b(?:list|lists|search|find|query|read|get|fetch|each|all|rows|lines|items|results|any)\b",
     re.IGNORECASE,
 )
-"""Words of a tool that may give several things."""
+"""Words in the line of a tool that may give several things."""
 _FINDS = re.compile(r"(?:SEARCH|LIST|FIND|QUERY)_")
 _MOST = 6
-"""Reminders of one plan."""
+"""The most reminders for one plan."""
 _LONGEST = 80
 _ROOT = 5
-"""Letters by which a word is known in another form."""
+"""The letters by which a word is recognised in another form."""
 _SAID = re.compile(
     r"""
     "(?P<quoted>[^"\n]+)"
@@ -62,24 +62,24 @@ _SAID = re.compile(
     """,
     re.VERBOSE,
 )
-"""What a goal says word for word: quoted texts, addresses, channels, paths, names with digits, numbers."""
+"""Literal parts of a goal: quoted texts, addresses, channels, paths, names with digits, numbers."""
 _PLACES = frozenset({"address", "channel", "path"})
-"""What of it a call must be given: an answer that speaks of a file does nothing to it."""
+"""The kinds that must be given to a call: mentioning a file in the answer does nothing to it."""
 _NO_CALL = re.compile(
     r"(?:if|only|unless|otherwise|when|should|in case|try|trying|retry|stop|end|give up|how|what|which|who"
     r"|where|the|a|an|its|their|his|her|my|of|to|in|on|at|with|from|for)\b",
     re.IGNORECASE,
 )
-"""How a part begins that asks for no call of its own: it says when, or belongs to the part before."""
+"""How a part begins that needs no call of its own: it states a condition, or belongs to the part before."""
 
 
 def doubts_of(
     plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str], known: str = ""
 ) -> tuple[str, ...]:
-    """What the goal says and the plan leaves out, and what the plan does though the goal asks for it once.
+    """What the goal says and the plan leaves out, and what the plan does more often than asked.
 
-    `parts` are those of the goal with what comes near to each, `lines` what the model was told of each tool,
-    `known` what else it was told.
+    `parts` are those of the goal with their candidates, `lines` the prompt's lines of the tools, `known` is
+    other text that the model was given.
     """
     calls = [step.action for step in plan.steps if isinstance(step.action, Call)]
     said = (
@@ -96,7 +96,7 @@ def doubts_of(
 
 
 def _left_out(plan: Plan, goal: str) -> Iterator[str]:
-    """Things that the goal says word for word and no value of the plan holds."""
+    """Literal parts of the goal that no value of the plan contains."""
     told = _plain("\n".join(text for step in plan.steps for text in _texts(step)))
     done = _plain("\n".join(t for s in plan.steps if not isinstance(s.action, Respond) for t in _texts(s)))
     for match in _SAID.finditer(goal):
@@ -109,7 +109,7 @@ def _left_out(plan: Plan, goal: str) -> Iterator[str]:
 
 
 def _not_called(calls: Sequence[Call], parts: Parts) -> Iterator[str]:
-    """Parts to which tools come near, and the plan calls none of them."""
+    """Parts with candidates of which the plan calls none."""
     called = {call.tool for call in calls}
     for text, names in parts:
         if names and called.isdisjoint(names) and _NO_CALL.match(text) is None:
@@ -117,14 +117,14 @@ def _not_called(calls: Sequence[Call], parts: Parts) -> Iterator[str]:
 
 
 def _not_each(plan: Plan, goal: str) -> Iterator[str]:
-    """That a goal speaks of each of several things, and no step is done for each."""
+    """A reminder if the goal speaks of each of several things and no step has a loop."""
     said = _EACH.search(goal)
     if said is not None and not any(step.foreach is not None for step in plan.steps):
         yield f'for "{said[0][:_LONGEST]}" list them first, then ?FOREACH ($x IN $v1) THEN'
 
 
 def _called_again(calls: Sequence[Call], goal: str, parts: Parts) -> Iterator[str]:
-    """Tools that are called more often than parts of the goal ask for, with what the goal does not say."""
+    """Tools called more often than the goal asks for, unless with different texts from the goal."""
     for tool in dict.fromkeys(call.tool for call in calls if call.kind is CallKind.TOOL):
         same = [call for call in calls if call.tool == tool]
         near = max(sum(tool in names for _, names in parts), 1)
@@ -139,7 +139,7 @@ def _called_again(calls: Sequence[Call], goal: str, parts: Parts) -> Iterator[st
 
 
 def _unused(plan: Plan) -> Iterator[str]:
-    """Tools that are called several times, where calls read the results of some and not of others."""
+    """Tools called several times of which only some results are read by other calls."""
     outputs = [
         (step.action.tool, step.output.var)
         for step in plan.steps
@@ -153,7 +153,7 @@ def _unused(plan: Plan) -> Iterator[str]:
 
 
 def _reads_nothing(plan: Plan, goal: str, parts: Parts) -> Iterator[str]:
-    """Calls that make up a text, where the goal asks for what an earlier call gave."""
+    """Calls with an invented text, where the goal asks for the result of an earlier call."""
     is_said = _plain(goal)
     first: dict[str, str] = {}
     for step in plan.steps:
@@ -176,11 +176,11 @@ _MEANS = re.compile(
     r"|the (?:results?|summary|texts?|rows|translation|analysis|answers?|findings|lists?|contents?|data))\b",
     re.IGNORECASE,
 )
-"""How a part speaks of what an earlier one has given."""
+"""How a part refers to the result of an earlier one."""
 
 
 def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str]:
-    """Fields of a result that its tool does not speak of, and loops over what is no list, by what it says."""
+    """Fields that a tool's description does not mention, and loops over results that seem to be no list."""
     giver: dict[str, str] = {}
     for step in plan.steps:
         inner: dict[str, str] = {}
@@ -205,7 +205,7 @@ def _has_word(line: str, field: str) -> bool:
 
 
 def _refs(step: Step) -> Iterator[Ref]:
-    """The references of a step but for that to the list of its loop."""
+    """The references of a step, except that to the list of its loop."""
     if step.condition is not None:
         yield from refs_of(step.condition)
     for value in (*step.values(), *step.failure_values()):
@@ -213,7 +213,7 @@ def _refs(step: Step) -> Iterator[Ref]:
 
 
 def _made_up(calls: Sequence[Call], told: str, lines: Mapping[str, str]) -> Iterator[str]:
-    """Words that are given to a tool as a name of something, and stand nowhere in what the model was told."""
+    """Words given to a tool as a name that do not occur in anything the model was told."""
     said = told.casefold()
     for call in calls:
         for name, value in call.named:
@@ -231,7 +231,7 @@ def _said_by(call: Call) -> Iterator[str]:
 
 
 def _texts(step: Step) -> Iterator[str]:
-    """Every text and number that a step holds."""
+    """Every text and number in a step."""
     values = [*step.values(), *step.failure_values()]
     if step.foreach is not None:
         values.append(step.foreach.source)

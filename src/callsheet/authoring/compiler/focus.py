@@ -1,8 +1,8 @@
-"""What a goal asks for, part by part: its clauses, and the words by which tools for them may be found.
+"""Splits a goal into parts, and gives the words by which tools for them can be found.
 
-Pure. In: a goal. Out: its parts as they stand in it, and for a text the words that its everyday verbs and
-the shapes in it (an address, a file's name, a channel) stand for. It is a help to find tools, not an
-understanding: nothing that a goal says is left out of what the model is told.
+Pure. In: a goal. Out: its clauses, and for a text its words with their synonyms and the words implied by
+shapes in it (a URL, a file name, a channel). This only helps to find tools: the model always gets the whole
+goal.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import re
 from callsheet.authoring.compiler.ranking import Wanted, stem, words_of
 
 MAX_PARTS = 12
-"""Parts that are looked at one by one; what follows belongs to the last."""
+"""The most parts; further text belongs to the last one."""
 
 _FIRST_COUNTS = 1.5
-"""What the first word of a part counts: mostly it is the verb that says what is to be done."""
+"""The weight of a part's first word, which is mostly the verb."""
 _GENERAL = frozenset(map(stem, ("get", "give", "show", "take", "make", "do", "use", "bring", "have", "look")))
 _GENERAL_COUNTS = 0.7
-"""What a verb counts that says hardly more than that something is to be done."""
+"""The weight of a verb that says little about what to do."""
 _MEANT_COUNTS = 0.5
-"""What a word counts that a pronoun stands for."""
+"""The weight of a word that a pronoun refers to."""
 _KIN_COUNTS, _SHAPE_COUNTS, _QUOTED_COUNTS = 0.5, 0.6, 0.2
 
 _JOINS = re.compile(
@@ -35,20 +35,20 @@ _ANSWERING = re.compile(
     r"|let\s+(?:me|us)\s+(?:know|see)\b|(?P<quoting>answer|respond|reply)\b(?:\s+with\b)?)",
     re.IGNORECASE,
 )
-"""How a part begins that asks for the answer alone, which no tool gives."""
+"""How a part begins that only asks for the answer, which needs no tool."""
 _POINTING = re.compile(r"\b(?:it|them|they|its|their|each|every|that|those|these|this)\b", re.IGNORECASE)
 _MANNER = re.compile(
     r"\b(?:at the same time|in parallel|side by side|at once|first|next|finally)\b", re.IGNORECASE
 )
-"""Words that say how the parts stand to one another, and ask for nothing."""
+"""Words about the order of the parts, which ask for nothing."""
 _PLACE = re.compile(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?\Z", re.IGNORECASE)
-"""A part that says where or for whom, and asks for nothing."""
+"""A part that only says where or for whom."""
 _MOST_OF_ANSWER = 2
 _JOINED = re.compile(r"\A(?:(?:and|then|also|finally)\s+)+", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
 _SQL = re.compile(r"\bselect\s.{1,400}?\sfrom\s+\w+", re.IGNORECASE)
 _PLACES = re.compile(r"(?<![\w.+-])[\w.+-]*[/@#]\S*|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
-"""Paths, files, addresses and channels: their words name places, and are not what is to be done."""
+"""Paths, files, addresses and channels, whose words are names and not actions."""
 
 _ALIKE = (
     "save store write keep put",
@@ -72,19 +72,19 @@ _ALIKE = (
     "person contact user",
     "close finish complete end done",
 )
-"""Words that say nearly the same of tools: each stands for the others of its line."""
+"""Lines of words that are synonyms with regard to tools."""
 
 _SUMMED_UP = re.compile(
     r"\bsum(?:med|s)? ((?:it|this|that|them|these|those|(?:the|my|all) \w+) up)\b", re.IGNORECASE
 )
-"""What asks for a summary and for no arithmetic, as `sum up the prices` may."""
+"""Asks for a summary and not for arithmetic, as `sum up the prices` may."""
 _SUMMED_TEXT = re.compile(
     r"\bsum(?:med|s)? up (?=(?:(?:the|this|that|my|each|every|all|of) )*(?:(?!in )\w+ )?"
     r"(?:article|chapter|document|essay|file|letter|log|mail|message|note|page|report|review|story|text|thread)"
     r"s?\b(?! (?:amount|cost|count|length|number|price|size|total))|what |\W*$)",
     re.IGNORECASE,
 )
-"""The same before what is a text, or is named by its place alone."""
+"""The same before a kind of text, or without an object."""
 
 _ALL = re.compile(
     r"\b(?:(?:each|every)\b(?! of (?:them|it|these|those)\b)|all (?:of )?(?:the |my )?\w+s\b)", re.IGNORECASE
@@ -112,7 +112,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"\b(?:newest|recent|unread|my)\s+\w+s\b", re.IGNORECASE), ("list find search",)),
     (re.compile(r"\bhow (?:big|large|old|long)\b", re.IGNORECASE), ("info details", "get")),
 )
-"""Things by which a tool is known though the goal does not call them by their kind."""
+"""Shapes in a goal that imply words for finding tools, though the goal does not use those words."""
 
 
 def _alike() -> dict[str, tuple[str, ...]]:
@@ -128,10 +128,9 @@ _ALIKE_OF = _alike()
 
 
 def parts_of(goal: str) -> list[str]:
-    """The parts of a goal, in its order, each a clause that asks for something; quoted texts stay whole.
+    """The parts of a goal in order, each a clause that asks for something; quoted texts stay whole.
 
-    A part that asks only to be told what came of the others, or says only where, is left out, unless it
-    is alone.
+    Parts that only ask for the result of the others, or only say where, are left out unless they are alone.
 
     >>> parts_of('Read a.txt, sum it up and mail "this, and that" to ann@example.com.')
     ['Read a.txt', 'sum it up', 'mail "this, and that" to ann@example.com']
@@ -162,7 +161,7 @@ def speaks_of_all(text: str) -> bool:
 
 
 def is_side_by_side(goal: str) -> bool:
-    """Whether a goal asks for things at the same time.
+    """Whether a goal asks for things to be done at the same time.
 
     >>> is_side_by_side("Read a and b in parallel"), is_side_by_side("Read a and b")
     (True, False)
@@ -171,7 +170,7 @@ def is_side_by_side(goal: str) -> bool:
 
 
 def _is_the_answer(part: str) -> bool:
-    """Whether a part asks for the answer and says hardly more of it: `tell me the result`."""
+    """Whether a part does little more than ask for the answer: `tell me the result`."""
     begins = _ANSWERING.match(part)
     if begins is None:
         return False
@@ -180,9 +179,9 @@ def _is_the_answer(part: str) -> bool:
 
 
 def wanted_by(text: str) -> list[Wanted]:
-    """What a text asks for: each of its words with those that stand for it, and what its shapes tell.
+    """The words that a text asks for, each with its synonyms, and those implied by its shapes.
 
-    Words within quotes, paths and addresses are not what is to be done: they count little.
+    Words in quotes, paths and addresses count little, because they do not say what to do.
 
     >>> wanted_by("store it")
     [{'stor': 1.5, 'sav': 0.75, 'writ': 0.75, 'keep': 0.75, 'put': 0.75}]
@@ -205,7 +204,7 @@ def wanted_by(text: str) -> list[Wanted]:
 
 
 def meant_by(part: str, before: str) -> list[Wanted]:
-    """What the `it` or `each` of a part may mean: the words of the part before, without its verb.
+    """What the pronoun in a part may refer to: the words of the previous part, without its verb.
 
     >>> meant_by("archive each", "Search my mail"), meant_by("archive b.txt", "Search my mail")
     ([{'mail': 0.5}], [])

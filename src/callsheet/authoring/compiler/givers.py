@@ -1,6 +1,6 @@
-"""Tools that give what others need and a goal does not say: an id of whom it names, a list of all it means.
+"""Adds tools that supply what others need: an id, or a list of the things that a goal speaks of.
 
-Pure. In: a goal, its parts, what may be called. Out: the parts with such tools beside or before them.
+Pure. In: a goal, its parts, and the offers. Out: the parts, with such tools added to or before them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from callsheet.authoring.compiler.offers import Offer
 from callsheet.authoring.compiler.ranking import scores, words_of
 
 _ID = re.compile(r"[a-z]+(?:_[a-z]+)*_id")
-"""Arguments that name one thing among many; what stands before `_id` says of which kind it is."""
+"""Arguments that identify one thing; the text before `_id` is its kind."""
 _TOKEN = re.compile(r"\b\w{0,40}\d|\b[a-z]{1,40}_\w")
-"""What may be an id: a word with a digit in it."""
+"""What may be an id in a goal: a word with a digit or an underscore."""
 _GIVES = re.compile(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
 
 
@@ -28,7 +28,7 @@ _A_LIST = re.compile(
 
 
 def finds(name: str, line: str) -> bool:
-    """Whether a tool finds things, by its name or what it says that it gives.
+    """Whether a tool finds things, by its name or its description of the result.
 
     >>> finds("LIST_TRIPS", ""), finds("READ_REVIEWS", "Gives a list of texts"), finds("CANCEL_TRIP", "")
     (True, True, False)
@@ -37,9 +37,9 @@ def finds(name: str, line: str) -> bool:
 
 
 def with_finders(parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
-    """The parts, with what finds things beside each that speaks of all of them and comes near to none.
+    """The parts, with a finding tool added to each that speaks of all things and has none.
 
-    It is found by the words of its name: for `assign every open issue` a tool that lists issues.
+    It is matched by the words of its name: for `assign every open issue` a tool that lists issues.
     """
     found: list[Part] = []
     for part in parts:
@@ -60,9 +60,9 @@ def with_finders(parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
 
 
 def with_givers(goal: str, parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
-    """The parts, with one before each that needs an id which neither the goal nor an earlier part tells.
+    """The parts, with one inserted before each that needs an id which nothing before it supplies.
 
-    Such a part has the name of the argument for its text.
+    The text of an inserted part is the name of the argument.
     """
     if _TOKEN.search(goal):
         return list(parts)
@@ -79,7 +79,7 @@ def with_givers(goal: str, parts: Sequence[Part], offers: Sequence[Offer]) -> li
 
 
 def _needed(offer: Offer) -> Iterator[str]:
-    """The ids that a tool must be given."""
+    """The ids that a tool requires."""
     required = cast("list[Any]", (offer.parameters or {}).get("required") or [])
     return (name for name in required if isinstance(name, str) and _ID.fullmatch(name))
 
@@ -92,7 +92,7 @@ def _gives(offer: Offer, name: str) -> bool:
 
 
 def _giver(text: str, name: str, needs: int, offers: Sequence[Offer]) -> int | None:
-    """The tool nearest to a text that gives an id and does not need it."""
+    """The best match for a text among the tools that give an id and do not require it."""
     able = [
         n
         for n, offer in enumerate(offers)

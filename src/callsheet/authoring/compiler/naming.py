@@ -1,6 +1,6 @@
-"""Better names for the variables of a plan that calls them v1, v2, …: those of what they hold.
+"""Gives descriptive names to the variables of a plan that are called v1, v2, ….
 
-Pure. In: a plan. Out: the same plan but for the names of the variables that its own steps set.
+Pure. In: a plan. Out: the plan with other names for variables that its own steps set.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _BY_TOOL = {
     "ASK_HUMAN": "answer",
 }
 READING = frozenset(["get", "read", "list", "fetch", "find", "search", "load", "show", "look", "query"])
-"""How the names of tools begin that look something up."""
+"""The verbs at the beginning of tool names that look something up."""
 _VERBS = READING | {"create", "make", "run"}
 
 Rename = Callable[[str], str]
 
 
 def with_telling_names(plan: Plan, taken: Collection[str] = ()) -> Plan:
-    """The plan with names for its variables v1, v2, … that tell what they hold; others stay.
+    """The plan with descriptive names for its variables v1, v2, …; other variables stay.
 
-    `taken` are names that mean something else, such as variables that are given to the run.
+    `taken` are names that already mean something, such as variables given to the run.
 
     >>> from callsheet.frontends.ltp import format_plan, parse
     >>> text = 'S1: @READ_FILE (path="a") > $v1\\nS2: @RESPOND ("Here: $v1")'
@@ -85,7 +85,7 @@ def _is_canonical(name: str) -> bool:
 
 
 def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
-    """All names of variables that steps set or read."""
+    """The names of all variables that steps set or read."""
     for step in steps:
         if step.output is not None:
             yield step.output.var
@@ -99,7 +99,7 @@ def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
 
 
 def _word_for(step: Step) -> str:
-    """What the result of a step is called: the tool's name without the verb that begins it."""
+    """The name for a step's result: the tool's name without its verb."""
     if not isinstance(step.action, Call):
         return "result"
     tool = step.action.tool
@@ -121,7 +121,7 @@ def _free(word: str, used: Collection[str]) -> str:
 
 
 def renamed(step: Step, rename: Rename) -> Step:
-    """A step with other names for the variables that it sets and reads, but for that of its own loop."""
+    """A step with its variables renamed, except its own loop variable."""
     inner = rename if step.foreach is None else _but(step.foreach.var, rename)
     foreach = step.foreach
     on_fail = step.on_fail
@@ -139,7 +139,7 @@ def renamed(step: Step, rename: Rename) -> Step:
 
 
 def _but(kept: str, rename: Rename) -> Rename:
-    """The renaming where `kept` is the variable of a loop."""
+    """The renaming inside a loop, whose variable `kept` stays."""
     return lambda name: name if name == kept else rename(name)
 
 

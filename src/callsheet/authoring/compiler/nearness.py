@@ -1,6 +1,6 @@
-"""Which tools and operations come near to each part of a goal, and which of them others outdo.
+"""Matches tools and operations to the parts of a goal.
 
-Pure. In: a goal and the texts of what may be called. Out: candidates for each of its parts, the best first.
+Pure. In: a goal and the searchable texts of the offers. Out: candidates for each part, the best first.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from callsheet.authoring.compiler.focus import meant_by, parts_of, speaks_of_all
 from callsheet.authoring.compiler.ranking import Fields, scores, words_of, worths
 
 _NEAR_ENOUGH = 0.5
-"""What share of the best score of a part makes another candidate for it."""
+"""The share of a part's best score that makes another tool a candidate."""
 _CANDIDATES = 4
 _CANDIDATES_OF_ALL = 6
-"""Tools for one part of a goal, and for one that speaks of many things and is alone: it may take several."""
+"""The most tools for a part, and for a single part that speaks of many things and may need several."""
 
 
 class Part(NamedTuple):
-    """A part of a goal, and the numbers of its candidates, the best first."""
+    """A part of a goal, and the indexes of its candidates, the best first."""
 
     text: str
     candidates: tuple[int, ...]
 
 
 def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) -> list[Part]:
-    """The parts of a goal with what comes near to each; what is no tool is an operation."""
+    """The parts of a goal with their candidates; a document that is not a tool is an operation."""
     texts = parts_of(goal)
     most = _CANDIDATES_OF_ALL if len(texts) == 1 and speaks_of_all(goal) else _CANDIDATES
     verbs = [words_of(document[0][0])[:1] if document else [] for document in documents]
@@ -38,10 +38,10 @@ def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) 
 
 
 class _Near(NamedTuple):
-    """How near each candidate is to a part of a goal, and which of its words speak for it.
+    """The score of each candidate for a part of a goal, and the words that matched.
 
-    The word of number 0 is the part's first, which mostly says what is to be done; that of number -1 stands
-    for all that an `it` or `each` of the part may mean.
+    Word 0 is the part's first word, which mostly says what to do; word -1 stands for anything that a pronoun
+    in the part may refer to.
     """
 
     scores: list[float]
@@ -49,7 +49,7 @@ class _Near(NamedTuple):
 
     @classmethod
     def to(cls, part: str, before: str, documents: Sequence[Fields]) -> _Near:
-        """`before` is the part before: `it` and `each` of a part may mean what is spoken of there."""
+        """`before` is the previous part, to which pronouns in this one may refer."""
         found = worths(wanted_by(part), documents)
         meant = scores(meant_by(part, before), documents)
         near = [sum(each) for each in found]
@@ -60,10 +60,10 @@ class _Near(NamedTuple):
         )
 
     def is_outdone(self, one: int, close: Sequence[int]) -> bool:
-        """Whether all that speaks for a candidate speaks for the best one too, and more with the first word.
+        """Whether a better candidate matches everything that this one does, and more.
 
-        Of `search the web` only `search` speaks for a search of notes. And of `move each`, where events are
-        spoken of before, only `move` speaks for moving a file; of `read issue 12` only `read` for a note.
+        In `search the web` a search of notes matches only `search`. In `move each`, after a part about
+        events, moving a file matches only `move`; in `read issue 12` a note matches only `read`.
         """
         own, best = self.words[one] - {-1}, self.words[close[0]] - {-1}
         if 0 in best and own < best:
@@ -76,10 +76,10 @@ class _Near(NamedTuple):
 def _best_first(
     near: _Near, is_tool: Sequence[bool], most: int, begins_so: Sequence[bool]
 ) -> tuple[int, ...]:
-    """The candidates for one part: tools that are near enough to the best one, and the best operation.
+    """The candidates for one part: tools with scores close to the best one, and the best operation.
 
-    An operation works on what a tool gives, so it takes no tool's place; nor is it one where only the part's
-    first word speaks for it, and a tool's name `begins_so`: to `text her` is what `text_driver` does.
+    An operation works on the result of a tool, so it does not replace one. It is dropped if it matches only
+    the part's first word and the name of a tool begins with that word: `text her` means `text_driver`.
     """
     best = max(near.scores, default=0.0)
     found = sorted((-score, n) for n, score in enumerate(near.scores) if score > 0)

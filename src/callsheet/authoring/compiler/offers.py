@@ -1,7 +1,7 @@
-"""What a plan may call, as a model is told of it: one compact line for each tool and operation.
+"""Describes tools and operations for a model, in one compact line each.
 
-Pure. In: declarations of tools; callsheet's own operations stand here. Out: offers, each with its line
-and the texts by which it may be found for a goal.
+Pure. In: declarations of tools; callsheet's own operations are defined here. Out: offers, each with its
+line and the texts by which it can be found.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from callsheet.ports.tools import ToolSpec
 
 _MAX_DESCRIPTION = 90
 _MAX_VALUES = 8
-"""Values of an enumeration that are told."""
+"""The most values of an enumeration that are listed."""
 _MAX_LINE = 600
-"""Characters of one line, whatever a server declares."""
+"""The most characters of one line, whatever a server declares."""
 _NAME_COUNTS, _TEXT_COUNTS, _ARGUMENT_COUNTS = 2.0, 1.0, 0.5
 _GIVES = re.compile(r"(?:gives?|returns?|yields?|the result)\b", re.IGNORECASE)
 _A_LIST = re.compile(r"\b(?:gives?|returns?|yields?) an? list\b", re.IGNORECASE)
-"""What a result is like: no word of what is to be done."""
+"""Describes the result, and says nothing about what to do."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 _KINDS = {"integer": "int", "boolean": "bool", "array": "list", "object": "dict"}
 
@@ -34,8 +34,8 @@ _KINDS = {"integer": "int", "boolean": "bool", "array": "list", "object": "dict"
 class Offer:
     """Something that a plan may call.
 
-    `name` is canonical, `line` what a model is told, `about` what it is found by. `parameters` is the JSON
-    schema of a tool's arguments; None for an operation of callsheet itself.
+    `name` is canonical, `line` is its line in the prompt, `about` are the texts by which it is found.
+    `parameters` is the JSON schema of a tool's arguments, None for one of callsheet's own operations.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Offer:
 
     @property
     def tokens(self) -> int:
-        """Tokens of its line, by the estimate."""
+        """The estimated tokens of its line."""
         return estimate_tokens(self.line) + 1
 
 
 def offer_of(spec: ToolSpec) -> Offer | None:
-    """A tool as an offer; None for a declaration of an operation, which stands in `OPERATIONS`."""
+    """A tool as an offer; None for an operation, which is defined in `OPERATIONS`."""
     if call_kind(spec.name) in (CallKind.MODEL, CallKind.AGENT, CallKind.TRANSFORM):
         return None
     about = (
@@ -62,7 +62,7 @@ def offer_of(spec: ToolSpec) -> Offer | None:
 
 
 def line_of(spec: ToolSpec) -> str:
-    """A tool on one line: how it is called, and what it does.
+    """A tool on one line: how to call it, and what it does.
 
     >>> schema = {"properties": {"path": {"type": "string"}, "n": {"type": "integer"}}, "required": ["path"]}
     >>> line_of(ToolSpec("READ_FILE", "read_file", "Read a file. Slowly. Gives lines.", schema))
@@ -74,7 +74,7 @@ def line_of(spec: ToolSpec) -> str:
 
 
 def _told_of(description: str) -> str:
-    """What a description says first, and what it says of the result, without the last full stop."""
+    """The first sentence of a description and the one about the result, without the last full stop."""
     sentences = _SENTENCE.split(" ".join(description[:2_000].split()))
     gives = [sentence for sentence in sentences[1:] if _GIVES.match(sentence)][:1]
     return ". ".join(_short(sentence.rstrip(".")) for sentence in (*sentences[:1], *gives))
@@ -85,7 +85,7 @@ def _short(text: str) -> str:
 
 
 def _arguments(parameters: Mapping[str, Any]) -> list[str]:
-    """The arguments, those that must be given first, as a constrained answer writes them."""
+    """The arguments, required ones first, in the order in which a constrained answer has them."""
     properties = cast("Mapping[str, Any]", parameters.get("properties") or {})
     required = cast("list[str]", parameters.get("required") or [])
     must = [_argument(name, schema, "") for name, schema in properties.items() if name in required]
@@ -100,7 +100,7 @@ def _argument(name: str, schema: object, mark: str) -> str:
 
 
 def _kind(schema: object) -> str:
-    """What an argument takes, in a word; nothing for a text, which most are."""
+    """The type of an argument; empty for strings, which are the most common."""
     if not isinstance(schema, Mapping):
         return "any"
     table = cast("Mapping[str, Any]", schema)
@@ -177,4 +177,4 @@ OPERATIONS: tuple[Offer, ...] = (
         "filter sort by count how many only those with highest lowest newest first",
     ),
 )
-"""callsheet's own operations that are offered: those of models that a plan needs, and transforms."""
+"""callsheet's own operations that are offered: the common model operations, and transforms."""

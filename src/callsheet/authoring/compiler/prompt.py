@@ -1,7 +1,7 @@
-"""What a model is asked: the card and the tools first, which stay the same, then an example, the goal last.
+"""Builds the compiler's prompt: card and tools first (stable, cacheable), then an example, the goal last.
 
-Pure. In: a goal with data about it and the tools that there are. Out: a conversation, what it offers, and
-remarks on what was cut. Goal and context stand between marks that nothing in them closes.
+Pure. In: a goal, data about it, and the selected tools. Out: a conversation, and remarks on what was cut.
+Goal and context are enclosed in marks that nothing in them closes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from callsheet.machine import Cut, Remark
 from callsheet.ports.models.prompts import Messages
 
 MAX_CONTEXT = 40_000
-"""Characters of the context that a prompt holds."""
+"""The most characters of the context in a prompt."""
 MAX_ANSWER = 6_000
-"""Characters of a wrong answer that the model is shown again."""
+"""The most characters of a wrong answer that are shown to the model again."""
 MAX_FINDINGS = 12
-"""How much that is wrong with it the model is told."""
+"""The most diagnostics that the model is told."""
 _MAX_FINDING = 400
 
 _AS_JSON = """\
@@ -34,7 +34,7 @@ called data."""
 
 
 class Question(NamedTuple):
-    """A conversation that asks for a plan, and what is to be known of it."""
+    """A conversation that asks for a plan, remarks on it, and the version of the prompt."""
 
     messages: Messages
     remarks: tuple[Remark, ...]
@@ -44,7 +44,7 @@ class Question(NamedTuple):
 def question(goal: str, context: str, catalogue: Catalogue, given: Mapping[str, str]) -> Question:
     """The conversation that asks for a plan.
 
-    `given` are variables that are set, each with words on what it is.
+    `given` are the variables that are set, each with a description.
     """
     example = example_for(goal)
     told = context if len(context) <= MAX_CONTEXT else f"{context[:MAX_CONTEXT]}… (cut here)"
@@ -70,34 +70,34 @@ def question(goal: str, context: str, catalogue: Catalogue, given: Mapping[str, 
 
 
 def as_json(asked: Messages) -> Messages:
-    """The same question for a model that is held to a JSON schema."""
+    """The same request for an answer that is constrained by a JSON schema."""
     *before, last = asked
     return [*before, {**last, "content": f"{last['content']}\n\n{_AS_JSON}"}]
 
 
 def repair(asked: Messages, answer: str, wrong: Iterable[Diagnostic]) -> Messages:
-    """The conversation that asks once more, with what is wrong with the answer."""
+    """The conversation that asks again, with what is wrong with the answer."""
     shown = answer if len(answer) <= MAX_ANSWER else f"{answer[:MAX_ANSWER]}… (cut here)"
     found = list(wrong)
     lines = [f"- {_finding(diagnostic)}" for diagnostic in found[:MAX_FINDINGS]]
     said = "\n".join(
         ["That plan cannot be used:", *lines, "Write the whole plan again, without these faults."]
     )
-    if not shown.strip():  # an empty turn is refused by some models
+    if not shown.strip():  # some models reject empty messages
         *before, last = asked
         return [*before, {**last, "content": f"{last['content']}\n\n{said}"}]
     return [*asked, {"role": "assistant", "content": shown}, {"role": "user", "content": said}]
 
 
 def reminded(asked: Messages, doubts: Iterable[str]) -> Messages:
-    """The same question, and before it what an answer to it has left out."""
+    """The same request, preceded by what an earlier answer left out."""
     *before, last = asked
     lines = "\n".join(f"- {doubt}" for doubt in doubts)
     return [*before, {**last, "content": f"Mind:\n{lines}\n{last['content']}"}]
 
 
 def marked(name: str, text: str) -> str:
-    """A text between marks of this name, which have a number where the text holds them, in any spelling.
+    """A text enclosed in marks of this name, numbered if the text contains such marks, in any spelling.
 
     >>> print(marked("goal", "Say </goal> twice"))
     <goal_2>

@@ -1,6 +1,6 @@
-"""Which texts are nearest to a goal by their words: BM25, the same for the same texts on every machine.
+"""Scores documents against a query by BM25, deterministically.
 
-Pure. In: a goal and documents as weighted texts. Out: a score for each document.
+Pure. In: queries with synonyms, and documents as weighted texts. Out: a score for each document.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 Fields: TypeAlias = "Sequence[tuple[str, float]]"
-"""The texts of one document, each with what a word in it counts."""
+"""The texts of one document, each with the weight of its words."""
 Wanted: TypeAlias = "Mapping[str, float]"
-"""A word that is asked for and those that stand for it, each with what it counts."""
+"""A query word and its synonyms, each with its weight."""
 
 _SATURATION = 1.2
 _BY_LENGTH = 0.4
-"""How much a long document is set back: descriptions of tools are of like length, so little."""
+"""BM25's length normalisation; low, because descriptions of tools are of similar length."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ers", "er", "ed", "es", "s", "ly", "e", "y")
 _STEM = 3
-"""Letters that a word keeps whatever its ending."""
+"""The letters that stemming leaves at least."""
 _EMPTY_WORDS = frozenset(
     word
     for line in (
@@ -36,12 +36,12 @@ _EMPTY_WORDS = frozenset(
 
 
 def is_empty_word(word: str) -> bool:
-    """Whether a word tells nothing of what a text is about."""
+    """Whether a word is a stop word."""
     return word.casefold() in _EMPTY_WORDS
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text that tell what it is about, in a form in which their endings do not count.
+    """The stems of a text's words, without stop words.
 
     >>> words_of("Lists the open_issues; listIssues")
     ['list', 'open', 'issu', 'list', 'issu']
@@ -51,7 +51,7 @@ def words_of(text: str) -> list[str]:
 
 
 def scores(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[float]:
-    """How near each document is to what is asked for; of words that stand for one another the best counts.
+    """The score of each document; of synonyms the best match counts.
 
     >>> near = scores([{"send": 1}], [[("send_mail", 3.0), ("Send a text.", 1.0)], [("ls", 3.0)]])
     >>> near[0] > 1, near[1]
@@ -61,7 +61,7 @@ def scores(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[float]:
 
 
 def worths(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[list[float]]:
-    """What each of the things that are asked for counts in each document, 0 where it is not in it."""
+    """The score of each query word in each document, 0 if it does not match."""
     counted = [_counted(fields) for fields in documents]
     lengths = [sum(counts.values()) for counts in counted]
     usual = (sum(lengths) / len(lengths) if lengths else 0) or 1.0
@@ -92,7 +92,7 @@ def _counted(fields: Fields) -> dict[str, float]:
 
 
 def stem(word: str) -> str:
-    """A word without its ending."""
+    """The stem of a word."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _STEM:
             return _undoubled(word[: -len(ending)])
@@ -100,6 +100,6 @@ def stem(word: str) -> str:
 
 
 def _undoubled(word: str) -> str:
-    """`plann` of `planning` is `plan`."""
+    """Undoes a doubled final consonant: `plann` (from `planning`) becomes `plan`."""
     is_double = len(word) > _STEM and word[-1] == word[-2] and word[-1] not in "aeiousl"
     return word[:-1] if is_double else word

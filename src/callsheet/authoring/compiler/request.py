@@ -1,4 +1,4 @@
-"""What is to be compiled, and how: a goal with what a plan for it may use."""
+"""The compiler's input: a goal with what a plan may use, and options."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from callsheet.ir import Plan
 from callsheet.ports.tools import ToolSpec
 
 Check: TypeAlias = "Callable[[Plan], Sequence[Diagnostic]]"
-"""What is wrong with a plan, or could be better: the passes, and whatever else has to agree."""
+"""Returns the diagnostics of a plan: from the passes, and from other checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be compiled: a goal, data about it, and what a plan may use.
+    """A goal, data about it, and what a plan may use.
 
     `tools` are declarations under the names by which plans call them, `given` the variables that are set
-    before the plan runs, each with words on what it is.
+    before the plan runs, each with a description.
     """
 
     goal: str
@@ -32,10 +32,11 @@ class Request:
 class Options:
     """How a goal is compiled.
 
-    `max_tools` bounds how many tools the model is told; None: few where it is held to a grammar, which small
-    models are, and more where not. `max_steps` bounds a plan that is held to a grammar, `max_tokens` one
-    answer. `constrained` False asks for plain text whatever the model accepts. `repairs` False asks once,
-    `second_look` False asks again for a plan that cannot run, not for one that leaves out what the goal says.
+    `max_tools` limits how many tools the model is told about; None means few for models that support
+    grammars, which are small, and more for others. `max_steps` limits a plan that is constrained by a
+    grammar, `max_tokens` each answer. `constrained` False asks for plain text whatever the model supports.
+    `repairs` False asks only once; `second_look` False asks again only for an invalid plan, not for one that
+    seems to leave out parts of the goal.
     """
 
     max_tools: int | None = None

@@ -1,4 +1,4 @@
-"""What comes of a goal: a plan that may run or what is wrong with it, and what it took."""
+"""The compiler's output: a plan or what is wrong with it, and the accounting."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from callsheet.ports.models.model import Completion, Failure, ModelFailed, Usage
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
-    """What compiling took.
+    """What compiling used.
 
-    `calls` are those of the model, `repaired` says that the last of them repaired an answer. `usage` sums up
-    their tokens, seconds and cost in US dollars, None where the price of one is not known. `prompt` names the
-    prompt and its version, `model` who answered; `remarks` say what was cut and how the answer was held.
+    `calls` counts the calls of the model, `repaired` says whether the last of them repaired an answer.
+    `usage` sums up their tokens, seconds and cost in US dollars, None if a price is unknown. `prompt` names
+    the prompt and its version, `model` is the model that answered; `remarks` say what was cut and which
+    constraint applied.
     """
 
     calls: int = 0
@@ -30,13 +31,13 @@ class Accounting:
 
     @property
     def facts(self) -> tuple[Remark, ...]:
-        """What is to be known beside numbers: the prompt, what was cut, whether an answer was repaired."""
+        """Remarks on the prompt, on what was cut, and on whether an answer was repaired."""
         prompt = (Fact("prompt", self.prompt),) if self.prompt else ()
         again = (Fact("asked again", "the first answer was wrong"),) if self.repaired else ()
         return (*prompt, *self.remarks, *again)
 
     def to_json(self) -> dict[str, Any]:
-        """The accounting as JSON data; `cost` is null where it is not known."""
+        """The accounting as JSON data; `cost` is null if unknown."""
         usage = self.usage
         return {
             "calls": self.calls,
@@ -58,17 +59,17 @@ class Accounting:
         return replace(self, calls=self.calls + 1, usage=usage, model=completion.model or self.model)
 
     def with_remarks(self, *remarks: Remark) -> Accounting:
-        """The accounting with further remarks; what has been remarked is not told twice."""
+        """The accounting with further remarks, without duplicates."""
         new = (remark for remark in remarks if remark not in self.remarks)
         return replace(self, remarks=(*self.remarks, *new))
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What came of asking for a plan.
+    """The result of asking for a plan.
 
-    `answer` is the last text of the model, as it came. `plan` is the checked plan, None where the answer is
-    none or cannot run; then `diagnostics` hold what is wrong with it, and their spans point into `source`.
+    `answer` is the last text of the model, unchanged. `plan` is the checked plan, None if the answer contains
+    none or an invalid one; then `diagnostics` say why, with spans in `source`.
     """
 
     answer: str
@@ -77,27 +78,27 @@ class Draft:
     source: Source
     accounting: Accounting
     failure: ModelFailed | None = None
-    """What kept the model from answering, where it gave no answer at all."""
+    """Why the model gave no answer, if it gave none."""
     doubts: tuple[str, ...] = ()
-    """What the goal says and the plan leaves out, as far as words tell."""
+    """Parts of the goal that the plan seems to leave out."""
     is_off_course: bool = False
-    """Whether it calls other tools than the parts of the goal come near to, or in another order."""
+    """Whether its calls differ from the expected ones (see `course`)."""
 
     @property
     def unanswered(self) -> ModelFailed | None:
-        """That there is no answer at all, also where it is an empty one; a run may ask for it again."""
+        """The failure to answer at all, including an empty answer; a run may retry it."""
         if self.failure is not None or self.plan is not None or self.answer.strip():
             return self.failure
         return ModelFailed(Failure.EMPTY, "its answer is empty", model=self.accounting.model)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """What keeps the plan from running."""
+        """The errors, which keep the plan from running."""
         return tuple(d for d in self.diagnostics if d.is_error)
 
 
 def added(one: float | None, other: float | None) -> float | None:
-    """The sum of two costs; None where one of them is not known."""
+    """The sum of two costs; None if one of them is unknown."""
     return None if one is None or other is None else one + other
 
 

@@ -1,6 +1,6 @@
-"""Names that a plan passes on: `plate="B 12"` in place of what a call gave that was itself told the plate.
+"""Corrects arguments that repeat a name: `plate="B 12"` instead of the result of the call given that plate.
 
-Pure. In: a plan and what tools say of themselves. Out: the plan with such arguments put right.
+Pure. In: a plan and the tools' lines. Out: the plan with such arguments corrected.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _MATERIAL = re.compile(
     r"|subject|code|expression|sql|amount|time|date|context|note|reason|comment|caption)",
     re.IGNORECASE,
 )
-"""Arguments that hold material, which a call may well give in another form than it took."""
+"""Arguments for content, which a call may well return in another form."""
 _GIVES = re.compile(r"\b(?:gives?|returns?|yields?|each with)\b", re.IGNORECASE)
 
 
 def with_same_names(plan: Plan, lines: Mapping[str, str]) -> Plan:
-    """The plan in which a name that one call was given is what a later one is given under the same argument.
+    """The plan in which a later call gets the same name as an earlier one, under the same argument.
 
-    Small models pass on the whole result of the call before instead. It stays where the call says that it
-    gives such a thing, and where a part of the result is passed on.
+    Small models pass the whole result of the earlier call instead. The argument stays if the earlier tool
+    says that it gives such a value, or if only a part of its result is passed.
 
     >>> from callsheet.frontends.ltp import format_plan, parse
     >>> plan = parse('S1: @BOOK (plate="B 12") > $v1\\nS2: @LOCK (plate=$v1) > $v2').require()

@@ -1,7 +1,7 @@
-"""Names in a plan as its goal spells them: `#team` for `team`, `*.md` for `.md`, `inv-7` for `-7`.
+"""Corrects names in a plan by its goal: `#team` for `team`, `*.md` for `.md`, `inv-7` for `-7`.
 
-Pure. In: a plan and its goal. Out: the plan with such texts put right. A text that the goal says as it is
-stays, and so does one that stands for nothing in the goal.
+Pure. In: a plan and its goal. Out: the plan with such texts corrected. A text that occurs in the goal
+stays, and so does one that corresponds to nothing in the goal.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NAMED = re.compile(
     re.VERBOSE,
 )
 _AROUND = re.compile(r"\A(?:the\s+|[#*<>=~\s]+)+|[\s;,]+\Z", re.IGNORECASE)
-"""What small models leave out of names, or put before them."""
+"""Characters that small models omit from names or add to them."""
 
 
 def as_spelled(plan: Plan, goal: str) -> Plan:
-    """The plan with names in the arguments of its calls as the goal spells them.
+    """The plan with the names in its calls' arguments spelled as in the goal.
 
     >>> from callsheet.frontends.ltp import format_plan, parse
     >>> plan = parse('S1: @POST (channel="team", text="hi") > $v1').require()
@@ -58,7 +58,7 @@ def _value(value: Value, goal: str, spelled: Mapping[str, str]) -> Value:
 
 
 def _named(argument: str, value: Value, goal: str) -> Value:
-    """A name as a whole: an id that lost its beginning, a person's surname, `shop` for `The Project Shop`."""
+    """Completes a name: an id that lost its beginning, a surname, `shop` for `The Project Shop`."""
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return value
     text = value.value
@@ -76,7 +76,7 @@ _WORD = re.compile(r"[\w'-]+")
 
 
 def _whole_of(text: str, goal: str) -> str | None:
-    """The one word of the goal that a text is the end of, from a `-`, `#` or `/` on."""
+    """The only word of the goal that ends with the text, after a `-`, `#` or `/`."""
     if not re.fullmatch(r"[-#/_]?\w[\w-]*", text) or len(text) < _SHORTEST:
         return None
     mark = "" if text[0] in "-#/_" else r"[-#/_]"
@@ -88,9 +88,9 @@ _SHORTEST = 2
 
 
 def _said_otherwise(argument: str, text: str, goal: str) -> str | None:
-    """What the goal says with other capitals, or without `the` and the argument's own name before it.
+    """The goal's spelling with other capitals, or without `the` and the argument's name before it.
 
-    A word in small letters stays where the goal has a capital for the beginning of a sentence alone.
+    A lower-case word stays if the goal capitalises it only at the beginning of a sentence.
     """
     kind = re.escape(argument.replace("_", " "))
     for words in (re.sub(rf"\A(?:the\s+)?{kind}\s+", "", text, flags=re.IGNORECASE), text):
@@ -102,7 +102,7 @@ def _said_otherwise(argument: str, text: str, goal: str) -> str | None:
 
 
 def _only_begins(found: str, text: str, goal: str) -> bool:
-    """Whether a word has its capital only because sentences begin with it.
+    """Whether a word is capitalised only because it begins a sentence.
 
     >>> _only_begins("High", "high", "High load: page it"), _only_begins("Lyon", "lyon", "Go to Lyon")
     (True, False)
@@ -115,10 +115,10 @@ _LONGEST = 60
 
 
 def _is_said(text: str, goal: str) -> bool:
-    """Whether the goal has the text as a word, or words, of its own."""
+    """Whether the text occurs in the goal as separate words."""
     return re.search(rf"(?<![\w#*./@-]){re.escape(text)}(?![\w*/@-])", goal) is not None
 
 
 def _bare(name: str) -> str:
-    """A name without marks, as it may be misspelled."""
+    """A name without marks and case, for comparison with a misspelled one."""
     return _AROUND.sub("", name).rstrip(".").casefold()

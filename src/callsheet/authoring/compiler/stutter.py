@@ -1,7 +1,7 @@
-"""Leaves out what a small model writes again and again: the same calls, one block behind the other.
+"""Removes consecutive repetitions of the same calls, which small models produce.
 
-Pure. In: a plan and its goal. Out: the plan with each such block once. Calls that stand apart are kept,
-and so is everything where the goal speaks of repeating.
+Pure. In: a plan and its goal. Out: the plan with each repeated block once. Calls that are not adjacent
+stay, and so does everything if the goal speaks of repeating.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBERED = re.compile(r"S\d+")
 
 
 def without_stutter(plan: Plan, goal: str) -> Plan:
-    """The plan without calls that repeat the block before them; what they gave is read from there.
+    """The plan without calls that repeat the block before them; reads of their results are redirected.
 
     >>> from callsheet.frontends.ltp import format_plan, parse
     >>> lines = [f'S{n}: @LOOK (at="{n % 2}") > $v{n}' for n in range(1, 6)]
@@ -54,7 +54,7 @@ def without_stutter(plan: Plan, goal: str) -> Plan:
 def _repeated(
     steps: Sequence[Step], at: int, kept: Sequence[Step], length: int, instead: Mapping[str, str]
 ) -> int:
-    """How many steps from `at` on repeat those of the last block of this length, in their order."""
+    """How many steps from `at` on repeat those of the last block of this length, in order."""
     if len(kept) < length:
         return 0
     names = dict(instead)
@@ -72,13 +72,13 @@ def _repeated(
 
 
 def _is_plain(step: Step) -> bool:
-    """Whether a step is a call and nothing else."""
+    """Whether a step is a call without condition, loop, failure handling or group."""
     extras = (step.condition, step.foreach, step.on_fail, step.group)
     return isinstance(step.action, Call) and all(extra is None for extra in extras)
 
 
 def _reading_from(step: Step, instead: Mapping[str, str]) -> Step:
-    """The step with other variables in what it reads; the one that it sets stays."""
+    """The step with other variables in what it reads; its own output stays."""
     if not instead:
         return step
     changed = renamed(step, lambda name: instead.get(name, name))

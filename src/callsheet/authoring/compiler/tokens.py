@@ -1,6 +1,6 @@
-"""How many tokens a text is for a model, estimated without its tokenizer.
+"""Estimates the number of tokens of a text without a tokenizer.
 
-Pure. In: a text. Out: a number that is rather too high than too low for texts of prompts.
+Pure. In: a text. Out: an estimate that tends to be too high for texts of prompts.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import re
 
 _PIECE = re.compile(r"[A-Za-z]+|[ \t]+|\s|[^\sA-Za-z]")
 _LETTERS = 7
-"""Letters of a word that one token holds; common words are one token whatever their length."""
+"""Letters per token in a word; common words are one token whatever their length."""
 _WIDE = 0x0800
-"""From here on characters are at times a token of their own and at times two or three."""
+"""From this code point on, a character may take up to three tokens."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -27,7 +27,7 @@ def estimate_tokens(text: str) -> int:
 
 def _tokens(piece: str) -> int:
     first = piece[0]
-    if first in " \t":  # a single blank belongs to the word behind it
+    if first in " \t":  # a single blank is part of the next word's token
         return 0 if len(piece) == 1 else 1
     if first.isascii():
         return -(-len(piece) // _LETTERS) if first.isalpha() else 1

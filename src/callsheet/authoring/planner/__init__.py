@@ -1,4 +1,4 @@
-"""From a goal, or from a graph that failed, to a plan of dependencies: one question to a model."""
+"""Plans of dependencies from a goal or for a failed graph, with one request to a model."""
 
 from callsheet.authoring.planner.answer import read_graph_answer
 from callsheet.authoring.planner.prompt import PLANNER_VERSION, plan_prompt, revision_prompt

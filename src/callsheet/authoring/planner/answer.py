@@ -1,6 +1,6 @@
-"""The JSON plan in a model's answer, whatever stands around it.
+"""Extracts the JSON plan from a model's answer.
 
-In: an answer. Out: its plan, or diagnostics: those of the JSON plan, or PLN010 where there is none.
+In: an answer. Out: its plan, or diagnostics: those of the JSON plan, or PLN010 if there is none.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from callsheet.ir import Order, Plan
 _NAME = "<model>"
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 _MOST_TRIES = 200
-"""How many opening braces are looked behind."""
+"""The most opening braces that are tried."""
 _EXCERPT = 80
 
 
 def read_graph_answer(answer: object, name: str = _NAME) -> ParseResult:
-    """The plan of dependencies that an answer holds; `name` is what diagnostics call it.
+    """The dependency-ordered plan in an answer; `name` is its name in diagnostics.
 
-    Fences, prose and objects around the plan are left out. Of several plans the first counts, one
-    within a fence before one without.
+    Fences, prose and enclosing objects are ignored. Of several plans the first counts, those in fences before
+    others.
 
     >>> read_graph_answer('Here it is:\\n```json\\n{"title": "t", "steps": []}\\n```').plan.title
     't'
@@ -38,12 +38,12 @@ def read_graph_answer(answer: object, name: str = _NAME) -> ParseResult:
             return parse_dag(found, name)
     for part in parts:
         if "{" in part:
-            return parse_dag(part[part.index("{") :].strip(), name)  # broken: the reader says where
+            return parse_dag(part[part.index("{") :].strip(), name)  # invalid: the parser says where
     return _no_plan(text, name)
 
 
 def _fenced(text: str) -> list[str]:
-    """What stands within fences of Markdown; the last one may be open."""
+    """The contents of Markdown fences; the last one may be unclosed."""
     blocks: list[str] = []
     inside: list[str] = []
     mark = ""
@@ -60,7 +60,7 @@ def _fenced(text: str) -> list[str]:
 
 
 def _plans_in(text: str) -> Iterator[str]:
-    """The texts of the objects with `steps`, an outer one before those within it."""
+    """The texts of the JSON objects with `steps`, outer ones before nested ones."""
     decoder = json.JSONDecoder()
     tries, at = 0, text.find("{")
     while at >= 0 and tries < _MOST_TRIES:

@@ -1,7 +1,7 @@
-"""The tools that are there without any server: web, files, code, memory; the host on request.
+"""The built-in tools: web, files, code, memory and, on request, the host.
 
-In: the operator's settings. Out: tools for a registry. Importing this is cheap: what talks HTTP or
-reads HTML is loaded by the first call that needs it.
+In: the operator's settings. Out: tools for a registry. Importing this is cheap: the HTTP client and the
+HTML parser are loaded by the first call that needs them.
 """
 
 from callsheet.ports.builtin.execute import Isolation, execution_tools, isolation
@@ -25,9 +25,9 @@ __all__ = [
 
 
 def builtin_tools(settings: BuiltinSettings) -> list[Tool]:
-    """The built-in tools under these settings.
+    """The built-in tools with these settings; `host` in the settings adds the host tools.
 
-    Raises CallsheetError (TOL101) for settings that cannot be carried out.
+    Raises CallsheetError (TOL101) for settings that cannot be used.
 
     >>> from pathlib import Path
     >>> tools = builtin_tools(BuiltinSettings(workspace=Path("."), data=Path("data")))

@@ -1,4 +1,4 @@
-"""The SQLite file of facts and working memory: opened for a moment, its tables made when missing."""
+"""Opens the SQLite file of facts and working memory, and creates its tables."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ CREATE TABLE IF NOT EXISTS working (
 
 
 _PATIENCE = 10.0
-"""Seconds that a connection waits for others."""
+"""Seconds that a connection waits for a lock."""
 
 
 @contextmanager
 def opened(path: Path) -> Generator[sqlite3.Connection]:
-    """A connection with a transaction around what is done; raises ToolFailed if the file is no use."""
+    """A connection in a transaction that is committed at the end; raises ToolFailed if that fails."""
     import sqlite3  # noqa: PLC0415 - only runs that remember something need it
 
     connection: sqlite3.Connection | None = None
@@ -68,7 +68,7 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
 
 
 def _into_wal(connection: sqlite3.Connection) -> None:
-    """Change the mode of the file; that does not wait for other connections by itself, as all else does."""
+    """Switch the file to WAL mode, retrying while it is locked: SQLite's busy timeout does not cover this."""
     import sqlite3  # noqa: PLC0415 - as above
 
     until = time.monotonic() + _PATIENCE

@@ -1,4 +1,4 @@
-"""How a built-in tool is declared, and how its handler reads arguments with clear complaints."""
+"""Helpers to declare a built-in tool and to read its arguments with clear errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from callsheet.ports.calls import ToolFailed
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 TEXT: dict[str, Any] = {"type": "string"}
-"""The schema of a text argument."""
+"""The JSON schema of a string argument."""
 
 
 def declare(
@@ -21,12 +21,8 @@ def declare(
     *,
     effect: Effect,
     required: Sequence[str] | None = None,
-    timeout: float | None = None,
 ) -> Tool:
-    """A built-in tool; without `required` every property is, and no other is taken.
-
-    A call that takes longer than `timeout` seconds fails; None lets it take as long as it likes.
-    """
+    """A built-in tool; all properties are required unless `required` says which; no others are accepted."""
     parameters = {
         "type": "object",
         "properties": dict(properties),
@@ -39,14 +35,16 @@ def declare(
         description=description,
         parameters=parameters,
         effect=effect,
-        timeout=timeout,
         is_declared=True,
     )
     return Tool(spec, handler)
 
 
 def text_argument(arguments: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """The text of an argument; raises ToolFailed if it is absent without a default, or no text."""
+    """A string argument; raises ToolFailed if it is missing without a default, or is not text.
+
+    Numbers are accepted and converted.
+    """
     value = arguments.get(name)
     if value is None:
         if default is None:
@@ -58,7 +56,7 @@ def text_argument(arguments: Mapping[str, Any], name: str, default: str | None =
 
 
 def number_argument(arguments: Mapping[str, Any], name: str, default: float) -> float:
-    """The number of an argument, also where it came as text; raises ToolFailed if it is none."""
+    """A numeric argument, also given as a string; raises ToolFailed if it is not a number."""
     value = arguments.get(name, default)
     try:
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""A page of the web as text, over connections to checked addresses only.
+"""Fetches a web page as text, connecting only to checked addresses.
 
-Redirects are followed by hand, each of them like a first request.
+Redirects are followed one by one, each checked like a first request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 
 
 class Page(NamedTuple):
-    """An answer of the web: where it came from in the end, its type and its bytes."""
+    """A response: its final URL, content type and body."""
 
     url: str
     content_type: str
@@ -39,13 +39,13 @@ class Page(NamedTuple):
 
 
 Leads: TypeAlias = "Callable[[str, str], str | None] | None"
-"""What speaks against being led from one address to another."""
+"""Returns why a redirect from the first address to the second is not allowed, or None if it is."""
 
 
 async def fetch(url: str, settings: FetchSettings, leads: Leads = None) -> Page:
-    """Get a page within the limits; `leads` is asked before a redirect is followed.
+    """Fetch a page within the limits; `leads` is asked before each redirect.
 
-    Raises ToolFailed with the reason where there is none.
+    Raises ToolFailed with the reason if the page cannot be had.
     """
     try:
         async with asyncio.timeout(settings.timeout):
@@ -66,7 +66,7 @@ async def _follow(url: str, settings: FetchSettings, leads: Leads) -> Page:
             try:
                 target = parse_url(named)
                 why = None if before is None or leads is None else leads(before.url, target.url)
-                if why is not None:  # not even its name is asked for: that would tell somebody
+                if why is not None:  # before the name is resolved: a DNS query would already leak data
                     raise ToolFailed(f"{url} is redirected to where it may not lead: {why}")
                 addresses = checked(target, await resolve(target), allowed)
             except AddressRefused as error:
@@ -82,7 +82,7 @@ async def _follow(url: str, settings: FetchSettings, leads: Leads) -> Page:
 async def _get(
     client: httpx2.AsyncClient, target: Target, addresses: list[IP], settings: FetchSettings
 ) -> Page | str:
-    """The page, or the address it redirects to; the first address that answers is taken."""
+    """The page, or the URL that it redirects to, from the first address that accepts a connection."""
     headers = {"User-Agent": settings.user_agent, "Accept": "text/html,*/*;q=0.8"}
     response = await send_to(client, "GET", target, addresses, headers)
     try:
@@ -123,7 +123,7 @@ def _is_text(content_type: str) -> bool:
 
 
 def page_text(page: Page, context: CallContext) -> str:
-    """A page as its reader wants it: HTML as Markdown, with a remark, any other text as it is."""
+    """The text of a page: HTML as Markdown (with a remark), any other text unchanged."""
     text = decode(page.body, page.content_type)
     if _media_type(page.content_type) in _HTML_TYPES or (not page.content_type and looks_like_html(text)):
         made = to_markdown(text, page.url)
@@ -133,7 +133,7 @@ def page_text(page: Page, context: CallContext) -> str:
 
 
 def decode(body: bytes, content_type: str = "") -> str:
-    """Text in the encoding that its mark, the header or the page itself names, else UTF-8.
+    """Decodes text: by its BOM, the Content-Type header or the page's own charset, else as UTF-8.
 
     >>> decode("é".encode("latin-1"), "text/plain; charset=ISO-8859-1"), decode("é".encode())
     ('é', 'é')

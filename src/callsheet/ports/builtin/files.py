@@ -1,4 +1,4 @@
-"""The file tools: read, write, edit and search files of the workspace, and nothing else."""
+"""The file tools: read, write, edit and search files, confined to the workspace."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _read_text(settings: BuiltinSettings, path: str) -> str:
 
 
 def decode_text(content: bytes, path: str) -> str:
-    """The text of a file; raises ToolFailed if it is not UTF-8."""
+    """The text of a file; raises ToolFailed if it is not valid UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -129,7 +129,7 @@ async def _search_files(settings: BuiltinSettings, arguments: dict[str, Any], co
 
 @dataclass(slots=True)
 class _Found:
-    """The matches of a search, and what of them is not told."""
+    """The matches of a search, and what was left out of them."""
 
     rows: list[JSON] = field(default_factory=list[JSON])
     has_more: bool = False
@@ -137,7 +137,7 @@ class _Found:
     """Files that could not be searched."""
     whole: int = 0
     kept: int = 0
-    """Characters of the lines that were cut, before and after."""
+    """Total length of the lines that were shortened, before (`whole`) and after (`kept`)."""
 
     def add(self, path: str, number: int, line: str) -> None:
         if len(line) > _MAX_LINE:
@@ -165,7 +165,7 @@ class _Found:
 
 
 def _search(settings: BuiltinSettings, pattern: str, path: str, glob: str) -> _Found:
-    """Rows of path, line and text; a last row without a path says that there are more."""
+    """Rows of path, line number and text; a last row without a path means that there are more matches."""
     found, wanted = _Found(), pattern.encode(errors="replace")
     for name, content in Workspace(settings.workspace).files(path, settings.max_read_bytes):
         if glob and not (fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)):

@@ -1,4 +1,4 @@
-"""The host tools: the machine itself, for operators who said so. There is no protection here."""
+"""The host tools, which act on the machine itself without any sandbox; only if the operator enables them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def _list(arguments: dict[str, Any], context: CallContext) -> JSON:
 
 
 def _entries(path: str, context: CallContext) -> JSON:
-    """Names, kinds and sizes, sorted; a last row without a name says that there are more."""
+    """Names, kinds and sizes, sorted by name; a last row without a name means that there are more."""
     try:
         names = sorted(os.listdir(path))
     except (OSError, ValueError) as error:

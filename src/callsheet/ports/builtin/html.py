@@ -1,4 +1,4 @@
-"""HTML as clean Markdown: what a reader of the page reads, without scripts, menus and forms."""
+"""Converts HTML to Markdown: the readable content, without scripts, menus and forms."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _MAX_BLANKS = 80
 
 
 def looks_like_html(text: str) -> bool:
-    """Whether a text begins as a page or a piece of one does.
+    """Whether a text starts like an HTML page or fragment.
 
     >>> looks_like_html("<!DOCTYPE html><p>hi"), looks_like_html("a < b"), looks_like_html('{"a": "<p>"}')
     (True, False, False)
@@ -67,7 +67,7 @@ def looks_like_html(text: str) -> bool:
 
 
 def to_markdown(html: str, base_url: str | None = None) -> str:
-    """The content of a page as Markdown; links are made absolute where `base_url` is given.
+    """The content of a page as Markdown; links are made absolute if `base_url` is given.
 
     >>> to_markdown("<h1>Title</h1><script>x()</script><p>Text <b>bold</b></p>")
     '# Title\\n\\nText **bold**'
@@ -95,15 +95,15 @@ def to_markdown(html: str, base_url: str | None = None) -> str:
 
 
 def conversion(html: str, text: str) -> Fact:
-    """What is to be known of a page that became text: how much of it there was, and is."""
+    """A remark on a converted page: its length as HTML and as text."""
     return Fact("page", f"{len(text):,} characters of text from {len(html):,} of HTML")
 
 
 def _tame(html: str) -> str:
-    """The page without comments, scripts and styles, every other `<` a whole tag or text.
+    """The page without comments and the content of scripts and styles; a `<` outside a tag becomes `&lt;`.
 
-    One pass over the text: on input like `<!--<!--<!--…` the parsers after it need time that
-    grows with the square of its length, or worse. What is left open drops the rest, as in browsers.
+    A linear pass, because the parsers that follow take quadratic time or worse on input like `<!--<!--<!--…`.
+    An unclosed comment or script drops the rest of the page, as in browsers.
     """
     pieces: list[str] = []
     at = 0

@@ -1,4 +1,4 @@
-"""`@STORE_FACT` and `@QUERY_MEMORY`: facts that outlast a run, found again by their words."""
+"""`@STORE_FACT` and `@QUERY_MEMORY`: facts that outlast a run, with full-text search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_FOUND = 10
 
 
 def memory_tools(settings: BuiltinSettings) -> list[Tool]:
-    """The two tools of a namespace's memory."""
+    """The two tools for the memory of the settings' namespace."""
     return [
         declare(
             "QUERY_MEMORY",
@@ -69,7 +69,7 @@ async def _store(settings: BuiltinSettings, arguments: dict[str, Any], context: 
 
 
 def store_fact(settings: BuiltinSettings, content: str, importance: float, key: str) -> None:
-    """Keep a fact, once for each key; the same words again only raise the importance they have."""
+    """Store a fact, once per key; storing the same text again only raises its importance."""
     content = content.encode(errors="replace").decode()
     namespace = settings.namespace
     with opened(settings.memory) as db:
@@ -100,10 +100,10 @@ def _words(query: str) -> list[str]:
 
 
 def find_facts(settings: BuiltinSettings, query: str, most: int = _MAX_FOUND) -> list[str]:
-    """Facts that hold at least half of the query's words (of its first 32), the best first.
+    """The facts that contain at least half of the query's words (of its first 32), best first.
 
-    The rank is BM25 weighted by importance: a fact of importance 1 counts three times one of 0.
-    Words are compared by their stems, without case and accents; nothing in a query is an operator.
+    The rank is BM25 weighted by importance: importance 1 counts three times as much as 0. Words are compared
+    by stem, ignoring case and accents; no query syntax is interpreted.
     """
     words = _words(query)[:_MAX_WORDS]
     if not words:

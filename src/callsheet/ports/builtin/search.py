@@ -1,4 +1,4 @@
-"""A search of the web: the answers of a search service that the operator chose, as plain rows."""
+"""Searches the web with the search service that the operator chose; gives plain rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Request(NamedTuple):
 
 
 async def search(query: str, settings: SearchSettings, context: CallContext) -> JSON:
-    """Rows of title, url and snippet; raises ToolFailed where the service gives none."""
+    """Rows of title, url and snippet; raises ToolFailed if the service cannot be used or fails."""
     answer = await _ask(_request(settings, query), settings)
     rows = answer.get("web", {}).get("results") if settings.provider == "brave" else answer.get("results")
     if not isinstance(rows, list):
@@ -78,7 +78,7 @@ def _key(settings: SearchSettings, provider: str) -> str:
 
 
 async def _ask(request: _Request, settings: SearchSettings) -> Mapping[str, Any]:
-    """The service's answer. Errors name the service and the status, never the key or the answer."""
+    """The service's response. Errors name the service and the status, never the key or the response."""
     service = f"the search service {settings.provider}"
     try:
         async with httpx2.AsyncClient(timeout=settings.timeout) as client:
@@ -113,5 +113,5 @@ def _row(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _plain(value: object) -> str:
-    """Text on one line, without the marks that services put around the words that were found."""
+    """Text on one line, without the markup that services put around matched words."""
     return " ".join(unescape(_MARKUP.sub("", value)).split()) if isinstance(value, str) else ""

@@ -1,7 +1,7 @@
-"""What an operator decides about the built-in tools: folders, limits, providers, permissions.
+"""The operator's settings of the built-in tools: folders, limits, providers, permissions.
 
-Every default is the careful one; a wish that cannot be carried out is refused when the tools are
-assembled, not in the middle of a run.
+The defaults are the restrictive choice. Settings that cannot be used are refused when the tools are
+assembled, not during a run.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 class FetchSettings:
     """How pages are fetched.
 
-    `allow_private_hosts` lists what may be reached although it is not public: host names
-    (`api.internal`, `*.corp.example`), addresses, CIDR ranges, or `*` for everything.
-    `timeout` is in seconds and holds for a page with all its redirects; `max_bytes` counts the
-    body after decompression.
+    `allow_private_hosts` lists the non-public hosts that may be reached: names (`api.internal`,
+    `*.corp.example`), addresses, CIDR ranges, or `*` for everything. `timeout` is in seconds and covers a
+    page with all its redirects; `max_bytes` limits the body after decompression.
     """
 
     allow_private_hosts: tuple[str, ...] = ()
@@ -38,10 +37,10 @@ class FetchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
-    """Who answers a web search: a SearXNG instance, or Brave or Tavily with a key.
+    """The web search service: a SearXNG instance, or Brave or Tavily with a key.
 
-    `url` is the base address; SearXNG needs it, the others have one. `key_env` names the
-    environment variable that holds the key; the key itself is never in the configuration.
+    `url` is the base URL; SearXNG needs it, the others have a default. `key_env` names the environment
+    variable that holds the key; the key itself is never in the configuration.
     """
 
     provider: Literal["searxng", "brave", "tavily"] | None = None
@@ -53,12 +52,11 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """How code is run. Seconds and bytes; limits hold for each process of the program.
+    """How code is run. Times are in seconds, sizes in bytes; limits apply to each process of the program.
 
-    `require="sandbox"` refuses to run code where the system offers no isolation;
-    `"best-effort"` runs it there with the limits alone, with the rights of this process.
-    `workspace="read"` shows the workspace to the code, read-only in a sandbox, and makes it the
-    working folder; otherwise code sees an empty folder of its own.
+    `require="sandbox"` refuses to run code if the system offers no isolation; `"best-effort"` then runs it
+    with resource limits only, with the rights of this process. `workspace="read"` makes the workspace the
+    working folder of the code, read-only in a sandbox; otherwise code gets an empty folder of its own.
     """
 
     require: Literal["sandbox", "best-effort"] = "sandbox"
@@ -78,11 +76,11 @@ class ExecutionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltinSettings:
-    """Everything about the built-in tools.
+    """All settings of the built-in tools.
 
-    `workspace` is the folder that the file tools see and never leave; `data` is where memory
-    and installed packages are kept; `namespace` separates one user's memory from another's.
-    `host` adds the tools that reach the machine itself, outside of any folder or sandbox.
+    `workspace` is the folder that the file tools are confined to; `data` is where memory and installed
+    packages are kept; `namespace` separates one user's memory from another's. `host` adds the tools that act
+    on the machine itself, outside any folder or sandbox.
     """
 
     workspace: Path
@@ -107,7 +105,7 @@ class BuiltinSettings:
         return self.data / "memory.sqlite3"
 
     def check(self) -> None:
-        """Raise CallsheetError (TOL101) for a wish that cannot be carried out."""
+        """Raise CallsheetError (TOL101) for a setting that cannot be used."""
         if not os.path.isdir(self.workspace):
             raise _wrong(f"the workspace {self.workspace} is not a folder", "create it, or name another")
         if not _NAMESPACE.match(self.namespace):

@@ -1,4 +1,4 @@
-"""Blocking work away from the event loop."""
+"""Runs blocking functions in threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _T = TypeVar("_T")
 
 
 async def in_thread(function: Callable[..., _T], *arguments: object) -> _T:
-    """What `function(*arguments)` gives, worked out in a thread while the event loop goes on."""
+    """The result of `function(*arguments)`, run in a thread so that the event loop is not blocked."""
     import asyncio  # noqa: PLC0415 - declarations are read where nothing runs; asyncio costs them double
 
     return await asyncio.to_thread(function, *arguments)

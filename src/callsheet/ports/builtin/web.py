@@ -1,4 +1,4 @@
-"""`@WEB_SEARCH` and `@FETCH_PAGE`, declared; what talks HTTP is loaded by the first call."""
+"""Declares `@WEB_SEARCH` and `@FETCH_PAGE`; the HTTP client is loaded by the first call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.ports.tools import Tool
 
 
 def search_tool(settings: SearchSettings) -> Tool:
-    """`@WEB_SEARCH`; without a provider every call fails with the way to configure one."""
+    """`@WEB_SEARCH`; without a provider every call fails and says how to configure one."""
     return declare(
         "WEB_SEARCH",
         "Search the web; gives titles, addresses and excerpts.",

@@ -1,4 +1,4 @@
-"""`@SET_WM` and `@GET_WM`: values that a run keeps under names, also when it is resumed."""
+"""`@SET_WM` and `@GET_WM`: named values of a run, which survive a resume."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A folder that nothing leaves: every file is opened step by step from the folder's own handle.
+"""Confines file access to a folder, also against `..` and symbolic links.
 
-No path is handed to the system as a whole. Each component is opened relative to the folder before
-it and never through a symbolic link, so neither `..` nor a link put in between finds a way out.
+Paths are never passed to the system as a whole: each component is opened relative to the handle of its
+parent folder and without following symbolic links, so a link created concurrently cannot lead outside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SKIPPED_FOLDERS = frozenset({".git", "__pycache__", "node_modules"})
 
 
 def split_path(path: str) -> tuple[str, ...]:
-    """The components of a path inside the workspace; raises ToolFailed for one that is not.
+    """The components of a path inside the workspace; raises ToolFailed if it is invalid or leads outside.
 
     >>> split_path("./notes//today.md")
     ('notes', 'today.md')
@@ -44,19 +44,19 @@ def split_path(path: str) -> tuple[str, ...]:
 
 
 class Workspace:
-    """The files below a folder, for one tool call after another; holds no handle in between."""
+    """The files below a folder. No handle is held between two operations."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def read(self, path: str, limit: int) -> bytes:
-        """The content of a file of at most `limit` bytes."""
+        """The content of a file of at most `limit` bytes; raises ToolFailed if it cannot be read."""
         parts = _file_parts(path)
         with _said_of(path), self._folder(parts[:-1]) as folder:
             return _read_file(parts[-1], folder, path, limit)
 
     def write(self, path: str, content: bytes) -> None:
-        """Create a file or put another content in its place, all at once; folders are made."""
+        """Create or replace a file atomically, and its folders; an existing file keeps its permissions."""
         parts = _file_parts(path)
         with _said_of(path), self._folder(parts[:-1], create=True) as folder:
             mode = _mode_of_file(parts[-1], folder, path)
@@ -75,9 +75,9 @@ class Workspace:
                 raise
 
     def files(self, path: str, limit: int) -> Iterator[tuple[str, bytes | None]]:
-        """Name and content of every file at or below a path, sorted.
+        """The name and content of every file at or below a path, sorted within each folder.
 
-        The content is None where it cannot be had: a link, a device, over `limit` bytes, locked.
+        The content is None if it cannot be read: a link, a device, larger than `limit` bytes, no permission.
         """
         parts = split_path(path)
         with _said_of(path or "."):
@@ -93,7 +93,7 @@ class Workspace:
 
     @contextmanager
     def _folder(self, parts: tuple[str, ...], *, create: bool = False) -> Generator[int]:
-        """A handle of the folder at these components, opened one by one."""
+        """A descriptor of the folder at these components, opened one by one."""
         handle = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in parts:
@@ -126,7 +126,7 @@ def _read_file(name: str, folder: int, path: str, limit: int) -> bytes:
 
 
 def _mode_of_file(name: str, folder: int, path: str) -> int | None:
-    """The permissions of a file that is there already; raises ToolFailed if it is something else."""
+    """The permissions of an existing file, None if there is none; raises ToolFailed if it is not a file."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -153,7 +153,7 @@ def _walk(top: int, prefix: str, limit: int) -> Iterator[tuple[str, bytes | None
 
 @contextmanager
 def _said_of(path: str) -> Generator[None]:
-    """Say what the system said about a path in words that name the path as the plan did."""
+    """Turn OSError into ToolFailed messages that name the path as the plan wrote it."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,6 @@
-"""MCP servers: their configuration, a pool of open sessions, their tools.
+"""MCP servers: their configuration, a pool of open sessions, and their tools.
 
-The SDK is imported only when a server is reached.
+The SDK is imported only when a server is contacted.
 """
 
 from callsheet.ports.mcp.config import (

@@ -1,8 +1,8 @@
-"""How much a server may answer: its bytes are counted as they come, and packed ones are not taken.
+"""Bounds the size of a server's messages while they are read, and rejects compressed responses.
 
-In: an answer of a URL whose body has not been read, or pieces of a line of a child process. Out: the same,
-whose body ends in an error where it is too long; the error in its place. A stream of events may stay open for
-days: there each event is bounded.
+In: the response of a URL before its body is read, or pieces of a line from a child process. Out: the same
+response, whose body raises an error once it is too long; for a line, the error message that replaces it. An
+event stream may stay open for days, so there each event is bounded.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCError
 
 TOO_LONG = "dev.callsheet/too-long"
-"""The data of the error that stands for an answer which is longer than is taken."""
+"""The `data` of the JSON-RPC error that replaces a message which is too long."""
 _MOST_PASSED_OVER = 16
 _KEPT = 200
 _ID = rb'"id"\s*:\s*(\d{1,15})'
 _HEAD = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"\s*,")
 _ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
-"""What stands behind an event."""
+"""The terminators of a server-sent event."""
 _ANSWER = re.compile(
     rb"(?:(?:event|id|retry)\b[^\r\n]*[\r\n]+|:[^\r\n]*[\r\n]+)*data:\s*\{\s*"
     rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*(?:\d+|"[^"]{0,99}")\s*,\s*)?"(?:result|error)"\s*:'
 )
-"""How an event begins that is an answer: what else a server sends names a method."""
+"""The beginning of an event that is a response: every other message of a server names a method."""
 _LONGER = "the answer is longer than "
 _SDK_SAYS = ("Failed to parse JSON response: ", "SSE stream failed: ")
 _END = re.compile(rb",\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 
 def words_of(most: int) -> str:
-    """What whoever waits for an answer of more than `most` bytes is told."""
+    """The text of the error for a response of more than `most` bytes."""
     return f"{_LONGER}{most >> 20} MiB, the most that is taken: ask for less of it"
 
 
 def longer_than_taken(message: str) -> str | None:
-    """The words of `words_of` in what the SDK says of an answer that was cut off there; None in all else."""
+    """The text of `words_of` in the SDK's message about a response cut off here, else None."""
     for begin in _SDK_SAYS:
         if message.startswith(begin + _LONGER):
             return message.removeprefix(begin)
@@ -47,9 +47,9 @@ def longer_than_taken(message: str) -> str | None:
 
 
 class TooLong:
-    """A message of a child process that is longer than is taken: passed over, but for where its id stands.
+    """An over-long message of a child process: skipped, but searched for its id at the start and the end.
 
-    `head` is how it begins. It is `hopeless` where it is no message, or goes on for ever.
+    `head` is its beginning. It is `hopeless` if it is no JSON object or does not end.
     """
 
     def __init__(self, head: bytes, most: int) -> None:
@@ -60,16 +60,16 @@ class TooLong:
 
     @property
     def hopeless(self) -> bool:
-        """Whether nobody will find out whose answer it is."""
+        """Whether its id cannot be found any more."""
         return self._left < 0 or not self._head.lstrip().startswith(b"{")
 
     def go_on(self, piece: bytes) -> None:
-        """Pass over some more of it."""
+        """Skip another piece of it."""
         self._left -= len(piece)
         self._end = (self._end + piece)[-_KEPT:]
 
     def answer(self) -> JSONRPCError | None:
-        """The error that whoever waits for it is told; None where its id has not been found."""
+        """The JSON-RPC error for the call that waits for it; None if its id was not found."""
         from mcp_types import ErrorData, JSONRPCError  # noqa: PLC0415 - a session is open
 
         found = _HEAD.match(self._head) or _END.search(self._end)
@@ -80,7 +80,7 @@ class TooLong:
 
 
 class _Event:
-    """The event that a stream is in the middle of: how long it is so far, and how it begins."""
+    """The event that is being read: its size so far, and its beginning."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -88,7 +88,7 @@ class _Event:
         self._tail = b""
 
     def go_on(self, piece: bytes) -> None:
-        """Some more of the stream, in which events may end and begin."""
+        """Take in a piece of the stream, in which events may end and begin."""
         text = self._tail + piece
         ends = (text.rfind(end) + len(end) for end in _ENDS if end in text)
         begun = max(ends, default=-1)
@@ -101,13 +101,14 @@ class _Event:
 
 
 def unpacked(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of requests, which ask for nothing compressed: few bytes would become gigabytes."""
+    """Request headers that ask for no compression, since a few bytes could expand to gigabytes."""
     return {"Accept-Encoding": "identity", **headers}
 
 
 def bound_answer(response: httpx2.Response, most: int) -> None:
-    """Let `most` bytes of the body, or of an event, be read; then, or if it is packed, httpx2.StreamError or
-    httpx2.SSEError is raised.
+    """Limit the body of a response, or each event of a stream, to `most` bytes.
+
+    Reading more than that, or a compressed body, raises httpx2.StreamError or httpx2.SSEError.
     """
     import httpx2  # noqa: PLC0415 - a request was sent with it
 

@@ -1,8 +1,7 @@
-"""Which MCP servers there are: the `mcpServers` file that desktop clients and editors share.
+"""Reads the `mcpServers` configuration files that desktop clients and editors share.
 
-In: a JSON file. Out: frozen configurations with the environment's variables filled in, or
-CallsheetError (CFG110 to CFG113) pointing at what is wrong. Reading starts and reaches nothing,
-and does not import `mcp`.
+In: a JSON file. Out: frozen configurations with environment variables filled in, or CallsheetError (CFG110
+to CFG113) pointing at the fault. Reading starts and contacts no server and does not import `mcp`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _Word = TypeVar("_Word", Effect, Grant, OnInDoubt)
 
 @dataclass(frozen=True, slots=True)
 class McpConfigFile:
-    """A configuration file: the servers that are not disabled, and what was passed over in it."""
+    """A configuration file: its enabled servers, and warnings about what was ignored in it."""
 
     source: Source = field(repr=False)
     servers: tuple[McpServerConfig, ...]
@@ -61,7 +60,7 @@ _OTHERS = frozenset(
         "dev",
     }
 )
-"""Keys of other clients that change nothing here."""
+"""Keys of other clients that are accepted and ignored."""
 _RULE = ("effect", "key_argument", "probe", "on_in_doubt", "max_concurrent")
 _PROBE = ("tool", "arguments", "key_argument")
 _EXTENSION = ("effects", "trusted", "timeout", "max_concurrent", "oauth")
@@ -72,9 +71,9 @@ _HTTP_TYPES = frozenset({"http", "streamable-http", "streamableHttp", "streamabl
 def load_config(path: Path, environ: Mapping[str, str] | None = None) -> McpConfigFile:
     """The servers of a file, in its order.
 
-    `environ` fills `${VAR}`, `${env:VAR}` and `${VAR:-otherwise}`; it is the process's
-    environment if not given. Raises CallsheetError: the file cannot be read (CFG110), is not
-    JSON (CFG111), has another shape (CFG112) or names a variable that is not set (CFG113).
+    `environ` fills `${VAR}`, `${env:VAR}` and `${VAR:-otherwise}`; by default it is the environment of the
+    process. Raises CallsheetError if the file cannot be read (CFG110), is not JSON (CFG111), has an invalid
+    structure (CFG112) or names a variable that is not set (CFG113).
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -89,12 +88,12 @@ def load_config(path: Path, environ: Mapping[str, str] | None = None) -> McpConf
 
 
 def parse_config(source: Source, folder: Path, environ: Mapping[str, str] | None = None) -> McpConfigFile:
-    """The servers of a text; relative working directories start at `folder`."""
+    """The servers in a text; relative working directories are resolved against `folder`."""
     return _Reading(source, folder, os.environ if environ is None else environ).file()
 
 
 def load_configs(paths: list[Path], environ: Mapping[str, str] | None = None) -> tuple[McpServerConfig, ...]:
-    """The servers of several files; of two with one name the first file's counts."""
+    """The servers of several files; of two with the same name the first one is used."""
     servers: dict[str, McpServerConfig] = {}
     for path in paths:
         for server in load_config(path, environ).servers:
@@ -106,7 +105,7 @@ _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 
 
 class _Reading:
-    """One file being read; carries what every step needs and collects warnings."""
+    """Reads one file: holds the source and environment, and collects warnings."""
 
     def __init__(self, source: Source, folder: Path, environ: Mapping[str, str]) -> None:
         self.source = source
@@ -161,7 +160,7 @@ class _Reading:
         )
 
     def with_oauth(self, transport: StdioServer | HttpServer, node: Node) -> HttpServer:
-        """The transport with what stands in "oauth"."""
+        """The transport with the rules in "oauth"."""
         entry = self.table(node, '"oauth"')
         self.known(entry, _OAUTH, frozenset())
         if not isinstance(transport, HttpServer):
@@ -196,7 +195,7 @@ class _Reading:
         return replace(transport, oauth=rules)
 
     def port(self, entry: dict[str, Node]) -> int:
-        """The port that logins come back to, 0 for any."""
+        """The port to which logins are redirected, 0 for any."""
         if "redirect_port" not in entry:
             return 0
         value = entry["redirect_port"].value
@@ -205,7 +204,7 @@ class _Reading:
         return value
 
     def rule(self, tool: str, node: Node) -> tuple[Effect | None, ToolRule]:
-        """What stands behind a tool's name in "effects": an effect, or an object that says more."""
+        """The entry of a tool in "effects": an effect, or an object with more rules."""
         if not isinstance(node.value, dict):
             effect = self.word(Effect, "effect", node)
             entry: dict[str, Node] = {}
@@ -307,7 +306,7 @@ class _Reading:
         return float(value)
 
     def at_once(self, entry: dict[str, Node]) -> int | None:
-        """How many calls may be under way at once, None where that is not said."""
+        """How many calls may run at once, None if not given."""
         node = entry.get("max_concurrent")
         if node is None:
             return None
@@ -327,7 +326,7 @@ class _Reading:
         return kind(node.value)
 
     def known(self, entry: dict[str, Node], known: tuple[str, ...], others: frozenset[str]) -> None:
-        """A key that looks like a known one is an error, another unknown one a warning."""
+        """An unknown key that resembles a known one is an error, any other unknown key a warning."""
         for key, node in entry.items():
             if key in known or key in others:
                 continue

@@ -1,8 +1,8 @@
-"""One open session with one server, owned by one task from its first byte to its last.
+"""A session with one server, opened, kept and closed by a task of its own.
 
-The SDK's scopes belong to the task that entered them: `_live` opens, waits and closes; callers
-use the session in between from their own tasks, many at once. Out of a call come a result or
-ToolFailed; out of opening, CallsheetError (TOL010 to TOL014).
+The SDK requires that its scopes are left by the task that entered them: `_live` opens, waits and closes;
+callers use the session from their own tasks, concurrently. A call gives a result or raises ToolFailed;
+opening raises CallsheetError (TOL010 to TOL014, TOL016).
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ if TYPE_CHECKING:
 
     from callsheet.ports.mcp.oauth.sources import TokenSource
 
-# What the SDK has to say of a server's odd messages is for a log, if there is one, and not for a terminal.
+# The SDK's messages about odd servers belong into a log, if there is one, and not on the terminal.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 _CLOSE, _CLOSE_AT_URL = 10.0, 2.0
-"""Seconds that the end of a session may take: a process is stopped; a URL is told, and not waited for."""
+"""Seconds for ending a session: a process is stopped; a URL is notified, without waiting for its answer."""
 _MAX_PAGES = 1_000
 _HEADER_MISMATCH, _NO_METHOD = -32020, -32601
 
 
 class OtherHeaders(ToolFailed):
-    """The server refused a call for its headers: it may declare the tool otherwise by now."""
+    """The server rejected a call for its headers, so its declaration of the tool may have changed."""
 
 
 class Connection:
-    """A session with a server; `open` makes one, `ended` says when it can be used no more."""
+    """A session with a server; `open` creates one, `ended` tells when it can no longer be used."""
 
     def __init__(self, config: McpServerConfig, tokens: TokenSource | None = None) -> None:
         self.config = config
         self._tokens = tokens
         self._barred: CallsheetError | None = None
-        """Why the server has last refused whoever asks."""
+        """The error of the last request refused for lack of a valid login."""
         self.declarations: dict[str, dict[str, Any]] = {}
-        """The wire objects of its tools, by the server's names."""
+        """Its tool declarations as sent, by the server's own names."""
         self.pins: dict[str, str] = {}
-        """The hashes of the declarations."""
+        """The hashes of the declarations, by the server's own names."""
         self.process: ServerProcess | None = None
         self.refusal: str | None = None
-        """The last answer of a URL that was an error: its status."""
+        """The status of the last error response of a URL."""
         self._client: Client | None = None
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -73,10 +73,10 @@ class Connection:
     async def open(
         cls, config: McpServerConfig, within: float, tokens: TokenSource | None = None
     ) -> Connection:
-        """Start or reach the server, agree on a protocol and list its tools, within seconds.
+        """Start or contact the server, initialise the session and list its tools, within `within` seconds.
 
-        `tokens` say who asks, where a server at a URL wants to know.
-        Raises CallsheetError naming the server and the way out; nothing is left running then.
+        `tokens` provides access tokens for a server at a URL. Raises CallsheetError naming the server and a
+        way out; nothing is left running then.
         """
         self = cls(config, tokens)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -99,22 +99,22 @@ class Connection:
 
     @property
     def ended(self) -> bool:
-        """Whether the session is over: closed by us, or by the server's end."""
+        """Whether the session is over: closed by us, or because the server ended."""
         return self._over.is_set()
 
     @property
     def protocol(self) -> str | None:
-        """The protocol version both sides agreed on."""
+        """The negotiated protocol version."""
         return self._client.protocol_version if self._client is not None else None
 
     @property
     def reported(self) -> tuple[str, str]:
-        """The name and the version that the server says it has; empty texts where it says nothing."""
+        """The name and version that the server reports; empty if it reports none."""
         info = None if self._client is None else self._client.server_info
         return ("", "") if info is None else (info.name, info.version)
 
     async def close(self) -> None:
-        """End the session and the server's process; safe to call twice, and when cancelled."""
+        """End the session and the server's process; may be called twice, and completes even if cancelled."""
         self._over.set()
         if self._task is None:
             return
@@ -139,8 +139,8 @@ class Connection:
     ) -> CallToolResult:
         """Call a tool and wait up to `seconds`; raises ToolFailed if no result comes.
 
-        Cancelling the caller tells the server that the answer is not wanted any more. If it answers all
-        the same after its time, and the call has an idempotency key in its `meta`, `on_late` hears of it.
+        Cancelling the caller notifies the server that the answer is no longer wanted. If the server answers
+        after the timeout and `meta` has an idempotency key, `on_late` gets that answer.
         """
         client = self._client
         if client is None or self.ended:
@@ -163,7 +163,7 @@ class Connection:
             raise await self._failed(error) from error
 
     def _result(self, result: dict[str, Any] | None, error: str) -> CallToolResult | ToolFailed:
-        """What a late answer says."""
+        """A late answer as a result or a failure."""
         from mcp_types import CallToolResult  # noqa: PLC0415 - a session is open
 
         if result is None:
@@ -175,19 +175,19 @@ class Connection:
             return ToolFailed(f"{name} answered with what is no result: {because(misfit)}")
 
     async def _failed(self, error: Exception) -> ToolFailed:
-        """What a plan sees of an exception of the session."""
+        """The failure that a plan sees for an exception of the session."""
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
 
         if self.process is None and isinstance(error, MCPError):
             too_long = longer_than_taken(error.message)
-            if too_long is not None:  # whose answer it is says the request that it answers
+            if too_long is not None:  # over HTTP it is known which call was answered
                 return ToolFailed(too_long, final=True)
         lost = isinstance(error, MCPError) and is_lost(error.message)
         if self.process is not None and (lost or self.ended):
             self._over.set()
             return ToolFailed(await self._obituary("gave no answer"), in_doubt=True)
         unreadable = self.process is None and isinstance(error, MCPError) and is_unreadable(error.message)
-        # It answered, but not with a result: who knows what it did.
+        # It answered, but not with a result: the call may have had an effect.
         if unreadable or not isinstance(error, MCPError):
             name = f"the MCP server {self.config.name!r}"
             return ToolFailed(f"{name} answered with what is no result: {because(error)}", in_doubt=True)
@@ -196,11 +196,11 @@ class Connection:
                 self._stale = True
                 return OtherHeaders(error.message)
             return ToolFailed(error.message, final=error.error.data == TOO_LONG)
-        self._stale = True  # whoever answers next may be another server than the one we know
+        self._stale = True  # the next answer may come from a different server
         if error.message == "Session terminated":
             self._over.set()
         elif self._task is not None:
-            await asyncio.wait({self._task}, timeout=0.2)  # a lost connection ends the session a moment later
+            await asyncio.wait({self._task}, timeout=0.2)  # a lost connection ends the session shortly after
         why = self.refusal or error.message
         return ToolFailed(f"the MCP server {self.config.name!r} was lost: {why}", in_doubt=True)
 
@@ -222,7 +222,7 @@ class Connection:
             else:
                 self.process = await ServerProcess.start(self.config.name, transport)
                 try:
-                    # The server starts while we import: both take a second or two.
+                    # The server starts during the import: both take a second or two.
                     await asyncio.to_thread(importlib.import_module, "mcp.client")
                 except BaseException:
                     await self.process.stop()
@@ -230,9 +230,9 @@ class Connection:
                 streams = process_transport(self.process, self._over.set)
             async with self._new_client(heard(streams, self._late)) as client:
                 self._client = client
-                # The SDK would try the server's own patterns on its results, for hours if they ask for it.
+                # The SDK would validate results with the server's own patterns, which may take hours.
                 client.session.validate_tool_result = _let_through
-                # Nor may it list tools by itself and call again: what changed has to be looked at first.
+                # Nor may it list tools by itself and repeat the call: changes have to be checked first.
                 client.list_tools = _not_by_itself
                 await self.list_tools()
                 self.refusal = self._barred = None
@@ -279,7 +279,7 @@ class Connection:
         )
 
     async def _watch(self, client: Client) -> None:
-        """Hear of changed tools from a server that tells only who asks, as the protocol of 2026 has it."""
+        """Listen for changed tools on a server that notifies only subscribers (protocol of 2026)."""
         tools = client.server_capabilities.tools
         if tools is None or not tools.list_changed:
             return
@@ -290,7 +290,7 @@ class Connection:
         except Exception as error:
             self._logger.debug("the server tells of no changes: %r", error)
         else:
-            self._stale = True  # what comes now is not heard any more
+            self._stale = True  # later changes go unnoticed
 
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
         self._logger.debug("%s: %s", params.level, params.data)
@@ -305,7 +305,7 @@ class Connection:
     async def list_tools(self) -> None:
         """Ask the server for all its tools, page by page.
 
-        Raises CallsheetError (TOL016) for two tools that would be called by one name.
+        Raises CallsheetError (TOL016) if two tools could not be told apart by name.
         """
         from mcp_types import ListToolsRequest, PaginatedRequestParams  # noqa: PLC0415 - a session is open
         from pydantic import TypeAdapter  # noqa: PLC0415
@@ -317,7 +317,7 @@ class Connection:
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             params = PaginatedRequestParams(cursor=cursor)
-            # Twice: the session learns what it needs from the typed page, a pin needs the page as it came.
+            # Twice: the session needs the typed page, a pin needs the page as it was sent.
             page = await session.list_tools(params=params)
             raw: dict[str, Any] = await session.send_request(ListToolsRequest(params=params), wire)
             usable = {tool.name for tool in page.tools}
@@ -335,9 +335,9 @@ class Connection:
         self._stale = False
 
     async def refresh(self, seconds: float) -> None:
-        """Ask for the tools again if the server said, or may be thought, to have changed them.
+        """List the tools again if they have, or may have, changed.
 
-        Raises ToolFailed if it does not say within `seconds` which they are: nothing of it can be called.
+        Raises ToolFailed if the server does not list them within `seconds`; then none of them may be called.
         """
         if not self._stale:
             return
@@ -357,24 +357,24 @@ class Connection:
 
 
 async def _let_through(name: str, result: CallToolResult) -> None:
-    """Leave a result to `check_declared`."""
+    """Skip the SDK's validation of a result; `check_declared` does it."""
 
 
 async def _not_by_itself(**_: Any) -> ListToolsResult:
-    """Leave the listing of tools to `Connection.list_tools`, which pins them."""
+    """Keep the SDK from listing tools; `Connection.list_tools` does so and pins them."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
 
     raise MCPError(_NO_METHOD, "tools are listed by callsheet alone")
 
 
 def _unwelcome(trouble: CallsheetError) -> ToolFailed:
-    """What a plan sees of a call that was refused for its login."""
+    """The failure that a plan sees for a call refused for its login."""
     told = trouble.diagnostics[0]
     return ToolFailed(f"{told.message}; {told.help}" if told.help else told.message)
 
 
 async def _finished(task: asyncio.Task[None]) -> None:
-    """Wait for a task that was told to end, whatever it ends with."""
+    """Wait until a task that was told to end has ended, however it ends."""
     while not task.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait({task})

@@ -1,12 +1,11 @@
-"""What a server answers, as the value that a plan sees.
+"""Converts the result of an MCP call to the value that a plan sees.
 
-In: a CallToolResult. Out: JSON; or ToolFailed with the server's words. Bytes leave through a
-sink and are named in the value by hash, size and reference; without a sink they stay in the
-value as base64, so that nothing is lost.
+In: a CallToolResult. Out: JSON, or ToolFailed with the server's text. Binary data is given to a sink and
+referenced in the value by hash, size and reference; without a sink it stays in the value as base64.
 
-The rules: structured content is the value (a server's wrapper `{"result": x}` is x). Else one
-block is its value, several are a list of theirs, none is null. A text block is its text, also
-where the text is JSON.
+The rules: structured content is the value (a wrapper `{"result": x}` gives x). Otherwise a single block
+gives its value, several give a list, none gives null. A text block gives its text, even if the text is
+JSON.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
 BlobSink: TypeAlias = Callable[[bytes], str]
-"""Keeps bytes and gives the reference under which they are found again; called in a thread."""
+"""Stores bytes and returns a reference to them; called in a thread."""
 
 
 _TOLD = 200
 
 
 def folder_sink(folder: Path) -> BlobSink:
-    """A sink that writes files named by their SHA-256 into a folder and gives their paths.
+    """A sink that writes files named by their SHA-256 into a folder and returns their paths.
 
-    A link that somebody has put there is not followed: a file takes its place.
+    An existing symbolic link is not followed but replaced.
     """
 
     def keep(data: bytes) -> str:
@@ -57,7 +56,7 @@ def folder_sink(folder: Path) -> BlobSink:
 
 
 def _is_there(path: Path, size: int) -> bool:
-    """Whether a plain file of this size is at a path."""
+    """Whether there is a regular file of this size at a path."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -66,18 +65,18 @@ def _is_there(path: Path, size: int) -> bool:
 
 
 def failure_text(result: CallToolResult) -> str:
-    """The server's words about a failure."""
+    """The server's text about a failure."""
     texts = [block.text for block in result.content if block.type == "text" and block.text.strip()]
     return "\n".join(texts) or "the tool failed and gave no reason"
 
 
 def has_blobs(result: CallToolResult) -> bool:
-    """Whether the result carries bytes, so that reading it may write files."""
+    """Whether the result contains binary data, so that converting it may write files."""
     return any(block.type in ("image", "audio", "resource") for block in result.content)
 
 
 def value_of(result: CallToolResult, output_schema: Mapping[str, Any] | None, sink: BlobSink | None) -> JSON:
-    """The value of a result; raises ToolFailed if the server says that the call failed."""
+    """The value of a result; raises ToolFailed if the server reports a failure."""
     if result.is_error:
         raise ToolFailed(failure_text(result))
     if result.structured_content is None and "structured_content" not in result.model_fields_set:
@@ -87,15 +86,16 @@ def value_of(result: CallToolResult, output_schema: Mapping[str, Any] | None, si
     others = [_block(block, sink) for block in result.content if block.type != "text"]
     if not others:
         return structured
-    # Beside structured content texts only repeat it; pictures and resources do not.
+    # Texts beside structured content only repeat it; images and resources do not.
     beside = structured if isinstance(structured, dict) else {"result": structured}
     return {**beside, "_content": others}
 
 
 def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> None:
-    """Raise ToolFailed if the structured content of a success is not what the tool declares.
+    """Raise ToolFailed if the structured content of a success does not match the tool's output schema.
 
-    The schema is the server's: no pattern of it is tried, and what would take too long is taken to fit.
+    The schema is untrusted: its patterns are not evaluated, and whatever would take too long counts as
+    fitting.
     """
     if result.is_error or output_schema is None:
         return
@@ -114,7 +114,7 @@ def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | No
 
 
 def untold_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> int:
-    """How many texts stand beside structured content, do not repeat it, and so are not in the value."""
+    """How many texts beside structured content do not repeat it and so are missing from the value."""
     structured = result.structured_content
     if structured is None:
         return 0
@@ -126,9 +126,9 @@ def untold_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None
 
 
 def _unwrapped(value: Any, schema: Mapping[str, Any] | None) -> JSON:
-    """The value inside a server's wrapper around results that are no objects.
+    """The value inside the wrapper that servers put around results that are not objects.
 
-    Servers' libraries wrap them as `{"result": x}`: the schema then has this property alone.
+    Server libraries wrap them as `{"result": x}`: the schema then has this property alone.
     """
     if not isinstance(value, dict) or list(value) != ["result"] or schema is None:  # pyright: ignore[reportUnknownArgumentType]
         return value  # pyright: ignore[reportUnknownVariableType]

@@ -1,4 +1,4 @@
-"""The credentials in the configuration of servers, so that they are found wherever they turn up."""
+"""Lists the credentials in the configuration of servers, so that they can be masked elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from callsheet.sealing.shapes import Shapes
 
 
 def credentials_of(configs: Iterable[McpServerConfig]) -> Iterator[str]:
-    """The credentials in environments, arguments, headers and addresses of these servers."""
+    """The credentials in environments, arguments, headers and URLs of these servers."""
     for config in configs:
         yield from _credentials(config.transport)
 
@@ -26,5 +26,5 @@ def _credentials(transport: StdioServer | HttpServer) -> Iterator[str]:
 
 
 def finder_for(transport: StdioServer | HttpServer, held: Iterable[str] = ()) -> Finder:
-    """Finds what a server was given, `held` of a login too, and what looks like a credential."""
+    """A finder for a server's credentials, the secrets `held` of its login, and credential patterns."""
     return Finder(configured((*_credentials(transport), *held)), Shapes())

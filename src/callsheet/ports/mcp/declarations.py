@@ -1,8 +1,7 @@
-"""What a server's declaration of a tool becomes: the tool's spec, its effect and its pin.
+"""Turns a server's declaration of a tool into a ToolSpec, with its effect and pin.
 
-In: the wire object of `tools/list`, as the server sent it. Out: a ToolSpec. A server's hints can make
-nothing of a tool that it would not be without them, unless the operator trusts the server; then they count
-as long as none of them says the contrary.
+In: the object from `tools/list`, as the server sent it. Out: a ToolSpec. A server's hints relax nothing
+unless the operator trusts the server; then they count unless one contradicts them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def pin_of(declaration: Mapping[str, Any]) -> str:
-    """The hash of a declaration, whole, whatever the order of its keys.
+    """The hash of a whole declaration, independent of the order of its keys.
 
     >>> pin_of({"name": "a", "inputSchema": {}}) == pin_of({"inputSchema": {}, "name": "a"})
     True
@@ -32,7 +31,7 @@ def pin_of(declaration: Mapping[str, Any]) -> str:
 
 
 def effect_of(config: McpServerConfig, name: str, hints: Mapping[str, Any]) -> Effect:
-    """The effect of a tool: the operator's word, a trusted server's hint, else UNSAFE."""
+    """The effect of a tool: as configured, else a trusted server's hint, else UNSAFE."""
     declared = config.effects.get(name)
     if declared is not None:
         return declared
@@ -44,16 +43,16 @@ def effect_of(config: McpServerConfig, name: str, hints: Mapping[str, Any]) -> E
 
 
 def hint_against(config: McpServerConfig, declaration: Mapping[str, Any]) -> str | None:
-    """The hint that says more than the effect that the operator gave a tool, None if there is none.
+    """A hint that contradicts the configured effect of a tool; None if there is none.
 
-    The operator's word counts all the same; only people are told.
+    The configured effect applies anyway; the contradiction is only reported.
     """
     effect = config.effects.get(str(declaration["name"]))
     hints = declaration.get("annotations")
     if effect not in (Effect.PURE, Effect.READ) or not isinstance(hints, dict):
         return None
     told = cast("dict[str, Any]", hints)
-    # Some libraries write every default out, so that only what is said on purpose can count.
+    # Some libraries write out every default, so only hints that deviate from it are meaningful.
     return "destructiveHint" if told.get("destructiveHint") is True else None
 
 
@@ -61,7 +60,7 @@ _LONGEST_NAME = 128
 
 
 def is_plain(name: str) -> bool:
-    """Whether a tool's name can be told from every other: ASCII that is seen, and not over 128 characters.
+    """Whether a tool's name cannot be mistaken for another: printable ASCII of at most 128 characters.
 
     >>> is_plain("git-log"), is_plain("g\u0456t_log"), is_plain("git_log\u200b")
     (True, False, False)
@@ -71,7 +70,7 @@ def is_plain(name: str) -> bool:
 
 
 def no_two_alike(server: str, names: Iterable[str]) -> None:
-    """Raise CallsheetError (TOL016) if two names of a server's list lead to one tool."""
+    """Raise CallsheetError (TOL016) if two tool names of a server map to the same plan name."""
     seen: dict[str, str] = {}
     for name in filter(is_plain, names):
         own = {plan_name(server, name), qualified_name(server, name)}
@@ -87,7 +86,7 @@ def no_two_alike(server: str, names: Iterable[str]) -> None:
 
 
 def qualified_name(server: str, tool: str) -> str:
-    """The name by which a tool can be called whatever other servers offer: `SERVER__TOOL`."""
+    """The name by which a tool can always be called: `SERVER__TOOL`."""
     name = f"{canonical_tool_name(server)}__{canonical_tool_name(tool)}"
     return name if name[0].isalpha() else f"MCP_{name}"
 
@@ -95,8 +94,7 @@ def qualified_name(server: str, tool: str) -> str:
 def plan_name(server: str, tool: str) -> str:
     """The name by which plans call a tool.
 
-    A name that a plan cannot write, or that is a word of the language, gives way to the
-    qualified name.
+    The qualified name is used if a plan cannot write the name or it is a word of the language.
     """
     name = canonical_tool_name(tool)
     taken = name in CONTROL_WORDS or call_kind(name) is not CallKind.TOOL
@@ -127,7 +125,7 @@ def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec
 
 
 def _gives_list(schema: object) -> bool:
-    """Whether results are lists, which servers' libraries declare as the one property `result`.
+    """Whether the output schema declares a list, which server libraries wrap as the only property `result`.
 
     >>> _gives_list({"properties": {"result": {"type": "array"}}})
     True
@@ -143,7 +141,7 @@ def _gives_list(schema: object) -> bool:
 
 
 def _seen_by_plans(schema: dict[str, Any], rule: ToolRule) -> dict[str, Any]:
-    """The schema without the argument that takes the idempotency key."""
+    """The schema without the argument that receives the idempotency key."""
     name, properties, required = rule.key_argument, schema.get("properties"), schema.get("required")
     if name is None or not isinstance(properties, dict) or name not in properties:
         return schema

@@ -1,6 +1,6 @@
-"""Where the configurations of MCP servers lie: the conventional places, the nearest first.
+"""Finds the configuration files of MCP servers in their conventional places, the nearest first.
 
-In: a folder and an environment. Out: the files that exist. Nothing is read here.
+In: a folder and an environment. Out: the paths of existing files, which are not read here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 VARIABLE = "CALLSHEET_MCP_CONFIG"
-"""Names the configuration files (separated as in PATH) in place of all conventional places."""
+"""The environment variable with configuration files (separated as in PATH) to use instead."""
 
 _PROJECT = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 
@@ -19,9 +19,8 @@ _PROJECT = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 def discover(folder: Path | None = None, environ: Mapping[str, str] | None = None) -> list[Path]:
     """The configuration files that exist: the project's, the user's, the desktop client's.
 
-    `folder` is the project (the working directory if not given). If the environment names files
-    in CALLSHEET_MCP_CONFIG, these are given instead, whether they exist or not, so that a wrong
-    name is reported and not passed over.
+    `folder` is the project (by default the working directory). If CALLSHEET_MCP_CONFIG names files, those are
+    returned instead, even if they do not exist, so that a wrong name is reported.
     """
     environ = os.environ if environ is None else environ
     named = environ.get(VARIABLE)
@@ -31,7 +30,7 @@ def discover(folder: Path | None = None, environ: Mapping[str, str] | None = Non
 
 
 def places(folder: Path, environ: Mapping[str, str]) -> list[Path]:
-    """All conventional places, in the order in which they count."""
+    """All conventional places, by precedence."""
     import platformdirs  # noqa: PLC0415 - only where files are looked for
 
     user = platformdirs.user_config_path("callsheet", appauthor=False) / "mcp.json"

@@ -1,7 +1,7 @@
-"""Why a server could not be reached, in the words of a diagnostic.
+"""Describes why an MCP session could not be opened or failed.
 
-In: an exception of opening a session. Out: CallsheetError (TOL010 to TOL014) naming the server,
-what was tried and the way out. No environment, argument, header or password is shown.
+In: an exception from the session. Out: CallsheetError (TOL010 to TOL014) naming the server, what was tried
+and a way out. Environment variables, arguments, headers and passwords are not shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNREADABLE = (
     "Redirect to ",
     "server answered a request with 202 Accepted",
 )
-"""How the SDK begins its own words for an answer that says nothing of what was done."""
+"""How the SDK's messages begin for a response from which nothing can be learnt about the call."""
 _LONGEST_PLACE = 200
 _LOST = frozenset({"Connection closed", "Session terminated", "Server returned an error response"})
 
@@ -35,9 +35,9 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def because(error: BaseException) -> str:
-    """The innermost cause in one line: the first leaf of an exception group.
+    """The innermost cause on one line: the first leaf of an exception group.
 
-    Of a message that is none of the protocol, the place where it is not.
+    For a message that violates the protocol, the place of the first violation.
     """
     error = _innermost(error)
     if type(error).__name__ == "ValidationError":  # pydantic's, which is imported with the SDK alone
@@ -52,12 +52,12 @@ def because(error: BaseException) -> str:
 
 
 def is_lost(message: str) -> bool:
-    """Whether an error is the SDK's own word that a URL did not answer, and not the server's."""
+    """Whether the message is the SDK's own about a URL that did not answer, and not the server's."""
     return message in _LOST or message.startswith("SSE stream ")
 
 
 def is_unreadable(message: str) -> bool:
-    """Whether an error is the SDK's own word that a URL answered, but with no message of the protocol."""
+    """Whether the message is the SDK's own about a URL whose answer violates the protocol."""
     return message.startswith(_UNREADABLE)
 
 
@@ -76,9 +76,9 @@ def not_opened(
     refusal: str | None = None,
     held: Iterable[str] = (),
 ) -> CallsheetError:
-    """The diagnostic for a session that could not be opened within seconds.
+    """The diagnostic for a session that could not be opened `within` seconds.
 
-    `refusal` is the status of the last error that a URL answered with, `held` are secrets that it was given.
+    `refusal` is the status of the URL's last error response, `held` are secrets that were sent to it.
     """
     inner = _innermost(error)
     if isinstance(inner, CallsheetError):

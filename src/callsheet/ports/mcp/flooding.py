@@ -1,7 +1,8 @@
-"""Requests of a server that nobody has answered yet: so many are taken in, and then the next one waits.
+"""Delays a server's requests while too many of its earlier ones have not been answered.
 
-In: the messages that arrive and leave. Out: a moment of patience before a request is handed to the SDK, which
-keeps each until its answer is written. A server that asks and asks without reading would fill the memory.
+In: the messages received and sent. Out: a short delay before a request is handed to the SDK, which keeps
+each request until its answer is written. Otherwise a server that sends requests without reading answers
+could exhaust memory.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 
 _MOST = 100
 _PATIENCE = 1.0
-"""Seconds that a request waits at most: an answer that never comes holds nothing up for ever."""
+"""Longest delay of a request in seconds, so that an answer that never comes blocks nothing for ever."""
 _CANCELLED = "notifications/cancelled"
 
 
 class Unanswered:
-    """The requests of one session that wait for our answer."""
+    """The server's requests in one session that we have not answered yet."""
 
     def __init__(self) -> None:
         self._by_id: dict[str | int, int] = {}
@@ -25,10 +26,10 @@ class Unanswered:
         self._room = asyncio.Event()
 
     async def arrives(self, message: Any) -> None:
-        """See a message that has come; returns when it may be handed on."""
+        """Note a received message; returns when it may be handed on."""
         method: str | None = getattr(message, "method", None)
         request: str | int | None = getattr(message, "id", None)
-        if method == _CANCELLED:  # who cancels gets no answer
+        if method == _CANCELLED:  # a cancelled request gets no answer
             params: dict[str, Any] = message.params or {}
             self._settle(params.get("requestId"))
         if method is None or request is None:
@@ -41,7 +42,7 @@ class Unanswered:
         self._count += 1
 
     def has_left(self, message: Any) -> None:
-        """See a message that was sent."""
+        """Note a message that was sent."""
         if getattr(message, "method", None) is None:
             self._settle(getattr(message, "id", None))
 

@@ -1,8 +1,8 @@
-"""JSON as people write it in configuration files, with the place of every value.
+"""Parses JSON configuration files and keeps the place of every value.
 
-In: a text, with comments and trailing commas where editors allow them. Out: a tree of `Node`s
-with spans, or CallsheetError (CFG111) at the character that is wrong. Duplicate keys are
-refused: one of them would be dropped in silence.
+In: a text, with comments and trailing commas as editors allow them. Out: a tree of `Node`s with spans, or
+CallsheetError (CFG111) at the wrong character. Duplicate keys are refused, because one would be dropped
+silently.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Plain: TypeAlias = "bool | int | float | str | list[Node] | dict[str, Node] | No
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value and where it stands; `key` is the span of its key in the object around it."""
+    """A value and its span; `key` is the span of its key in the enclosing object."""
 
     value: Plain
     span: Span
     key: Span | None = None
 
     def data(self) -> Any:
-        """The value without places."""
+        """The value as plain data, without spans."""
         match self.value:
             case list(items):
                 return [item.data() for item in items]
@@ -42,12 +42,12 @@ class Node:
 
 
 def fail(source: Source, code: str, span: Span, message: str, help: str | None = None) -> NoReturn:  # noqa: A002
-    """Raise CallsheetError with one diagnostic at a place of the source."""
+    """Raise CallsheetError with one diagnostic at a place in the source."""
     raise CallsheetError([Diagnostic(code, Severity.ERROR, message, span, help=help)], source)
 
 
 def parse(source: Source) -> Node:
-    """The tree of a JSON text; raises CallsheetError (CFG111) where it is not JSON."""
+    """The tree of a JSON text; raises CallsheetError (CFG111) if it is not JSON."""
     reader = _Reader(source)
     node = reader.value(reader.skip(0), None, 0)
     end = reader.skip(node.span.end)
@@ -133,7 +133,7 @@ class _Reader:
         return Node(items, Span(at, here + 1), key)
 
     def _next(self, at: int, close: str, opened: int) -> int:
-        """Over a comma to the next item, or to the closing bracket."""
+        """Skip a comma; returns the position of the next item or of the closing bracket."""
         here = self.skip(at)
         match self.text[here : here + 1]:
             case ",":

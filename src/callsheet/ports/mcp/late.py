@@ -1,7 +1,7 @@
-"""Answers that a server gives after their calls were given up, seen in the messages of its session.
+"""Reports answers that arrive after their calls were given up.
 
-In: the messages that leave and arrive. Out: the late result, told to who has given its call up. The
-SDK drops an answer that nobody waits for; so the streams are looked at on their way to it.
+In: the messages sent and received. Out: the late result, passed to a callback. The SDK drops answers that
+nobody waits for, so the streams are wrapped to see them first.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from mcp.client import Transport
 
 OnAnswer: TypeAlias = "Callable[[dict[str, Any] | None, str], None]"
-"""Takes the result as the server sent it, or None and the text of its error."""
+"""Called with the result as the server sent it, or with None and the text of its error."""
 
 _MOST = 1_000
-"""So many calls without an answer are remembered, the newest ones: some servers never answer."""
+"""The number of unanswered calls that are remembered, newest last: some servers never answer."""
 
 
 class LateAnswers:
-    """The calls of one session that have no answer, and who wants to hear of those that were given up."""
+    """The unanswered calls of one session, and the callbacks for those that were given up."""
 
     def __init__(self) -> None:
         self._open: dict[str | int, tuple[str, OnAnswer | None]] = {}
@@ -38,7 +38,7 @@ class LateAnswers:
                 return
 
     def leaves(self, message: Any) -> None:
-        """See a message that is about to be sent."""
+        """Note a message that is about to be sent."""
         if getattr(message, "method", None) != "tools/call":
             return
         params: dict[str, Any] = message.params or {}
@@ -50,7 +50,7 @@ class LateAnswers:
                 del self._open[next(iter(self._open))]
 
     def arrives(self, message: Any) -> None:
-        """See a message that has come."""
+        """Note a received message."""
         if hasattr(message, "method"):
             return
         _, on_answer = self._open.pop(getattr(message, "id", ""), ("", None))
@@ -65,14 +65,14 @@ class LateAnswers:
 
 @asynccontextmanager
 async def heard(transport: Transport, late: LateAnswers) -> AsyncGenerator[Any]:
-    """The transport's streams, whose messages `late` sees; requests wait while too many have no answer."""
+    """The transport's streams with their messages shown to `late`, and requests delayed by `Unanswered`."""
     unanswered = Unanswered()
     async with transport as (received, sending):
         yield _Received(received, late, unanswered), _Sending(sending, late, unanswered)
 
 
 class _Stream:
-    """A stream of the SDK's that is looked at; what is not defined here is the stream's own."""
+    """A wrapper around a stream of the SDK; what is not defined here is delegated."""
 
     def __init__(self, inner: Any, late: LateAnswers, unanswered: Unanswered) -> None:
         self._inner = inner

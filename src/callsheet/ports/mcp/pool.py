@@ -1,8 +1,8 @@
-"""The MCP servers of a run: opened together, kept open, their tools as callsheet's tools.
+"""The MCP servers of a run: opened together, kept open, and offered as callsheet's tools.
 
-In: configurations. Out: tools whose handlers call the servers, many calls at once. A server
-that ended is started again at the next call; a tool whose declaration is then another one, or
-that the pins of earlier runs do not allow, is refused, not called in silence.
+In: configurations. Out: tools whose handlers call the servers, concurrently. A server that ended is
+restarted at the next call. A tool whose declaration has changed since, or that the pins of earlier runs do
+not allow, is refused.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("callsheet.mcp")
 
 START_TIMEOUT = 30.0
-"""Seconds a server may take to start, agree on a protocol and list its tools."""
+"""Seconds that a server may take to start, initialise a session and list its tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """An open server: the protocol both sides speak, its process, how many tools it offers."""
+    """An open server: negotiated protocol, process id (if any), number of tools."""
 
     name: str
     protocol: str | None
@@ -63,13 +63,12 @@ class ServerStatus:
 
 
 class McpPool:
-    """The servers of a run, as an async context manager; leaving it ends them all.
+    """The servers of a run, as an async context manager that closes them all.
 
-    `blob_sink` keeps the bytes of pictures and files that servers send (`folder_sink` writes
-    them into a folder); without one they stay in the values as base64. `start_timeout` is in
-    seconds and for each server. `pins` judges what servers declare by what is known of them; without
-    it every tool counts as it is declared when its server is opened. `logins` holds the logins with servers
-    that ask for one.
+    `blob_sink` stores the binary data that servers send (`folder_sink` writes it into a folder); without one
+    it stays in the values as base64. `start_timeout` is in seconds and per server. `pins` checks declarations
+    against what was seen or approved before; without it every tool is accepted as declared when its server is
+    opened. `logins` holds the logins for servers that require one.
 
         async with McpPool(load_config(path).servers) as pool:
             await pool.connect()
@@ -89,7 +88,7 @@ class McpPool:
     ) -> None:
         self._pins = pins
         self.away: tuple[tuple[str, str], ...] = ()
-        """The tools that servers are known to have which could not be opened, by name and qualified name."""
+        """The known tools of servers that could not be opened, by name and qualified name."""
         self._servers = [_Server(config, blob_sink, start_timeout, logins) for config in configs]
 
     async def __aenter__(self) -> McpPool:
@@ -101,11 +100,11 @@ class McpPool:
         await self.close()
 
     async def connect(self, *, keep_going: bool = False) -> tuple[Diagnostic, ...]:
-        """Open all servers that are not open, together; gives what is doubtful about them.
+        """Open all servers that are not open, concurrently; returns warnings about them.
 
-        Raises CallsheetError with a diagnostic for each server that cannot be reached; with
-        `keep_going` these are given among the others, and the rest can be used. A file of pins that
-        cannot be used is such an error in any case (CFG114).
+        Raises CallsheetError with a diagnostic for each server that cannot be opened; with `keep_going` these
+        are returned with the warnings, and the other servers can be used. An unusable file of pins raises in
+        any case (CFG114).
         """
         outcomes = await asyncio.gather(*(server.open() for server in self._servers), return_exceptions=True)
         failed: list[Diagnostic] = []
@@ -121,7 +120,7 @@ class McpPool:
         return (*failed, *(d for server in self._servers for d in server.doubts()))
 
     async def _judge(self, pins: PinKeeper) -> None:
-        """Hold all servers that are open against the pins."""
+        """Check all open servers against the pins."""
         opened = [(server, seen) for server in self._servers if (seen := server.seen()) is not None]
         found = await asyncio.to_thread(pins.judge, [seen for _, seen in opened])
         for (server, _), judgement in zip(opened, found, strict=True):
@@ -133,7 +132,7 @@ class McpPool:
         )
 
     def seen(self) -> list[SeenServer]:
-        """What the servers that are open declare, as it is held against pins."""
+        """What the open servers declare, in the form that is checked against pins."""
         return [seen for server in self._servers if (seen := server.seen()) is not None]
 
     def tools(self) -> list[tuple[Tool, str]]:
@@ -150,7 +149,7 @@ class McpPool:
             yield from server.secrets()
 
     async def close(self) -> None:
-        """End all sessions and processes; waits until they are gone, also when it is cancelled."""
+        """End all sessions and processes; waits until they are gone, even if cancelled."""
         closing = asyncio.gather(*(server.close() for server in self._servers))
         try:
             await asyncio.shield(closing)
@@ -160,7 +159,7 @@ class McpPool:
 
 
 class _Server:
-    """A configured server and its connection of the moment."""
+    """A configured server and its current connection."""
 
     def __init__(
         self,
@@ -200,7 +199,7 @@ class _Server:
             return connection
 
     def _source(self) -> TokenSource | None:
-        """Where tokens for the server come from: one for all its sessions."""
+        """The source of tokens for the server, shared by all its sessions."""
         transport = self.config.transport
         if self._tokens is None and isinstance(transport, HttpServer):
             from callsheet.ports.mcp.oauth.sources import source_for  # noqa: PLC0415 - brings the SDK
@@ -209,7 +208,7 @@ class _Server:
         return self._tokens
 
     def secrets(self) -> Iterator[str]:
-        """The tokens and secrets that the server was shown so far, and those that they were got with."""
+        """The tokens sent to the server so far, and the secrets used to get them."""
         return iter(()) if self._tokens is None else self._tokens.secrets()
 
     async def close(self) -> None:
@@ -225,7 +224,7 @@ class _Server:
         return ServerStatus(self.config.name, connection.protocol, pid, len(connection.declarations))
 
     def seen(self) -> SeenServer | None:
-        """What the server says of itself and its tools, None while it is not open."""
+        """What the server reports about itself and its tools, None while it is not open."""
         connection = self._connection
         if connection is None or connection.ended:
             return None
@@ -233,7 +232,7 @@ class _Server:
         return SeenServer(identity_of(self.config), Reported(*connection.reported), told)
 
     def doubts(self) -> list[Diagnostic]:
-        """What is strange about the server's tools, and what is to be known of its pins."""
+        """Warnings about the server's tools and their pins."""
         if self._connection is None:
             return []
         declared = self._connection.declarations
@@ -253,7 +252,7 @@ class _Server:
         return found
 
     def _idle_effects(self, offered: list[str]) -> list[Diagnostic]:
-        """Effects that are declared for tools which the server does not offer."""
+        """Warnings about effects configured for tools that the server does not offer."""
         found: list[Diagnostic] = []
         server = f"the MCP server {self.config.name!r}"
         rules = self.config.rules
@@ -288,7 +287,7 @@ class _Server:
         return found
 
     def _prober(self, rule: ToolProbe) -> Prober | None:
-        """What asks the probing tool; None if the server does not offer it, which `doubts` tells."""
+        """The prober that calls the probing tool; None if the server does not offer it (see `doubts`)."""
         assert self._connection is not None
         declaration = self._connection.declarations.get(rule.tool)
         if declaration is None or not is_plain(rule.tool):
@@ -316,7 +315,7 @@ class _Server:
         return handler if self._slots is None else self._slots.sharing(handler)
 
     def _without_tokens(self, value: Any) -> Any:
-        """What the server says without the tokens that it was shown, new ones too, which no run knows of."""
+        """The server's answer with its tokens masked, including renewed ones that no run knows of."""
         held = tuple(self.secrets())
         if not held:
             return value
@@ -381,15 +380,15 @@ class _Server:
             context.charge(Spent(kept=sum(sizes)))
 
     async def _look_at(self, spec: ToolSpec, declaration: Mapping[str, Any], connection: Connection) -> None:
-        """Raise ToolFailed if the tool is not what it was when it was opened."""
+        """Raise ToolFailed if the tool's declaration has changed since it was opened."""
         await connection.refresh(spec.timeout or self.config.timeout)
         if connection.pins.get(spec.executor) != spec.pin:
             raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
 
     def _changed(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any] | None) -> ToolFailed:
-        """The refusal of a tool that changed since it was opened; what it says now goes to the log alone.
+        """The refusal of a tool that changed; its new declaration only goes to the log.
 
-        The text becomes a value of the plan, and may come before a model.
+        The text becomes a value of the plan and may be shown to a model.
         """
         tool = f"the tool {name!r} of the MCP server {self.config.name!r}"
         if now is None:

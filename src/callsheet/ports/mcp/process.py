@@ -1,8 +1,7 @@
-"""A server as a child process: started in its own group, its last words kept, never left behind.
+"""Runs a server as a child process in its own process group, and always stops it.
 
-In: a command. Out: its streams and, once it has ended, its exit status and the end of what it
-wrote on standard error. When this process dies, however, the child's standard input ends, which
-is the signal to a server to end as well.
+In: a command. Out: its streams and, once it has ended, its exit status and the end of its standard error.
+If this process dies instead, the child's standard input is closed, which tells a server to end.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR",
     "APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE",
 )  # fmt: skip
-"""What a server sees of our environment; everything else, secrets too, only by configuration."""
+"""The variables that a server inherits from our environment; all others have to be configured."""
 
 _GRACE = 2.0
 """Seconds between closing the input, SIGTERM and SIGKILL."""
@@ -35,7 +34,7 @@ _TAIL_WIDTH = 400
 
 
 class Tail:
-    """The last lines of a stream, bounded whatever is written to it, without what `finder` finds."""
+    """The last lines of a stream, bounded in size, with the secrets that `finder` finds masked."""
 
     def __init__(self, finder: Finder | None = None) -> None:
         self._finder = finder or Finder()
@@ -56,18 +55,18 @@ class Tail:
             self._lines.append(text[:_TAIL_WIDTH])
 
     def text(self) -> str:
-        """The lines kept, with the unfinished one."""
+        """The lines kept, including the unfinished one, with secrets masked."""
         rest = self._rest.decode("utf-8", "replace").strip()[:_TAIL_WIDTH]
         return mask_text("\n".join([*self._lines, *([rest] if rest else [])]), self._finder)
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a server: a few harmless variables of ours, and what is configured."""
+    """The environment of a server: a few harmless variables of ours, and the configured ones."""
     return {name: os.environ[name] for name in _INHERITED if name in os.environ} | dict(given)
 
 
 class ServerProcess:
-    """A running server; `start` makes one, `stop` ends it and all that it started."""
+    """A running server; `start` creates one, `stop` ends it and everything it started."""
 
     def __init__(self, process: asyncio.subprocess.Process, finder: Finder | None = None) -> None:
         self._process = process
@@ -113,16 +112,16 @@ class ServerProcess:
 
     @property
     def ended_by_itself(self) -> bool:
-        """Whether it had ended before it was told to."""
+        """Whether it ended before `stop` was called."""
         return self._ended_by_itself
 
     async def read(self) -> bytes:
-        """The next piece of what it writes; empty at the end."""
+        """The next piece of its standard output; empty at the end."""
         assert self._process.stdout is not None
         return await self._process.stdout.read(1 << 16)
 
     async def write(self, data: bytes) -> None:
-        """Send bytes; raises OSError if it does not read any more."""
+        """Write to its standard input; raises OSError if it no longer reads."""
         assert self._process.stdin is not None
         self._process.stdin.write(data)
         await self._process.stdin.drain()
@@ -130,7 +129,7 @@ class ServerProcess:
     async def ended(self, within: float) -> bool:
         """Whether it has ended, waiting up to `within` seconds.
 
-        Looks at the exit status and not at its pipes, which its own children may hold open.
+        Checks the exit status and not the pipes, which its own children may hold open.
         """
         deadline = asyncio.get_running_loop().time() + within
         while self._process.returncode is None:
@@ -140,7 +139,7 @@ class ServerProcess:
         return True
 
     def last_words(self) -> str:
-        """How it ended and what it last wrote on standard error."""
+        """How it ended and what it last wrote to standard error, for messages."""
         code = self.returncode
         if code is None:
             how = "closed its output"
@@ -154,12 +153,12 @@ class ServerProcess:
         )
 
     async def settle(self) -> None:
-        """Wait a moment for the exit status and the rest of standard error."""
+        """Wait shortly for the exit status and the rest of standard error."""
         if await self.ended(1.0):
             await asyncio.wait({self._errors}, timeout=0.2)
 
     async def stop(self) -> None:
-        """End it: close its input, then SIGTERM, then SIGKILL to its whole group."""
+        """End it: close its input, then SIGTERM, then SIGKILL to the whole process group."""
         try:
             assert self._process.stdin is not None
             if self._process.stdout is not None and self._process.stdout.at_eof():
@@ -174,11 +173,11 @@ class ServerProcess:
             self._release()
 
     def _release(self) -> None:
-        """Kill what is left and let go of the pipes; without waiting, so that it always happens."""
+        """Kill what is left and close the pipes; without awaiting, so that it always completes."""
         if self._process.returncode is None:
             self._signal(signal.SIGKILL)
         self._errors.cancel()
-        # The transport stays open while a stranger holds a pipe's other end; nothing public closes it.
+        # The transport stays open while another process holds a pipe; there is no public way to close it.
         transport = getattr(self._process, "_transport", None)
         if transport is not None:
             with suppress(PermissionError, ProcessLookupError):
@@ -193,7 +192,7 @@ class ServerProcess:
         return True
 
     def _signal(self, number: int) -> bool:
-        """Send a signal to the group; whether there still was one."""
+        """Send a signal to the process group; False if it no longer exists."""
         try:
             os.killpg(self._process.pid, number)
         except (ProcessLookupError, PermissionError):
@@ -207,7 +206,7 @@ class ServerProcess:
 
 
 def _why_not(server: StdioServer, env: Mapping[str, str]) -> tuple[str, str] | None:
-    """What keeps a server from starting, and the way out, as far as one can see before."""
+    """Why a server cannot start, and a way out, as far as that can be checked beforehand."""
     if server.cwd is not None and not server.cwd.is_dir():
         return f"its working directory {server.cwd} does not exist", "correct `cwd`"
     if server.cwd is None and shutil.which(server.command, path=env.get("PATH")) is None:

@@ -1,6 +1,6 @@
-"""Puts a file of the user's own in its place: the old one or the new one, also after a power failure.
+"""Replaces a file atomically and durably: after a crash there is the old or the new content.
 
-In: a path and bytes. Out: nothing, once it lasts; OSError where it cannot be written.
+In: a path and bytes. Out: nothing, once the data is on disk; OSError if it cannot be written.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file in one step, which nobody else can read; a link in its way is not followed.
+    """Write a file atomically, readable by its owner only; a symbolic link is replaced and not followed.
 
-    Raises OSError, also for what is a device or a pipe, which would be gone.
+    Raises OSError, also if the path is a device or a pipe, which would be lost.
     """
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is no file", str(path))
@@ -31,6 +31,6 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)  # or what was revoked would be trusted again
+        os.fsync(folder)  # otherwise a crash could bring back trust that was revoked
     finally:
         os.close(folder)

@@ -1,6 +1,6 @@
-"""What an MCP server is to its operator: how it is reached, what its tools do, how to log in to it.
+"""The configuration of an MCP server: transport, effects of its tools, login.
 
-Frozen data, which the reading of a configuration file makes and everything else takes.
+Frozen data, created by the reader of a configuration file.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 from callsheet.ir import Effect, OnInDoubt
 
 DEFAULT_TIMEOUT = 60.0
-"""Seconds that a call may take where the configuration says nothing."""
+"""Seconds that a call may take unless configured otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """A server that is started as a child process and spoken to on its standard streams."""
+    """A server that is started as a child process and uses its standard streams."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class StdioServer:
 
 
 class Grant(StrEnum):
-    """Who logs in: a person, once, or the machine itself, whenever it needs to."""
+    """Who logs in: a person, once, or the machine itself, whenever necessary."""
 
     LOGIN = "login"
     CLIENT_CREDENTIALS = "client_credentials"
@@ -37,12 +37,12 @@ class Grant(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthRules:
-    """What the operator says of logins with a server; by default everything is as the server declares it.
+    """The operator's settings for logins with a server; by default everything is as the server declares it.
 
-    `client_id` and `client_secret` were registered by hand with the authorization server `issuer`; the secret
-    is said as `env:VARIABLE` or `file:PATH` and read when it is needed. `client_metadata_url` is a document
-    that describes the client, for authorization servers that take its address as a client id. `redirect_port`
-    is the port of this machine that logins come back to, where it must be a certain one.
+    `client_id` and `client_secret` were registered manually with the authorization server `issuer`; the
+    secret is given as `env:VARIABLE` or `file:PATH` and read when it is needed. `client_metadata_url` is a
+    document that describes the client, for authorization servers that accept its URL as a client id.
+    `redirect_port` is the local port for the redirect of a login, if it has to be a fixed one.
     """
 
     grant: Grant = Grant.LOGIN
@@ -56,7 +56,7 @@ class OAuthRules:
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """A server at a URL; `sse` is the transport of 2024, else streamable HTTP."""
+    """A server at a URL; `sse` selects the transport of 2024, otherwise it is streamable HTTP."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -68,8 +68,8 @@ class HttpServer:
 class ToolProbe:
     """The tool of the same server that tells whether a call of another one took place.
 
-    `arguments` are those of the call's arguments that it is given (None: those it declares), and
-    `key_argument` is the one under which it is given the idempotency key.
+    `arguments` names the call's arguments that it is given (None: those that it declares), and `key_argument`
+    the argument that receives the idempotency key.
     """
 
     tool: str
@@ -79,26 +79,25 @@ class ToolProbe:
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
-    """What the operator says of a tool beside its effect.
+    """The operator's rules for a tool, besides its effect.
 
-    `key_argument` is the argument that the idempotency key is handed over in; plans do not see it.
+    `key_argument` is the argument that receives the idempotency key; plans do not see it.
     """
 
     key_argument: str | None = None
     probe: ToolProbe | None = None
     on_in_doubt: OnInDoubt | None = None
     max_concurrent: int | None = None
-    """How many of its calls may be under way at once."""
+    """How many of its calls may run at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpServerConfig:
-    """A server: how to reach it, and what the operator says about its tools.
+    """A server: its transport, and the operator's settings for its tools.
 
-    `effects` gives tools by the server's own names their effect; `trusted` lets the server's
-    hints count (`readOnlyHint`, `idempotentHint`); `timeout` is for one call, in seconds; `rules`
-    say of single tools what is to be done about calls that may have taken place, and `max_concurrent` how
-    many calls of all its tools may be under way at once.
+    `effects` gives the effects of tools by the server's own names; `trusted` lets the server's hints count
+    (`readOnlyHint`, `idempotentHint`); `timeout` is per call, in seconds; `rules` has more settings of single
+    tools, and `max_concurrent` limits how many calls of all its tools run at once.
     """
 
     name: str
@@ -107,13 +106,13 @@ class McpServerConfig:
     trusted: bool = False
     timeout: float = DEFAULT_TIMEOUT
     origin: str = "<code>"
-    """The file that names the server."""
+    """The file that configures the server."""
     rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
     max_concurrent: int | None = None
 
 
 def is_safe(url: str) -> bool:
-    """Whether what is sent to an address is read by nobody on the way: it is encrypted, or stays here."""
+    """Whether data sent to a URL cannot be read in transit: it is encrypted, or stays on this machine."""
     if url.lower().startswith("https://"):
         return True
     host = urlsplit(url).hostname or ""

@@ -1,8 +1,8 @@
-"""Tells servers where their calls stand in the trace of a run, also in a program that traces itself.
+"""Places the calls sent to servers in the trace of their run.
 
-The SDK writes the current span of the program into `params._meta` of what it sends. While a call of a run is
-sent that is the span of this call: servers, and the spans that the program's own tracing makes of the
-sending, come below it, and not below whatever the program is at.
+The SDK writes the program's current span into `params._meta` of what it sends. While a run sends a call,
+the span of the call is made current, so that the server's spans, and those of the program's own tracing of
+the request, become its children.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 TRACEPARENT = "traceparent"
-"""The `_meta` field of a call that names its trace and span, as MCP has it from W3C Trace Context."""
+"""The `_meta` field with the W3C Trace Context of a call."""
 
 
 @contextmanager
 def within_trace(traceparent: str) -> Generator[None]:
-    """Let what is sent meanwhile belong to this span; an empty text changes nothing."""
+    """Make this span current while the context is open; an empty text changes nothing."""
     if not traceparent:
         yield
         return

@@ -1,7 +1,7 @@
-"""The streams of the SDK's sessions: a child process's, or a URL's.
+"""The transports of the SDK's sessions: to a child process, or to a URL.
 
-In: a running process or a URL with headers. Out: what `mcp.Client` takes as its transport. The
-process's transport is our own, so that an error can carry the exit status and the last words.
+In: a running process, or a URL with headers. Out: what `mcp.Client` takes as its transport. The process
+transport is our own, so that errors can contain the exit status and the last output.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCResponse
 
 _MAX_MESSAGE = 256 * 1024 * 1024
-"""Bytes of one message; what is longer is passed over to its end, and answered with an error."""
+"""The largest message in bytes; a longer one is skipped, and answered with an error."""
 _FLUSH = 0.5
 IDEMPOTENCY_KEY = "dev.callsheet/idempotency-key"
 """The `_meta` field that carries a call's idempotency key to a server; documented in docs/tools.md."""
 KEY_HEADER = "Idempotency-Key"
-"""The header that carries it to a server at a URL, for what stands before it: a gateway, say."""
+"""The header that carries it to a server at a URL, for gateways and proxies."""
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 def process_transport(process: ServerProcess, on_end: Callable[[], None]) -> Transport:
     """The transport over a process's standard streams; leaving it stops the process.
 
-    `on_end` is called when the process writes no more.
+    `on_end` is called when the process closes its output or input.
     """
     return _process_streams(process, on_end)
 
@@ -87,7 +87,7 @@ async def _process_streams(process: ServerProcess, on_end: Callable[[], None]) -
 
 
 async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | Exception], Any]) -> None:
-    """Deliver the messages of the process's output, a line each, until it ends."""
+    """Deliver the messages in the process's output, one per line, until it ends."""
     from mcp.shared.message import SessionMessage  # noqa: PLC0415 - see above
     from mcp_types import jsonrpc_message_adapter  # noqa: PLC0415
 
@@ -115,7 +115,7 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
                     jsonrpc_message_adapter.validate_json(_as_utf8(whole), by_name=False)
                 )
             except ValueError:
-                process.tail.line(whole)  # a server that prints: not a message, but maybe its last word
+                process.tail.line(whole)  # not a message, but perhaps its last output
                 unread = _unreadable_answer(whole)
                 if unread is None:
                     continue
@@ -138,9 +138,9 @@ _ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15
 
 
 def _unreadable_answer(line: bytes) -> JSONRPCResponse | None:
-    """A result that is none, for an answer that cannot be read: nested too deep, or with endless numbers.
+    """An invalid result in place of a response that cannot be parsed (nested too deeply, huge numbers).
 
-    Whoever waits for it hears at once that something came, and that nobody knows what.
+    The caller then learns at once that an answer came, but not what it was.
     """
     from mcp_types import JSONRPCResponse  # noqa: PLC0415 - see above
 
@@ -151,7 +151,7 @@ def _unreadable_answer(line: bytes) -> JSONRPCResponse | None:
 
 
 def _as_utf8(line: bytes) -> bytes:
-    """The line, with U+FFFD for bytes that are not UTF-8: an answer that is not quite a text is not lost."""
+    """The line with U+FFFD in place of invalid UTF-8, so that a slightly damaged response is not lost."""
     try:
         line.decode()
     except UnicodeDecodeError:
@@ -163,9 +163,9 @@ def _as_utf8(line: bytes) -> bytes:
 def http_transport(
     server: HttpServer, on_refusal: Callable[[str], None], auth: httpx2.Auth | None = None
 ) -> Transport:
-    """The transport to a URL, with the configured headers on every request, and `auth`'s token.
+    """The transport to a URL, with the configured headers and `auth`'s token on every request.
 
-    `on_refusal` is told the status of each answer that is an error, which the SDK keeps to itself.
+    `on_refusal` is called with the status of each error response, which the SDK does not pass on.
     """
     return _sse_streams(server, auth) if server.sse else _http_streams(server, on_refusal, auth)
 
@@ -182,7 +182,7 @@ async def _http_streams(
         if response.is_error:
             on_refusal(f"HTTP {response.status_code} {response.reason_phrase}".rstrip())
 
-    # A call's limit of time is the connection's affair: a response may stay open as long as that.
+    # The connection enforces the time limit of a call; a response may stay open that long.
     limits = httpx2.Timeout(30.0, read=None)
     async with (
         httpx2.AsyncClient(
@@ -199,23 +199,23 @@ async def _http_streams(
 
 
 async def _name_delivery(request: httpx2.Request) -> None:
-    """Put the idempotency key of the call that is being sent into a header, too."""
+    """Copy the idempotency key of the call that is being sent into a header."""
     if request.method != "POST":
         return
-    key = _key_of(await request.aread())  # a request that is sent on has its body still unread
+    key = _key_of(await request.aread())  # the body of a redirected request has not been read yet
     if key is not None:
         request.headers[KEY_HEADER] = key
 
 
 def _key_of(body: bytes) -> str | None:
-    """The idempotency key in the `_meta` of a request that is about to be sent."""
+    """The idempotency key in the `_meta` of a request body, None if there is none."""
     if IDEMPOTENCY_KEY.encode() not in body:
         return None
     message: Any = json.loads(body)
     try:
         key: Any = message["params"]["_meta"][IDEMPOTENCY_KEY]
     except (KeyError, TypeError):
-        return None  # somebody else's data has this word in it
+        return None  # the text occurs in unrelated data
     return key if isinstance(key, str) else None
 
 

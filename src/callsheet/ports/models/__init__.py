@@ -1,1 +1,1 @@
-"""Language models: the operations that a plan asks of them, one focused prompt each."""
+"""Language models and the model operations of plans, one focused prompt each."""

@@ -1,8 +1,8 @@
-"""Asks a model what an agent does next: the prompt of a turn, the form of its answer, and the asking.
+"""Asks a model for an agent's next action: builds the prompt of a turn and parses the answer.
 
-In: an AgentTurn, and the declarations of its tools. Out: the action that the model answers with, as data
-where it can be read. What tools gave is data between marks, as in every prompt; the rules and the tools come
-first and stay the same from turn to turn, so that providers find them in their caches.
+In: an AgentTurn, and the declarations of its tools. Out: the action as data, if the answer can be parsed.
+Results of tools are marked as data, as in every prompt. Rules and tools come first and stay the same in
+every turn, so that providers can cache them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from callsheet.ports.models.prompts import Messages, mark_for, marked
 from callsheet.ports.tools import ToolSpec
 
 PROMPT_VERSION = 1
-"""Changes whenever a text here does; the remarks of each first answer tell it."""
+"""Incremented whenever a text here changes; reported in the remarks of each first answer."""
 MAX_RESULT = 20_000
-"""Characters of one result, or of one input, that a prompt holds."""
+"""The most characters of one result or input in a prompt."""
 MAX_TOKENS = 2_000
-"""Of one answer."""
+"""The most tokens of one answer."""
 _LONGEST_THOUGHT = 300
 _LONGEST_DESCRIPTION = 200
 
@@ -40,16 +40,16 @@ lctl: "3.0"
 chain: {id: …, step: …, from: you, to: caller}
 facts: {A1: {text: "what you found", confidence: 0.8}}
 instruction: what to do with it"""
-"""What the rules say where blocks are handed out."""
+"""Added to the rules if the agent is given an LCTL block."""
 
 AskTurn: TypeAlias = "Callable[[Messages, Mapping[str, Any]], Awaitable[object]]"
-"""Asks a model to go on with a conversation, with an answer of a JSON schema where it can be held to one."""
+"""Asks a model to continue a conversation; the answer follows a JSON schema if the model supports that."""
 SpecOf: TypeAlias = "Callable[[str], ToolSpec | None]"
-"""The declaration of a tool by its canonical name."""
+"""Returns the declaration of a tool by its canonical name."""
 
 
 def asking(model: LanguageModel) -> AskTurn:
-    """How a model is asked that may hold its answers to a schema; one that cannot is asked without."""
+    """An AskTurn that constrains answers to the schema if the model supports it, and leaves it out if not."""
     takes_schemas = Syntax.JSON_SCHEMA in model.accepts
 
     async def ask(messages: Messages, schema: Mapping[str, Any]) -> object:
@@ -68,14 +68,14 @@ def asking(model: LanguageModel) -> AskTurn:
 
 
 class AgentTurns:
-    """The port that answers the questions of agents; `spec_of` finds the declarations of their tools."""
+    """Answers the turns of agents with a model; `spec_of` finds the declarations of their tools."""
 
     def __init__(self, ask: AskTurn, spec_of: SpecOf) -> None:
         self._ask = ask
         self._spec_of = spec_of
 
     async def __call__(self, command: AgentTurn, context: CallContext) -> JSON:
-        """The model's answer to one question: an action as data, or the text of what is none."""
+        """The model's answer to one turn: an action as data, or the text if it is not an action."""
         specs = [spec for name in command.allowed.tools if (spec := self._spec_of(name)) is not None]
         prompt = turn_prompt(command, specs, context.handed)
         if not command.turns:
@@ -93,7 +93,7 @@ class AgentTurns:
 
 
 def action_in(answer: str, at_once: int = 1) -> JSON:
-    """The action in an answer, without fences and prose around it; the answer itself where there is none.
+    """The action in an answer, without surrounding prose or fences; the answer itself if there is none.
 
     >>> action_in('I look.\\n```json\\n{"tool": "look", "args": {}}\\n```')
     {'tool': 'look', 'args': {}}
@@ -122,9 +122,9 @@ class TurnPrompt(NamedTuple):
 
 
 def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> TurnPrompt:
-    """What a model is asked in a turn: the rules and tools, the goal, and what was said before.
+    """The prompt of a turn: rules and tools, the goal, and the earlier turns.
 
-    `handed` is the LCTL block that it gets; with one it may return one.
+    `handed` is the LCTL block that the model is given; with one it may return one.
     """
     goal, inputs, told = _given(command)
     results = (to_text(seen.value) for turn in command.turns for seen in turn.seen)
@@ -156,7 +156,7 @@ def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> 
 
 
 def _given(command: AgentTurn) -> tuple[str, list[str], list[str]]:
-    """The goal, the inputs that are data, and the other arguments in words."""
+    """The goal, the inputs (which are data), and the other arguments as text."""
     inputs, args = list(command.inputs), dict(command.args)
     goal = args.pop("goal", None)
     if goal is None and inputs:
@@ -188,14 +188,14 @@ def _rules(command: AgentTurn, specs: list[ToolSpec], mark: str) -> str:
 
 
 def _bounds(command: AgentTurn, spec: ToolSpec) -> str:
-    """What the arguments of a tool are bound to, in words."""
+    """The constraints on a tool's arguments, as text."""
     patterns = constrained(command.allowed.arguments, spec.name)
     told = "; ".join(f"{name} must be {' or '.join(given)}" for name, given in patterns.items())
     return f" ({told}; * is any text)" if told else ""
 
 
 def _signature(spec: ToolSpec) -> str:
-    """A tool in one line: its arguments with their types, `?` behind those that may be left out."""
+    """A tool on one line: its arguments with their types, `?` after optional ones."""
     properties = cast("Mapping[str, Any]", spec.parameters.get("properties") or {})
     required = cast("list[str]", spec.parameters.get("required") or [])
     named = ", ".join(
@@ -218,7 +218,7 @@ def _type_of(schema: Any) -> str:
 
 
 def _seen(turn: Turn, mark: str, remarks: list[Remark]) -> str:
-    """What a turn led to, as its model is told."""
+    """The outcome of a turn, as the model is told."""
     if turn.fault:
         return f"That was no action: {turn.fault}. Answer with one JSON object that has `tool` or `finish`."
     parts = [_result(seen, mark, remarks, many=len(turn.seen) > 1) for seen in turn.seen]
@@ -271,7 +271,7 @@ def action_schema(specs: list[ToolSpec], at_once: int = 1, *, with_block: bool =
 def _call_schema(spec: ToolSpec) -> dict[str, Any]:
     args: dict[str, Any] = {"type": "object"}
     text = json.dumps(spec.parameters, default=str)
-    if spec.parameters and '"$ref"' not in text:  # a reference would lead nowhere inside another schema
+    if spec.parameters and '"$ref"' not in text:  # a reference cannot be resolved inside another schema
         args = {"type": "object", **spec.parameters}
     return _object({"tool": {"const": spec.name.lower()}, "args": args}, ["tool", "args"])
 

@@ -1,6 +1,6 @@
-"""An HTTP client whose answers have a bound, so that no provider can send without end.
+"""An HTTP client that limits the size of responses, so that no provider can send without end.
 
-In: bytes and seconds. Out: a client for one request. httpx2 is imported when it is used.
+In: bytes and seconds. Out: a client for one request. httpx2 is imported at first use.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 _BYTES_A_TOKEN = 24
 _BYTES_BESIDE = 65_536
-"""An answer may have so many bytes for each token that was asked for, and these beside them."""
+"""The most bytes of a response: so many per requested token, and a fixed amount for the rest."""
 _CONNECTING = 10.0
-"""Seconds until a server that takes no connection is given up."""
+"""Seconds to wait for a connection."""
 
 
 class TooLarge(Exception):
-    """An answer is larger than any that was asked for, or packed so that nobody can tell."""
+    """A response is larger than allowed, or compressed in an unknown way."""
 
 
 def bytes_for(tokens: int) -> int:
-    """How large the answer to a request for so many tokens may be."""
+    """The most bytes of the response to a request for so many tokens."""
     return _BYTES_BESIDE + _BYTES_A_TOKEN * tokens
 
 
@@ -33,15 +33,15 @@ def bytes_for(tokens: int) -> int:
 async def bounded_client(
     most: int, seconds: float, *, trust_env: bool = True
 ) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A client whose answers raise TooLarge after `most` bytes; `seconds` is how long it waits for a part.
+    """A client whose responses raise TooLarge after `most` bytes; it waits up to `seconds` for each part.
 
-    Nothing packed is asked for; of what comes packed all the same, the unpacked bytes count. `trust_env`
-    lets the environment name a proxy.
+    It asks for no compression; if a response is compressed anyway, its decompressed size counts. `trust_env`
+    lets the environment configure a proxy.
     """
     import httpx2  # noqa: PLC0415 - only where a model is asked
 
     class Bounded(httpx2.AsyncByteStream):
-        """The bytes of an answer, counted."""
+        """The body of a response, decompressed and counted."""
 
         def __init__(self, stream: httpx2.AsyncByteStream, packed: str) -> None:
             self._stream = stream
@@ -74,7 +74,7 @@ async def bounded_client(
 
 
 def unpacking(packed: str, most: int) -> Callable[[bytes], bytes]:
-    """How the parts of a body are unpacked, of each a byte more than `most` at most; raises TooLarge.
+    """A function that decompresses parts of a body, each to at most `most` + 1 bytes; raises TooLarge.
 
     >>> unpacking("gzip", 3)(zlib.compress(b"a" * 9, wbits=31)), unpacking("", 3)(b"abc")
     (b'aaaa', b'abc')
@@ -95,11 +95,11 @@ def unpacking(packed: str, most: int) -> Callable[[bytes], bytes]:
 
 
 _UNPACKED = frozenset({"gzip", "x-gzip", "deflate"})
-_ANY_HEADER = 47  # of gzip or of zlib, whichever is there
+_ANY_HEADER = 47  # zlib detects a gzip or zlib header
 
 
 def too_large(error: BaseException) -> TooLarge | None:
-    """The TooLarge that has led to an error, None where another cause has."""
+    """The TooLarge among the causes of an error, None if there is none."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:

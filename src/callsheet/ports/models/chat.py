@@ -1,6 +1,6 @@
-"""Reads the answer of a server that speaks OpenAI's chat completions.
+"""Parses the response of a server with OpenAI's chat completions API.
 
-Pure. In: the body of an answer. Out: a Completion without its cost, or ModelFailed.
+Pure. In: the body of a response. Out: a Completion without its cost, or ModelFailed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _Table: TypeAlias = "dict[str, Any]"
 
 
 def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Sequence[str]) -> Completion:
-    """The answer in a chat completion; raises ModelFailed.
+    """Parses a chat completion; raises ModelFailed.
 
-    `seconds` is how long it took, `constrained` whether it was to match something, `secrets` what no
-    message may repeat.
+    `seconds` is how long the request took, `constrained` whether the answer was constrained, `secrets` are
+    texts that no message may repeat.
     """
     try:
         data: object = json.loads(text)
@@ -27,7 +27,7 @@ def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Se
         said = words(text, secrets) or "nothing at all"
         raise ModelFailed(Failure.MALFORMED, f"its answer is not JSON: {said}") from None
     table = _table(data)
-    if "choices" not in table and message_in(table):  # some servers tell an error under the status 200
+    if "choices" not in table and message_in(table):  # some servers report errors with the status 200
         code = count_in(_table(table.get("error")).get("code"))
         if code >= 400:
             raise refusal(code, text, constrained=constrained, secrets=secrets)
@@ -57,12 +57,12 @@ def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Se
 
 
 def _table(given: object) -> _Table:
-    """An object of JSON; an empty one where there is none."""
+    """The value if it is a JSON object, else an empty object."""
     return cast("_Table", given) if isinstance(given, dict) else {}
 
 
 def _content(given: object) -> str:
-    """The text of a message: a text, or the texts of its parts; raises TypeError for anything else."""
+    """The text of a message: a string, or the text parts of a list; raises TypeError otherwise."""
     if given is None:
         return ""
     if isinstance(given, str):
@@ -82,10 +82,10 @@ def _why_empty(message: _Table, reason: object) -> str:
 
 
 def _usage(data: _Table, seconds: float) -> Usage:
-    """What the answer says that it took; nothing where it does not."""
+    """The usage reported in the response; zero where nothing is reported."""
     used = _table(data.get("usage"))
     read = count_in(used.get("prompt_tokens"))
     cached = count_in(_table(used.get("prompt_tokens_details")).get("cached_tokens"))
-    if not cached:  # so llama.cpp tells it
+    if not cached:  # llama.cpp reports it here
         cached = count_in(_table(data.get("timings")).get("cache_n"))
     return Usage(read, count_in(used.get("completion_tokens")), min(cached, read), seconds=seconds)

@@ -1,7 +1,7 @@
-"""Holds an answer to what its operation promises.
+"""Checks a model's answer against the form that its operation promises, and normalises it.
 
-Pure. In: an operation's arguments and the text of a model. Out: the answer in its promised form,
-or None where it does not have it.
+Pure. In: an operation's arguments and the text of a model. Out: the answer in the promised form, or None if
+it does not have it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _FALSE = frozenset({"false", "no"})
 _VERDICT = re.compile(r"\W*(true|false|yes|no)(?:\W*[.,;:!(\n–—]|\W*\s-)", re.IGNORECASE)
 _FENCED = re.compile(r"```[^\n`]{0,40}\n(.*?)\n?[ \t]*```", re.DOTALL)
 _MOST_STARTS = 100
-"""Places in an answer at which JSON is looked for; an answer of brackets alone has no end of them."""
+"""The most places in an answer at which JSON is searched for, which bounds the time for "[[[[…"."""
 
 
 def checked(command: CallModel, answer: str) -> str | None:
-    """The answer as its operation promises it; None if it is not that."""
+    """The answer in the form that its operation promises; None if it does not have it."""
     match command.tool:
         case "LLM_EVALUATE":
             return _verdict(answer)
@@ -41,7 +41,7 @@ def checked(command: CallModel, answer: str) -> str | None:
 
 
 def reminder(command: CallModel) -> str:
-    """What a model is told after an answer that is not what was asked for."""
+    """The instruction for a second attempt, after an answer in the wrong form."""
     if command.tool == "LLM_EVALUATE":
         return "Answer with exactly one of: TRUE, FALSE"
     categories = categories_of(command) if command.tool == "LLM_CLASSIFY" else None
@@ -51,9 +51,9 @@ def reminder(command: CallModel) -> str:
 
 
 def categories_of(command: CallModel) -> tuple[str, ...] | None:
-    """The categories as texts, each once; None where the step gives none.
+    """The categories as texts, without duplicates; None if the step gives none.
 
-    A text of them is a JSON list, or they stand apart by commas; of a dict the keys count.
+    A string may be a JSON list or separated by commas; the keys of a dict count.
     """
     if "categories" not in command.args:
         return None
@@ -67,7 +67,7 @@ def categories_of(command: CallModel) -> tuple[str, ...] | None:
 
 
 def _category(answer: str, categories: tuple[str, ...]) -> str | None:
-    """The category that an answer names: the whole of it, its first or its last line."""
+    """The category that an answer names: as a whole, or in its first or last line."""
     said = answer.strip()
     if said in categories:
         return said
@@ -78,7 +78,7 @@ def _category(answer: str, categories: tuple[str, ...]) -> str | None:
 
 
 def _verdict(answer: str) -> str | None:
-    """TRUE or FALSE as an answer says it; one that says both says neither."""
+    """TRUE or FALSE, as the answer says; None if it says neither or both."""
     for fold in _readings(answer):
         if fold in _TRUE or fold in _FALSE:
             return "TRUE" if fold in _TRUE else "FALSE"
@@ -91,19 +91,19 @@ def _verdict(answer: str) -> str | None:
 
 
 def _readings(answer: str) -> list[str]:
-    """The answer, and its first and last line, without a label before and marks around."""
+    """The answer, its first and its last line, without a label and surrounding punctuation."""
     lines = [line for line in answer.splitlines() if line.strip()]
     texts = [answer, *lines[:1], *lines[-1:]]
     return [_folded(_LABEL.sub("", text.strip(_AROUND), count=1)) for text in texts]
 
 
 def _folded(text: str) -> str:
-    """A text as it is compared: without case, marks around, and the kind of white space."""
+    """A text for comparison: without case, surrounding punctuation, and differences of white space."""
     return " ".join(text.strip(_AROUND).casefold().replace("_", " ").replace("-", " ").split())
 
 
 def json_text(answer: str) -> str | None:
-    """The JSON in an answer as text: all of it, that in a fence, or the longest list or dict in prose.
+    """The JSON text in an answer: all of it, that in a fence, or the longest list or object in prose.
 
     >>> json_text('Here:\\n```json\\n{"a": 1}\\n```'), json_text("[1, 2] are the numbers"), json_text("no")
     ('{"a": 1}', '[1, 2]', None)
@@ -118,7 +118,7 @@ def json_text(answer: str) -> str | None:
 
 
 def _values_in(text: str) -> list[str]:
-    """The lists and dicts of JSON that stand in a text, the outermost of each."""
+    """The outermost JSON lists and objects in a text."""
     decoder, found, at = json.JSONDecoder(), list[str](), 0
     for _ in range(_MOST_STARTS):
         start = min((n for n in (text.find("{", at), text.find("[", at)) if n >= 0), default=-1)
@@ -136,7 +136,7 @@ def _values_in(text: str) -> list[str]:
 
 
 def without_marks(answer: str, mark: str) -> str:
-    """An answer without the marks of the prompt, which some models put around theirs."""
+    """An answer without the marks of the prompt, which some models repeat."""
     for name in (mark, f"{mark} 1"):
         if answer.startswith(f"<{name}>") and answer.endswith(f"</{name}>"):
             return answer[len(name) + 2 : -len(name) - 3].strip()

@@ -1,4 +1,4 @@
-"""Which constraints servers that speak OpenAI's chat completions take, and how they are sent.
+"""The constraints that OpenAI-compatible servers support, and the request fields for them.
 
 Pure. In: a constraint and the kind of the server. Out: fields of the request's body.
 """
@@ -22,18 +22,19 @@ _LLGUIDANCE = "%llguidance"
 
 
 def taken_by(kind: Kind, *, llguidance: bool = False) -> tuple[Syntax, ...]:
-    """The constraints that a kind of server takes, the best first.
+    """The constraint syntaxes that a kind of server supports, the best first.
 
-    A llama.cpp server takes Lark only if it was built with llguidance; one that was not ends.
+    A llama.cpp server supports Lark only if it was built with llguidance; otherwise it would crash.
     """
     more = (Syntax.LARK,) if kind == "llama.cpp" and llguidance else ()
     return (*more, *_TAKEN[kind])
 
 
 def fields_for(constraint: Constraint, kind: Kind) -> dict[str, Any]:
-    """The fields of a request that hold the answer to a constraint.
+    """The request fields for a constraint.
 
-    Raises ValueError for a schema that is no JSON object, and for a constraint that the kind does not take.
+    Raises ValueError for a schema that is not a JSON object, and for a constraint that this kind of server
+    does not support.
     """
     if constraint.syntax is Syntax.JSON_SCHEMA:
         schema = schema_of(constraint)
@@ -52,12 +53,12 @@ def fields_for(constraint: Constraint, kind: Kind) -> dict[str, Any]:
 
 
 def with_mark(lark: str) -> str:
-    """A grammar of llguidance with the first line by which llama.cpp knows it."""
+    """An llguidance grammar with the first line by which llama.cpp recognises it."""
     return lark if lark.lstrip().startswith(_LLGUIDANCE) else f"{_LLGUIDANCE} {{}}\n{lark}"
 
 
 def schema_of(constraint: Constraint) -> dict[str, Any]:
-    """The schema of a constraint as data; raises ValueError where it is no JSON object."""
+    """The schema of a constraint as data; raises ValueError if it is not a JSON object."""
     schema: object = json.loads(constraint.text)
     if not isinstance(schema, dict):
         raise ValueError("a JSON schema is an object")
@@ -65,9 +66,9 @@ def schema_of(constraint: Constraint) -> dict[str, Any]:
 
 
 def is_strict(schema: object) -> bool:
-    """Whether a schema is of the kind that providers hold answers to strictly.
+    """Whether providers accept the schema in strict mode.
 
-    That is: every object in it names all of its properties as required and allows no others.
+    That is: every object in it requires all of its properties and allows no others.
 
     >>> is_strict({"properties": {"a": {}}, "required": ["a"], "additionalProperties": False})
     True

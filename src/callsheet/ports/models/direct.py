@@ -1,7 +1,8 @@
-"""Models of providers that pydantic-ai knows, asked by its direct model requests, one request a call.
+"""Models of the providers that pydantic-ai supports, by its direct model requests.
 
 In: a conversation. Out: a Completion, or ModelFailed. pydantic-ai comes with the extra `callsheet[models]`
-and is imported when a model is asked. It asks once and does not repeat: that is done here, for all alike.
+and is imported when a model is called. Its retries are switched off, because `patience` retries for all
+models alike.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings as RequestSettings
 
 _WITH_GRAMMAR_TOOLS = re.compile(r"gpt-(?:[5-9]|\d\d)")
-"""OpenAI's models that hold the input of a tool to a grammar."""
+"""OpenAI's models that support grammars for the input of a tool."""
 
 
 def open_direct(provider: str, model: str, settings: ModelSettings) -> LanguageModel:
-    """The model of a provider; raises CallsheetError (MDL002) where pydantic-ai is not installed."""
+    """The model of a provider; raises CallsheetError (MDL002) if pydantic-ai is not installed."""
     if not model:
         raise ValueError(f"name a model: {provider}:MODEL")
     if find_spec("pydantic_ai") is None:
@@ -56,7 +57,7 @@ def open_direct(provider: str, model: str, settings: ModelSettings) -> LanguageM
 
 
 class DirectModel:
-    """A model of a provider; its key is read from the environment when it is asked."""
+    """A model of a provider; its key is read from the environment at each call."""
 
     def __init__(self, provider: str, model: str, settings: ModelSettings) -> None:
         self._provider = provider
@@ -75,13 +76,13 @@ class DirectModel:
         by_tool = self._provider == "openai" and _WITH_GRAMMAR_TOOLS.match(self._model) is not None
         try:
             takes_schema = infer_model_profile(self.name).get("supports_json_schema_output", False)
-        except ImportError:  # asking tells it
+        except ImportError:  # the call itself will report that
             takes_schema = False
         return (*((Syntax.LARK,) if by_tool else ()), *((Syntax.JSON_SCHEMA,) if takes_schema else ()))
 
     @property
     def accepts(self) -> Sequence[Syntax]:
-        """What pydantic-ai knows that the model takes; of OpenAI's newer models grammars, too."""
+        """What pydantic-ai's profile of the model supports; for OpenAI's newer models grammars, too."""
         return self._takes
 
     async def complete(
@@ -93,7 +94,7 @@ class DirectModel:
         most = min(max_tokens or self._settings.max_tokens, self._settings.max_tokens)
         with self._failures(constrained=constraint is not None):
             async with bounded_client(bytes_for(most), self._settings.timeout) as client:
-                model = await asyncio.to_thread(self._opened, client)  # imports take their time
+                model = await asyncio.to_thread(self._opened, client)  # imports are slow
                 began = time.monotonic()
                 if constraint is not None and constraint.syntax is Syntax.LARK:
                     own = replace(self._settings, name=self._model)
@@ -129,7 +130,7 @@ class DirectModel:
         )
 
     def _opened(self, client: httpx2.AsyncClient) -> Model:
-        """The model at its provider, asked through this client."""
+        """pydantic-ai's model, which uses this HTTP client."""
         from pydantic_ai.models import infer_model  # noqa: PLC0415 - as above
         from pydantic_ai.providers import infer_provider_class  # noqa: PLC0415 - as above
 
@@ -142,7 +143,7 @@ class DirectModel:
         return infer_model(self.name, lambda provider: infer_provider_class(provider)(**given))
 
     def _key(self) -> str:
-        """The key of the variable that is named; empty where the provider's own variable is to be read."""
+        """The key in the configured variable; empty if the provider's default variable is to be used."""
         variable = self._settings.key_env
         key = os.environ.get(variable, "").strip() if variable else ""
         if variable and not key:
@@ -150,7 +151,7 @@ class DirectModel:
         return key
 
     def _read(self, response: ModelResponse, *, constrained: bool) -> Completion:
-        """The answer in a response; raises ModelFailed for one without text."""
+        """The completion in a response; raises ModelFailed if it has no text."""
         reason = response.finish_reason
         text = "".join(_texts(response))
         if reason == "content_filter":
@@ -168,9 +169,9 @@ class DirectModel:
         return Completion(text, usage, stop, response.model_name or self._model, constrained=constrained)
 
     def _known_cost(self, response: ModelResponse) -> float | None:
-        """The cost by the prices that come with pydantic-ai; None where they do not have the model."""
+        """The cost by pydantic-ai's price table; None if it does not have the model."""
         if self._settings.url:
-            return None  # somebody else's prices
+            return None  # the prices of another server are unknown
         try:
             return float(response.cost().total_price)
         except (LookupError, ValueError, AssertionError):
@@ -178,7 +179,7 @@ class DirectModel:
 
     @contextmanager
     def _failures(self, *, constrained: bool) -> Generator[None]:
-        """Every failure of the libraries below as a ModelFailed."""
+        """Turns every exception of the libraries used into ModelFailed."""
         try:
             yield
         except ModelFailed:
@@ -190,7 +191,7 @@ class DirectModel:
             raise _failure(error, constrained, self._settings.timeout, self._secrets()) from error
 
     def _secrets(self) -> list[str]:
-        """What no message may repeat: the values of all variables that look like keys."""
+        """Texts that no message may repeat: the values of all variables that look like keys."""
         named = self._settings.key_env
         return [
             value
@@ -203,7 +204,7 @@ _SHORTEST_KEY = 5
 
 
 def _messages(messages: Messages) -> list[ModelMessage]:
-    """A conversation as pydantic-ai holds it."""
+    """A conversation in pydantic-ai's types."""
     from pydantic_ai.messages import (  # noqa: PLC0415 - as above
         ModelRequest,
         ModelResponse,
@@ -243,7 +244,7 @@ def _texts(response: ModelResponse) -> Iterator[str]:
 
 
 def _failure(error: Exception, constrained: bool, seconds: float, secrets: Sequence[str]) -> ModelFailed:
-    """What an exception of pydantic-ai or of a provider's library means."""
+    """The ModelFailed for an exception of pydantic-ai or of a provider's library."""
     from pydantic_ai import exceptions as wrong  # noqa: PLC0415 - as above
 
     large = too_large(error)

@@ -1,7 +1,7 @@
-"""A model behind an HTTP endpoint that speaks OpenAI's chat completions, local servers among them.
+"""A model behind an HTTP endpoint with OpenAI's chat completions API, such as a local server.
 
-In: a conversation. Out: a Completion, or ModelFailed. One request a call; the key is read from the
-environment when a call is made and stands in no message and in no journal.
+In: a conversation. Out: a Completion, or ModelFailed. One request per call; the key is read from the
+environment for each call and appears in no message and no journal.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _OPENAI = "api.openai.com"
 
 
 class EndpointModel:
-    """The model of a server, as `settings` name it: its `url`, `name`, `kind` and key.
+    """The model of a server, given by `url`, `name`, `kind` and key in the settings.
 
-    `spec` is how it was named, by default the address and the model's name there. Raises ValueError for
-    what is no address of a server.
+    `spec` is how it was named, by default the URL and the model's name. Raises ValueError if the URL is not
+    that of a server.
     """
 
     def __init__(self, settings: ModelSettings, spec: str = "") -> None:
@@ -48,7 +48,7 @@ class EndpointModel:
 
     @property
     def accepts(self) -> Sequence[Syntax]:
-        """What the kind of server takes."""
+        """The constraint syntaxes that this kind of server supports."""
         return taken_by(self._settings.kind, llguidance=self._settings.llguidance)
 
     async def complete(
@@ -80,7 +80,7 @@ class EndpointModel:
         return self._settings.prices.cost_of(usage) if usage.input_tokens or usage.output_tokens else None
 
     def _key(self) -> str:
-        """The key, empty where none is needed; raises ModelFailed where it is not set."""
+        """The key, empty if none is configured; raises ModelFailed if its variable is not set."""
         variable = self._settings.key_env
         if not variable:
             return ""
@@ -106,7 +106,7 @@ class EndpointModel:
         return body
 
     async def _post(self, body: dict[str, Any], most: int) -> tuple[int, str, str | None]:
-        """The status, text and Retry-After of the answer."""
+        """The status, text and Retry-After header of the response."""
         import httpx2  # noqa: PLC0415 - only where a model is asked
 
         key = self._key()

@@ -1,7 +1,7 @@
-"""What a model operation will ask of a model, told without asking it.
+"""Estimates the model calls and tokens of an operation without calling a model.
 
-In: an operation with its arguments, as far as they are known. Out: calls, and an estimate of the
-prompt's tokens from its length.
+In: an operation with its arguments, as far as they are known. Out: the number of calls, and an estimate of
+the prompt's tokens from its length.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from callsheet.ports.models.prompts import OPERATIONS, prompt_for
 _CHARACTERS_A_TOKEN = 4
 """A rule of thumb for English; other languages need more tokens."""
 _ASKED_TWICE = 2
-"""A model is asked once more where its answer is not what was asked for."""
+"""The most requests per call: a second one follows an answer in the wrong form."""
 
 
 def expected_use(
     tool: str, inputs: Sequence[JSON], arguments: Mapping[str, JSON], is_whole: bool
 ) -> ModelUse:
-    """The calls and prompt tokens of one operation; unknown parts of its arguments are null or left out.
+    """The calls and prompt tokens of one operation; unknown parts of its arguments are null or missing.
 
-    An agent makes one call at least; `max_turns` bounds them where it is a number.
+    An agent makes at least one call, and at most `max_turns` if that is a number.
 
     >>> expected_use("LLM_EVALUATE", ["It rains."], {"condition": "Is it dry?"}, True)
     ModelUse(least=1, most=2, tokens=61, is_whole=True)
@@ -49,7 +49,7 @@ def expected_use(
 
 
 def _rounds(tool: str, arguments: Mapping[str, JSON]) -> tuple[int, int]:
-    """The least and the most rounds of an operation; none where they are given as what is no number."""
+    """The least and the most rounds of an operation; none if the given number is invalid."""
     given = arguments.get("rounds", 1)
     if given is None:
         return 1, MAX_ROUNDS

@@ -1,6 +1,6 @@
-"""What a provider's refusal means: its status and its words as one kind of failure, and as a diagnostic.
+"""Classifies the errors of model providers, and turns them into diagnostics.
 
-Pure. No text here holds a key: what the provider says is cut short, and a key that it repeats is left out.
+Pure. No text here contains a key: what the provider says is truncated, and keys in it are removed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WAYS_OUT = {
 
 
 def diagnose(error: ModelFailed) -> Diagnostic:
-    """A failure of a model as a diagnostic: its code, what happened and the way out."""
+    """The diagnostic for a failure of a model: its code, what happened and a way out."""
     return Diagnostic(_CODES[error.kind], Severity.ERROR, in_words(error), help=_WAYS_OUT[error.kind])
 
 
@@ -63,7 +63,7 @@ def in_words(error: ModelFailed) -> str:
 
 
 def as_error(error: ModelFailed) -> CallsheetError:
-    """A failure of a model as an error that commands print."""
+    """The failure of a model as an exception that commands print."""
     return CallsheetError([diagnose(error)])
 
 
@@ -75,15 +75,16 @@ def refusal(
     retry_after: float | None = None,
     secrets: Iterable[str] = (),
 ) -> ModelFailed:
-    """What an HTTP status of 400 and above means, and the words that came with it.
+    """The failure that an HTTP status of 400 or more means, with the provider's message.
 
-    `constrained` says that the answer was to match something, `secrets` is what no message may repeat.
+    `constrained` says whether the answer was to be constrained, `secrets` are texts that no message may
+    repeat.
     """
     said = _said(body, secrets)
     told = f"it answered with status {status}" + (f": {said}" if said else "")
     kind = _kind(status, body[:10_000], constrained)
     if kind is Failure.LIMITED and (status == 402 or _QUOTA.search(body[:10_000])):
-        retry_after = math.inf  # no wait brings back what is used up
+        retry_after = math.inf  # an exhausted quota does not come back by waiting
     return ModelFailed(kind, told, retry_after=retry_after)
 
 
@@ -106,7 +107,7 @@ def _kind(status: int, body: str, constrained: bool) -> Failure:
 
 
 def words(text: str, secrets: Iterable[str] = ()) -> str:
-    """A provider's words on one line, cut short, without keys."""
+    """A provider's message on one line, truncated, without secrets."""
     for secret in secrets:
         if secret:
             text = text.replace(secret, "…")
@@ -115,7 +116,7 @@ def words(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def _said(body: str, secrets: Iterable[str]) -> str:
-    """The message in the body of an error, or the body itself."""
+    """The message in the body of an error, or the body itself, for display."""
     try:
         data: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -124,7 +125,7 @@ def _said(body: str, secrets: Iterable[str]) -> str:
 
 
 def message_in(data: object) -> str:
-    """What an error of JSON says; empty where it says nothing.
+    """The message in a JSON error; empty if there is none.
 
     >>> message_in({"error": {"message": "no such model"}}), message_in({"detail": "gone"}), message_in([])
     ('no such model', 'gone', '')
@@ -142,7 +143,7 @@ def message_in(data: object) -> str:
 
 
 def seconds_in(header: str | None, now: datetime | None = None) -> float | None:
-    """The seconds that a Retry-After header asks to wait: a number, or until a date; None for none.
+    """The seconds given by a Retry-After header, as a number or a date; None if it has neither.
 
     >>> seconds_in("2"), seconds_in("soon")
     (2.0, None)

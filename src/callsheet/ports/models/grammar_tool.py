@@ -1,6 +1,6 @@
-"""OpenAI's grammar tools: a tool whose input has to match a grammar of Lark, which the model must call.
+"""Constrains an OpenAI model by a grammar: it must call a tool whose input matches the grammar.
 
-In: a conversation and a grammar. Out: the tool's input as the answer. Asked by OpenAI's own library.
+In: a conversation and a Lark grammar. Out: the tool's input as the answer. Uses OpenAI's own library.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ async def complete_by_tool(
     client: httpx2.AsyncClient,
     key: str,
 ) -> Completion:
-    """The answer that the model `settings.name` gives to the tool, of at most `most` tokens.
+    """The input that the model `settings.name` gives to the tool, of at most `most` tokens.
 
-    Raises ModelFailed, and ImportError where the library is not installed.
+    Raises ModelFailed, and ImportError if the library is not installed.
     """
     import openai  # noqa: PLC0415 - only where a model is asked
 
@@ -74,7 +74,7 @@ async def complete_by_tool(
 
 
 def _read(answer: Response) -> Completion:
-    """The tool's input in a response; raises ModelFailed where the tool was not called."""
+    """The tool's input in a response; raises ModelFailed if the tool was not called."""
     used = answer.usage
     cached = 0 if used is None else used.input_tokens_details.cached_tokens
     usage = Usage() if used is None else Usage(used.input_tokens, used.output_tokens, cached)

@@ -1,7 +1,7 @@
-"""What callsheet asks of a language model: to go on with a conversation, perhaps under a constraint.
+"""The interface of a language model: continue a conversation, optionally under a constraint.
 
-In: messages, and what the answer must match. Out: a Completion with what it took, or ModelFailed with
-the kind of the failure. Providers, local servers, scripts and recordings are all of this one shape.
+In: messages, and a constraint on the answer. Out: a Completion with its usage, or ModelFailed with the kind
+of the failure. Providers, local servers, scripts and recordings all implement it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from callsheet.ports.models.prompts import Messages
 
 
 class Syntax(StrEnum):
-    """In what language a constraint is written."""
+    """The language in which a constraint is written."""
 
     LARK = "lark"
     """Lark in llguidance's dialect."""
     GBNF = "gbnf"
-    """The grammars of llama.cpp."""
+    """The grammar format of llama.cpp."""
     JSON_SCHEMA = "json_schema"
-    """A JSON schema, as JSON text: the answer is JSON that follows it."""
+    """A JSON schema as JSON text; the answer is JSON that follows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What an answer must match: a text in one syntax, and a short name for it."""
+    """What an answer must match: a text in one of the syntaxes, and a short name for it."""
 
     syntax: Syntax
     text: str
@@ -35,16 +35,16 @@ class Constraint:
 
 
 def count_in(value: object) -> int:
-    """A count as a server says it in JSON; 0 for what is none."""
+    """A count in a server's JSON; 0 if it is not a non-negative integer."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an answer took: tokens read, of them from the provider's cache, tokens written, and the cost.
+    """What an answer used: tokens read, how many of them from the provider's cache, tokens written, cost.
 
-    `cost` is in US dollars, None where nobody knows the price; `seconds` is the time of the call, with
-    its waits. `tries` counts the requests that were made for it; what those that failed took is not known.
+    `cost` is in US dollars, None if unknown; `seconds` is the time of the call including waits. `tries`
+    counts the requests made for it; the usage of failed ones is not known.
     """
 
     input_tokens: int = 0
@@ -60,15 +60,15 @@ class Stop(StrEnum):
 
     END = "end"
     LENGTH = "length"
-    """It reached the most tokens that were asked for, or the end of the model's context."""
+    """It reached the requested limit of tokens, or the end of the model's context."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer: its text, what it took, why it ends, and the model that gave it.
+    """An answer: its text, its usage, why it ends, and the model that gave it.
 
-    `constrained` says that it was held to the constraint; without that the constraint was left out, for
-    the provider does not take it after all.
+    `constrained` says that the constraint was applied; if not, it was left out because the provider does not
+    support it.
     """
 
     text: str
@@ -80,7 +80,7 @@ class Completion:
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model that goes on with conversations."""
+    """A model that continues conversations."""
 
     @property
     def name(self) -> str:
@@ -89,46 +89,46 @@ class LanguageModel(Protocol):
 
     @property
     def accepts(self) -> Sequence[Syntax]:
-        """The constraints that it holds its answers to, the best first; empty where it takes none."""
+        """The constraint syntaxes that it supports, the best first; empty if none."""
         ...
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
     ) -> Completion:
-        """Go on with a conversation; raises ModelFailed.
+        """Continue a conversation; raises ModelFailed.
 
-        A constraint in a syntax that the model does not accept is a ValueError. `max_tokens` bounds
-        the answer; None leaves it to the model's own settings.
+        Raises ValueError for a constraint in a syntax that the model does not accept. `max_tokens` limits the
+        answer; None leaves that to the model's settings.
         """
         ...
 
 
 class Failure(StrEnum):
-    """What kept a model from answering; it decides what is tried next and what a person is told."""
+    """Why a model gave no answer; decides what is tried next and what a person is told."""
 
     KEY = "key"
-    """No key, or one that the provider refuses."""
+    """No key, or one that the provider rejects."""
     LIMITED = "limited"
-    """Too many requests or tokens for now."""
+    """Too many requests or tokens for now, or the quota is used up."""
     TIMEOUT = "timeout"
     UNREACHABLE = "unreachable"
-    """Nobody listens there, or the connection broke, perhaps within an answer."""
+    """No server there, or the connection broke, perhaps during a response."""
     OVERLOADED = "overloaded"
-    """The provider's own fault: a status of 500 and above."""
+    """A server error: a status of 500 or more."""
     REQUEST = "request"
-    """The provider refuses what it was asked: an unknown model, a context that is too long."""
+    """The provider rejects the request: an unknown model, a context that is too long."""
     CONSTRAINT = "constraint"
-    """The provider takes no such constraint."""
+    """The provider does not support the constraint."""
     REFUSED = "refused"
-    """The model, or a filter before it, will not answer."""
+    """The model, or a content filter, refuses to answer."""
     EMPTY = "empty"
     """An answer without text."""
     MALFORMED = "malformed"
-    """An answer that is none by the provider's own format, or one beyond every size."""
+    """A response that violates the provider's format or is too large."""
 
 
 class ModelFailed(Exception):
-    """A model gave no answer; the text says why, in words for people and without a key."""
+    """A model gave no answer; the text says why, without any key."""
 
     def __init__(
         self, kind: Failure, message: str, *, retry_after: float | None = None, model: str = ""
@@ -136,6 +136,6 @@ class ModelFailed(Exception):
         super().__init__(message)
         self.kind = kind
         self.model = model
-        """The name of the model, where it is known."""
+        """The name of the model, if known."""
         self.retry_after = retry_after
-        """Seconds to wait before the next try, where the provider said so."""
+        """Seconds to wait before the next attempt, if the provider said so."""

@@ -1,7 +1,7 @@
-"""The model that a text names: `provider:model`, or the address of a server.
+"""Creates the model for a name: `provider:model`, or the URL of a server.
 
 In: a name and settings. Out: a LanguageModel, or CallsheetError (MDL001, MDL002, CFG016). Nothing is
-asked and nothing is started yet. A provider is one row of the table.
+contacted or started yet. Each provider is one row of a table.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from callsheet.ports.models.patience import PatientModel
 from callsheet.ports.models.settings import Kind, ModelSettings, is_address
 
 Opener: TypeAlias = Callable[[str, ModelSettings], LanguageModel]
-"""Makes the model of a provider: takes what follows `provider:`, and the settings."""
+"""Creates a provider's model from the text after `provider:` and the settings."""
 
 
 def open_model(spec: str, settings: ModelSettings | None = None) -> LanguageModel:
-    """The model that `spec` names, or with an empty one that of the settings.
+    """The model that `spec` names; if that is empty, the one in the settings.
 
-    `spec` is `provider:model` (`openai:…`, `anthropic:…`, `ollama:…`), or the address of a server that
-    speaks OpenAI's chat completions, with the model's name there behind a `#` where it needs one. Raises
-    CallsheetError: MDL001 for a name that nobody knows, MDL002 where a package is missing, CFG016 for an
-    address that is none.
+    `spec` is `provider:model` (`openai:…`, `anthropic:…`, `ollama:…`), or the URL of a server with OpenAI's
+    chat completions API, followed by `#` and the model's name if the server needs one. Raises CallsheetError:
+    MDL001 for an unknown provider, MDL002 if a package is missing, CFG016 for an invalid URL.
 
     >>> open_model("http://127.0.0.1:8080/v1#small").name
     'http://127.0.0.1:8080/v1#small'
@@ -66,14 +65,14 @@ def _unknown(named: str, provider: str) -> CallsheetError:
 
 
 def _at(address: str, settings: ModelSettings, spec: str = "") -> LanguageModel:
-    """The model of a server that speaks OpenAI's chat completions."""
+    """The model of a server with OpenAI's chat completions API."""
     url, _, name = address.partition("#")
     own = replace(settings, model="", url=url, name=name or settings.name)
     return PatientModel(EndpointModel(own, spec), own.retries)
 
 
 def _served_by(kind: Kind, url: str) -> Opener:
-    """A server of one kind: at its usual address on this machine, unless `url` is set."""
+    """Opener for servers of one kind, by default at their usual URL on this machine."""
 
     def opened(model: str, settings: ModelSettings) -> LanguageModel:
         own = replace(settings, kind=kind, name=model)
@@ -83,7 +82,7 @@ def _served_by(kind: Kind, url: str) -> Opener:
 
 
 def _direct(provider: str) -> Opener:
-    """A provider that pydantic-ai knows."""
+    """Opener for a provider that pydantic-ai supports."""
 
     def opened(model: str, settings: ModelSettings) -> LanguageModel:
         from callsheet.ports.models.direct import open_direct  # noqa: PLC0415 - only where one is named
@@ -97,15 +96,15 @@ _DIRECT = (
     *("openai", "openai-chat", "anthropic", "google", "azure", "bedrock", "cerebras", "cohere", "deepseek"),
     *("fireworks", "groq", "huggingface", "mistral", "moonshotai", "openrouter", "together", "xai"),
 )
-"""Providers that pydantic-ai knows; some need a package of theirs beside the extra."""
+"""Providers that pydantic-ai supports; some need a further package besides the extra."""
 
 
 def _on_this_machine(model: str, settings: ModelSettings) -> LanguageModel:
-    """A model file, run in a process of its own; what is not set is as local models have it.
+    """A model file, run in a child process; settings that are not given have the defaults of local models.
 
-    Asked again is a process that has ended, once: it is started anew. What a live one failed at it would fail
-    at again, as the same question has the same answer, unless a temperature lets that differ. It takes every
-    syntax of constraints, so that a refusal tells of one grammar and not of all.
+    It is retried once if the process died, since it is then restarted. Other failures would recur, because
+    answers are deterministic, unless a temperature is set. It supports every constraint syntax, so a refusal
+    concerns one grammar and the constraint must not be dropped for later calls.
     """
     from callsheet.ports.models.local import LocalSettings, open_local  # noqa: PLC0415 - where it is wished
 
@@ -128,4 +127,4 @@ PROVIDERS: Mapping[str, Opener] = {
     "vllm": _served_by("vllm", "http://127.0.0.1:8000/v1"),
     **{provider: _direct(provider) for provider in _DIRECT},
 }
-"""Who makes models, by the name before the colon."""
+"""The openers by provider name (the part before the colon)."""

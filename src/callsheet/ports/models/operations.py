@@ -1,7 +1,7 @@
-"""Carries out the model operations of a plan over a function that completes a conversation.
+"""Carries out the model operations of a plan with a function that completes conversations.
 
-In: a CallModel command. Out: the checked answer as a value, or ToolFailed; and beside it, as
-remarks, which prompt was answered, what was cut, and whether the model was asked again.
+In: a CallModel command. Out: the checked answer as a value, or ToolFailed; and remarks on the prompt's
+version, what was cut, and whether the model was asked again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from callsheet.ports.models.prompts import MAX_CHARACTERS, Messages, Prompt, ask
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """An answer that tells what it has spent: tokens, and the cost in the unit of `Limits(max_cost=…)`."""
+    """An answer with its usage: tokens, and the cost in the unit of `Limits(max_cost=…)`."""
 
     text: str
     input_tokens: int = 0
@@ -31,20 +31,20 @@ class ModelAnswer:
 
 
 Complete: TypeAlias = "Callable[[Messages], Awaitable[object]]"
-"""Asks a model to go on with a conversation and gives its text, a ModelAnswer or a Completion."""
+"""Asks a model to continue a conversation; returns its text, a ModelAnswer or a Completion."""
 
 MAX_ANSWER = 2_000_000
-"""Characters of an answer; a longer one is a failure, since part of it is no answer."""
+"""The most characters of an answer; a longer one is a failure, since a part of it would be no answer."""
 _EXCERPT = 200
 
 
 class ModelOperations:
     """The model port of a run.
 
-    `strict` holds answers to what the operation promises (a category of the list, TRUE or
-    FALSE, JSON, not nothing): an answer that is not is asked for once more, then the step fails.
-    Without it each operation is one call, and an answer that is not stands as it came.
-    `max_characters` is how much of one input or argument a prompt holds.
+    With `strict`, an answer must have the form that its operation promises (a category of the list, TRUE or
+    FALSE, JSON, not empty): otherwise the model is asked once more, and then the step fails. Without it, each
+    operation is one request and its answer is accepted as it is. `max_characters` limits each input or
+    argument in a prompt.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ModelOperations:
         self._most = max_characters
 
     async def __call__(self, command: CallModel, context: CallContext) -> JSON:
-        """Carry out one operation; raises ToolFailed for an answer that is none."""
+        """Carry out one operation; raises ToolFailed if there is no acceptable answer."""
         if self._strict and command.tool == "LLM_CLASSIFY" and categories_of(command) == ():
             raise ToolFailed("@LLM_CLASSIFY: categories is empty, so no answer can be one of them")
         if command.tool not in IN_ROUNDS:
@@ -73,7 +73,7 @@ class ModelOperations:
         return value
 
     async def _carry_out(self, command: CallModel, context: CallContext) -> str:
-        """One prompt, and one more where its answer is not what was asked for."""
+        """Send the prompt, and once more if the answer does not have the promised form."""
         prompt = prompt_for(command.tool, command.inputs, command.args, self._most)
         context.remark(*(remark for remark in prompt.remarks if remark not in context.remarks))
         answer = await self._ask(prompt, prompt.messages, context)
@@ -99,7 +99,7 @@ class ModelOperations:
 
 
 def text_of(answer: object, context: CallContext) -> object:
-    """The text of an answer; what it has spent is reported for the call, and which model gave it."""
+    """The text of an answer; its usage and model are reported to the call's context."""
     if isinstance(answer, Completion):
         report(answer, context)
         return answer.text
@@ -110,7 +110,7 @@ def text_of(answer: object, context: CallContext) -> object:
 
 
 def report(answer: Completion, context: CallContext) -> None:
-    """Tell a call what an answer has spent, which model gave it, and that it may have been cut."""
+    """Report the usage and the model of an answer to the call's context, and whether it may be truncated."""
     used = answer.usage
     context.spend(
         input_tokens=used.input_tokens,
@@ -131,7 +131,7 @@ def _excerpt(answer: str) -> str:
 
 
 def rounds_of(tool: str, value: Any) -> int:
-    """How many rounds an operation takes: one at least; a number out of reach is refused, not cut."""
+    """The number of rounds of an operation, at least 1; raises ToolFailed if it is invalid or too large."""
     try:
         rounds = max(1, int(float(value)))
     except (TypeError, ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Asks a model again where that may help, and leaves a constraint out that its provider does not take.
+"""Retries the calls of a model, and leaves out constraints that its provider does not support.
 
-In: a model that asks once a call. Out: the same model, patient: what failed for a passing reason is asked
-again after a while, a few times at most. What a provider refused to be held to is remembered.
+In: a model that tries once per call. Out: the same model with retries after temporary failures. Constraint
+syntaxes that the provider refused are remembered.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from callsheet.ports.models.prompts import Messages
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 60.0
-"""Seconds; who asks for a longer wait is not waited for."""
+"""Seconds; if a provider asks for a longer wait, there is no retry."""
 _PASSING = frozenset({Failure.LIMITED, Failure.TIMEOUT, Failure.UNREACHABLE, Failure.OVERLOADED})
 _ONCE_MORE = frozenset({Failure.EMPTY, Failure.MALFORMED, Failure.TIMEOUT})
-"""What is asked again once, whatever the retries: each further try costs as much as an answer."""
+"""Failures that are retried only once, since each attempt may cost as much as an answer."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class PatientModel:
-    """A model that is asked again: `retries` times at most, with growing waits between.
+    """A model with up to `retries` retries, with growing waits between them.
 
-    A provider that says how long to wait (`Retry-After`) is heeded up to a minute. A constraint that the
-    provider refuses is left out, now and for as long as this object lives: the answer is then free text,
-    and `Completion.constrained` says so; with `leaves_out` False a refusal is a failure, of this one call.
-    `worth` are the failures after which another try may help; None is all that pass with providers.
+    A provider's `Retry-After` is respected up to a minute. A constraint that the provider refuses is left
+    out, now and for the life of this object: the answer is then free text, and `Completion.constrained` is
+    False. If `leaves_out` is False, a refusal is a failure of that one call. `worth` are the failures to
+    retry; None means all temporary failures of providers.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class PatientModel:
 
     @property
     def accepts(self) -> Sequence[Syntax]:
-        """What the model takes, without what its provider has refused."""
+        """What the model supports, without what its provider has refused."""
         return tuple(syntax for syntax in self._model.accepts if syntax not in self._refused)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
     ) -> Completion:
-        """Ask until there is an answer or no try is left; raises ModelFailed, of the last try."""
+        """Ask until there is an answer or no retry is left; raises the ModelFailed of the last attempt."""
         if constraint is not None and constraint.syntax not in self._model.accepts:
             raise ValueError(f"{self.name} takes no {constraint.syntax}")
         if constraint is not None and constraint.syntax not in self.accepts:
@@ -98,7 +98,7 @@ class PatientModel:
                 return replace(answer, usage=replace(answer.usage, seconds=seconds, tries=tries))
 
     def _wait(self, error: ModelFailed, again: int) -> float | None:
-        """How many seconds to wait before the next try; None where none is made."""
+        """Seconds to wait before the next attempt; None if there is none."""
         most = min(1, self._retries) if error.kind in _ONCE_MORE else self._retries
         if error.kind not in self._worth or again >= most:
             return None
@@ -108,7 +108,7 @@ class PatientModel:
         return wait * random.uniform(0.75, 1.25)
 
     def _after(self, error: ModelFailed, tries: int) -> ModelFailed:
-        """The failure of the last try, which says how many there were and what wait is asked for."""
+        """The failure of the last attempt, with the number of attempts and the requested wait in its text."""
         said = str(error)
         if tries > 1:
             said += f" (asked {tries} times)"

@@ -1,9 +1,9 @@
-"""The prompts of the model operations: version, and what each asks for.
+"""Builds the prompts of the model operations.
 
-A prompt holds the inputs and arguments of its own step and nothing else. Inputs are data: they
-stand between marks that occur nowhere in them, and nothing in them is filled in or carried out.
-What is asked for comes last, so that data does not have the last word. What is longer than a
-limit is cut: the prompt says so, and so does a remark.
+A prompt contains the inputs and arguments of its own step and nothing else. Inputs are data: they are
+enclosed in marks that do not occur in them, and nothing in them is substituted or executed. The request
+comes last, so that data does not have the last word. Texts over a limit are cut: the prompt says so, and so
+does a remark.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from callsheet.machine import Cut, Fact, Remark, to_text
 from callsheet.machine.agents.rounds import EARLIER
 
 PROMPT_VERSION = 2
-"""Changes whenever a text here does; each answer's remarks tell it, so that a journal says which
-text was answered."""
+"""Incremented whenever a text here changes; reported in each answer's remarks and so in the journal."""
 
 MAX_CHARACTERS = 200_000
-"""How much of one input or argument a prompt holds, unless it is set otherwise."""
+"""The most characters of one input or argument in a prompt, by default."""
 
 NOT_FOUND = "NOT FOUND"
-"""What a model is asked to say where there is nothing to extract: none can answer with nothing."""
+"""What a model is to say if there is nothing to extract, since models cannot give an empty answer."""
 
 Messages: TypeAlias = "list[dict[str, str]]"
 """A conversation: each message has `role` and `content`."""
@@ -33,12 +32,11 @@ Messages: TypeAlias = "list[dict[str, str]]"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a model operation asks for.
+    """The parts of a model operation's prompt.
 
-    `task` is the instruction, and says what an answer is; `parameters` are its own arguments in
-    the order in which they are told, with the words that introduce them; `inputs` names arguments
-    that are data; `request` is the last word of the prompt, where one is needed, and `again` that of a
-    further round, which is told what the one before came to.
+    `task` is the instruction, and says what the answer is; `parameters` are its own arguments in order, each
+    with the words that introduce it; `inputs` names arguments that are data; `request` is the final
+    instruction, if one is needed, and `again` the one of a further round, which includes the previous result.
     """
 
     task: str
@@ -112,7 +110,7 @@ _JSON_ONLY = "Answer with JSON alone."
 
 
 class Prompt(NamedTuple):
-    """A conversation, and what is to be known of it: which text it is, what was cut.
+    """A conversation, and remarks on the prompt's version and what was cut.
 
     `mark` is the name of the marks around its data.
     """
@@ -123,9 +121,9 @@ class Prompt(NamedTuple):
 
 
 def prompt_for(tool: str, inputs: list[JSON], args: Mapping[str, Any], most: int = MAX_CHARACTERS) -> Prompt:
-    """The prompt of one call of an operation: every input and argument, in order.
+    """The prompt of one call of an operation, with all inputs and arguments in order.
 
-    Of each, at most `most` characters are told.
+    Each of them is cut after `most` characters.
     """
     operation = OPERATIONS[tool]
     known = dict(operation.parameters)
@@ -155,8 +153,8 @@ def prompt_for(tool: str, inputs: list[JSON], args: Mapping[str, Any], most: int
 
 
 def asked_again(prompt: Prompt, answer: str, reminder: str) -> Messages:
-    """The conversation that asks once more, after an answer that is not what was asked for."""
-    if not answer:  # an empty turn is refused by some models
+    """The conversation that asks again, after an answer in the wrong form."""
+    if not answer:  # some models reject empty messages
         system, user = prompt.messages
         return [system, {"role": "user", "content": f"{user['content']}\n{reminder}"}]
     return [
@@ -173,7 +171,7 @@ _JSON_FORMAT = re.compile(
 
 
 def asks_for_json(args: Mapping[str, Any]) -> bool:
-    """Whether the argument `format` asks for JSON: it begins with that word, or says `as JSON`.
+    """Whether the argument `format` asks for JSON: it begins with that word, or contains `as JSON`.
 
     >>> asks_for_json({"format": "a JSON list of names"}), asks_for_json({"format": "report on JSON"})
     (True, False)
@@ -183,7 +181,7 @@ def asks_for_json(args: Mapping[str, Any]) -> bool:
 
 
 class _Piece(NamedTuple):
-    """A text as a prompt holds it, and what was cut from it."""
+    """A text in a prompt, and what was cut from it."""
 
     text: str
     cut: Cut | None
@@ -197,7 +195,7 @@ class _Piece(NamedTuple):
 
 
 def _argument(value: JSON) -> str:
-    """An argument in words; items of a list stand apart by commas, or by lines where one has a comma."""
+    """An argument as text; list items are separated by commas, or put on lines if one contains a comma."""
     if not isinstance(value, list):
         return to_text(value)
     items = [to_text(item) for item in value]
@@ -207,14 +205,14 @@ def _argument(value: JSON) -> str:
 
 
 def marked(mark: str, texts: list[str]) -> list[str]:
-    """Texts between marks; numbered ones where there are several."""
+    """Texts enclosed in marks, which are numbered if there are several."""
     if len(texts) == 1:
         return [f"<{mark}>\n{texts[0]}\n</{mark}>"]
     return [f"<{mark} {n}>\n{text}\n</{mark} {n}>" for n, text in enumerate(texts, 1)]
 
 
 def mark_for(texts: Iterable[str]) -> str:
-    """A name for the marks around inputs that nothing in them opens or closes, in any spelling."""
+    """A name for marks that no input opens or closes, in any spelling."""
     used = {int(n or 1) for text in texts for n in _MARK.findall(text)}
     number = next(n for n in range(1, len(used) + 2) if n not in used)
     return "text" if number == 1 else f"text_{number}"

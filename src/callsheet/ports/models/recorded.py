@@ -1,7 +1,7 @@
-"""A model whose answers are kept in a file, so that what asks it runs again without it.
+"""Records a model's answers in a file and replays them, so that tests run without the model.
 
-In: a model and a file, or the file alone. Out: the same answers to the same requests. A request is known by
-the hash of its messages and its constraint; no key is ever in the file.
+In: a model and a file, or the file alone. Out: the same answers to the same requests. A request is
+identified by the hash of its messages and its constraint; the file never contains a key.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _WAY_OUT = 'record it again: RecordedModel(path, model, mode="record")'
 
 
 class RecordedModel:
-    """Answers from the file at `path`.
+    """A model that answers from the file at `path`.
 
-    With `mode="record"` the `model` is asked, and its answers and failures take their places in the file.
-    Raises CallsheetError (MDL013) for a request that was never recorded and for a file that holds no answers.
+    With `mode="record"` the `model` is called, and its answers and failures are written to the file. Raises
+    CallsheetError (MDL013) for a request that was not recorded and for an invalid file.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class RecordedModel:
 
     @property
     def accepts(self) -> Sequence[Syntax]:
-        """The constraints that the recorded model took."""
+        """The constraint syntaxes that the recorded model supports."""
         return tuple(map(Syntax, self._tape["accepts"]))
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
     ) -> Completion:
-        """The recorded answer; raises ModelFailed for a recorded failure, CallsheetError for nothing."""
+        """The recorded answer; raises ModelFailed for a recorded failure, CallsheetError if there is none."""
         digest = digest_of(messages, constraint)
         if self._model is None:
             return self._told(digest)
@@ -96,7 +96,7 @@ class RecordedModel:
         )
 
     def _keep(self, digest: str, answer: dict[str, Any]) -> None:
-        """Write an answer down, all at once."""
+        """Add an answer and write the file atomically."""
         self._tape["answers"][digest] = answer
         beside = self._path.with_name(f"{self._path.name}.new")
         beside.write_text(json.dumps(self._tape, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -104,7 +104,7 @@ class RecordedModel:
 
 
 def digest_of(messages: Messages, constraint: Constraint | None) -> str:
-    """By what a request is known: the hash of its messages and of what its answer must match."""
+    """The hash of a request's messages and constraint."""
     held = None if constraint is None else [str(constraint.syntax), constraint.text]
     said = [[message["role"], message["content"]] for message in messages]
     return sha256(json.dumps([said, held], ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,6 @@
-"""A model that says what it was told to: for tests of what asks models.
+"""A model with predefined answers, for tests.
 
-In: answers, one after another or as a function of the conversation. Out: Completions; what was asked is kept.
+In: answers, as a list or as a function of the conversation. Out: Completions; the requests are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHARACTERS_A_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a scripted model was asked."""
+    """A request to a scripted model."""
 
     messages: Messages
     constraint: Constraint | None
@@ -28,10 +28,10 @@ class Request:
 
 
 class ScriptedModel:
-    """A model that gives these answers, one a call, or what a function makes of each conversation.
+    """A model that gives these answers, one per call, or those of a function of the conversation.
 
-    A text is an answer whose tokens are counted by its length. A ModelFailed is raised. `asked` has the
-    requests in their order. When no answer is left, it fails as one that gives an empty answer.
+    A text becomes an answer whose tokens are estimated by its length; a ModelFailed is raised. `asked` has
+    the requests in order. Without a further answer, it fails as if the answer were empty.
 
     >>> import asyncio
     >>> model = ScriptedModel(["Paris"])
@@ -56,18 +56,18 @@ class ScriptedModel:
 
     @property
     def name(self) -> str:
-        """What the model was called."""
+        """The name given to the model."""
         return self._name
 
     @property
     def accepts(self) -> Sequence[Syntax]:
-        """The constraints that it says to take; its answers are not held to them."""
+        """The constraint syntaxes that it claims to support; its answers are not checked against them."""
         return self._accepts
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
     ) -> Completion:
-        """The next answer; raises ModelFailed where that is what the script says."""
+        """The next answer; raises ModelFailed if the script says so or has no further answer."""
         if constraint is not None and constraint.syntax not in self._accepts:
             raise ValueError(f"{self.name} takes no {constraint.syntax}")
         self.asked.append(Request([dict(message) for message in messages], constraint, max_tokens))

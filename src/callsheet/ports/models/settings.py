@@ -1,6 +1,6 @@
-"""The table `[model]` of the configuration: which model is asked, how patiently, and what it costs.
+"""The settings of the table `[model]`: which model is used, with which limits, and its prices.
 
-Pure. It names the environment variable that holds a key and never the key, so it may stand in a journal.
+Pure. They name the environment variable of a key and never contain a key, so they may be journaled.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from callsheet.diagnostics.wanted import wanted, wanted_number
 from callsheet.ports.models.model import Usage
 
 VARIABLE = "CALLSHEET_MODEL"
-"""Names the model in place of `[model]`, as `--model` does."""
+"""The environment variable that names the model instead of `[model]`, as `--model` does."""
 
 Kind: TypeAlias = Literal["openai", "llama.cpp", "vllm", "ollama"]
-"""What speaks OpenAI's chat completions at an address: it decides which constraints are sent, and how."""
+"""The kind of server with OpenAI's chat completions API; decides which constraints are sent, and how."""
 
 _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPrices:
-    """What a million tokens cost, in US dollars; None where nobody has said.
+    """Prices of a million tokens in US dollars; None if unknown.
 
-    `input` is for tokens read, `cached` for those of them that the provider had in its cache (by default
-    as `input`), `output` for tokens written.
+    `input` is for tokens read, `cached` for those of them that were in the provider's cache (by default as
+    `input`), `output` for tokens written.
     """
 
     input: float | None = None
@@ -35,7 +35,7 @@ class ModelPrices:
     output: float | None = None
 
     def cost_of(self, usage: Usage) -> float | None:
-        """The cost of an answer in US dollars; None where a price that it takes is not known.
+        """The cost of an answer in US dollars; None if a price that it needs is unknown.
 
         >>> ModelPrices(input=1.0, cached=0.1, output=4.0).cost_of(Usage(1_000_000, 500_000, 400_000))
         2.64
@@ -100,16 +100,16 @@ class ModelSettings:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is a model."""
+        """Whether a model is configured."""
         return bool(self.url or self.model)
 
     @property
     def spec(self) -> str:
-        """The model as `--model` would name it; empty where there is none."""
+        """The model in the form that `--model` takes; empty if there is none."""
         return self.model or (f"{self.url}#{self.name}" if self.name else self.url)
 
     def naming(self, spec: str) -> ModelSettings:
-        """The settings for a model that is named otherwise: what belongs to this one alone is left out."""
+        """The settings for a differently named model, without what belongs to the configured one alone."""
         if not spec or spec in (self.spec, self.model):
             return self
         own = ModelSettings()
@@ -121,12 +121,12 @@ class ModelSettings:
 
 
 def is_address(spec: str) -> bool:
-    """Whether a model is named by the address of its server."""
+    """Whether a model is given by the URL of its server."""
     return spec.startswith(("http://", "https://"))
 
 
 def has_secret(address: str) -> bool:
-    """Whether an address holds what looks like a password or a key.
+    """Whether a URL contains a user, a password or a query, and so perhaps a key.
 
     >>> has_secret("http://me:pw@host/v1"), has_secret("https://host/v1?key=1"), has_secret("http://host/v1#m")
     (True, True, False)
@@ -139,5 +139,5 @@ def has_secret(address: str) -> bool:
 
 
 def named_model(given: str, environ: Mapping[str, str]) -> str:
-    """How a model is named for this command: by its option, else by the environment; empty by neither."""
+    """The model named for this command: by its option, else by the environment, else empty."""
     return given or environ.get(VARIABLE, "")

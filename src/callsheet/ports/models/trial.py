@@ -1,6 +1,6 @@
-"""A short call of a model, and one under each constraint that it says to take, to see whether they work.
+"""Tests a model with a short call, and with one under each constraint syntax that it claims to support.
 
-In: a model. Out: what it answered, how long that took, and which constraints it keeps. Raises ModelFailed.
+In: a model. Out: its answer with its usage, and which constraints work. Raises ModelFailed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from callsheet.ports.models.model import Completion, Constraint, LanguageModel, 
 from callsheet.ports.models.prompts import Messages
 
 _MOST_TOKENS = 1_024
-"""Enough for models that think before they answer; others need three."""
+"""Enough for models that reason before they answer; others need three."""
 _ASK: Messages = [{"role": "user", "content": "Answer with the one word: ready"}]
 _HELD: Messages = [{"role": "user", "content": "Name a colour."}]
-"""A question whose free answer is not what the constraints below allow."""
+"""A question whose unconstrained answer violates the constraints below."""
 _WORD = "xyzzy-17"
 _SCHEMA = {
     "type": "object",
@@ -32,7 +32,7 @@ _TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a model did: its answer; the constraints that it kept, and those that it did not, with why."""
+    """The result: the answer, the constraints that work, and those that do not, with the reason."""
 
     answer: Completion
     kept: tuple[Syntax, ...]
@@ -40,7 +40,7 @@ class Trial:
 
 
 async def try_model(model: LanguageModel) -> Trial:
-    """Ask a model a few words; raises ModelFailed where it does not even answer without a constraint."""
+    """Test a model; raises ModelFailed if it does not answer even without a constraint."""
     answer = await model.complete(_ASK, max_tokens=_MOST_TOKENS)
     kept: list[Syntax] = []
     broken: list[tuple[Syntax, str]] = []
@@ -54,7 +54,7 @@ async def try_model(model: LanguageModel) -> Trial:
 
 
 async def _broken(model: LanguageModel, syntax: Syntax) -> str | None:
-    """Why a constraint does not work with a model; None where it does."""
+    """Why a constraint syntax does not work with a model; None if it does."""
     constraint = Constraint(syntax, _TEXTS[syntax], "colour")
     try:
         said = await model.complete(_HELD, constraint, max_tokens=_MOST_TOKENS)

@@ -1,8 +1,7 @@
-"""Python functions as tools: the decorator, one tool of a function, the tools of a file.
+"""Python functions as tools: the `tool` decorator, and the tools of a function or of a file.
 
-In: functions with typed signatures. Out: `Tool`s with a JSON schema, whose handlers convert the
-arguments before the call and turn the result into JSON. Pydantic is imported only for a type
-that needs it.
+In: functions with typed signatures. Out: `Tool`s with a JSON schema, whose handlers convert the arguments
+before the call and the result to JSON. Pydantic is imported only for types that need it.
 """
 
 from callsheet.ports.python_tools.declare import tool, tool_of

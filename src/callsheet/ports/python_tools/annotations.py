@@ -1,8 +1,8 @@
-"""A type annotation as a JSON schema and a conversion of values.
+"""Turns a type annotation into a JSON schema and a conversion of values.
 
-Simple types (texts, numbers, lists, objects, choices) are done here without any library; every
-other type is pydantic's. A simple check passes only what pydantic would pass unchanged and
-leaves the rest to pydantic, so that there is one meaning.
+Simple types (strings, numbers, lists, objects, choices) need no library; pydantic handles every other type.
+A simple check accepts only values that pydantic would accept unchanged and leaves the rest to pydantic, so
+that the meaning of a type does not depend on which one is used.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from typing import (
 )
 
 MISS: Any = object()
-"""A check's answer when it cannot tell; pydantic decides."""
+"""Returned by a check that cannot decide; pydantic then does."""
 
 Check: TypeAlias = Callable[[Any], Any]
-"""Gives the converted value, or MISS."""
+"""Returns the converted value, or MISS."""
 
 
 class Simple(NamedTuple):
-    """A type that needs no library: its schema and its check."""
+    """The schema and the check of a type that does not need pydantic."""
 
     schema: dict[str, Any]
     check: Check
 
 
 def anything(value: Any) -> Any:
-    """Pass every value as it is."""
+    """Accept every value unchanged."""
     return value
 
 
@@ -94,7 +94,7 @@ _PLAIN: dict[Any, Simple] = {
 
 
 def simple(annotation: Any) -> Simple | None:
-    """The schema and the check of a simple type, None for a type that is pydantic's."""
+    """The schema and the check of a simple type; None for a type that needs pydantic."""
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return _enum(annotation)
     try:
@@ -118,7 +118,7 @@ def simple(annotation: Any) -> Simple | None:
 
 
 def _annotated(args: tuple[Any, ...]) -> Simple | None:
-    """A type with descriptions; any other metadata is a rule that pydantic knows."""
+    """An `Annotated` type with descriptions only; any other metadata is left to pydantic."""
     inner = simple(args[0])
     texts = [note if isinstance(note, str) else getattr(note, "documentation", None) for note in args[1:]]
     if inner is None or not all(isinstance(text, str) for text in texts):
@@ -132,7 +132,7 @@ def _enum(kind: type[Enum]) -> Simple | None:
 
 
 def _choice(values: list[Any], results: dict[Any, Any]) -> Simple | None:
-    """One of several texts, or one of several integers."""
+    """One of several strings, or one of several integers."""
     kinds: set[Any] = {type(v) for v in values}
     if len(kinds) != 1 or len(results) != len(values) or not kinds <= {str, int}:
         return None
@@ -198,7 +198,7 @@ def _dict_of(item: Any) -> Simple | None:
 
 
 def for_pydantic(annotation: Any) -> Any:
-    """The annotation with every `typing.TypedDict` in it as pydantic takes it before Python 3.12."""
+    """The annotation with every `typing.TypedDict` in the form that pydantic needs before Python 3.12."""
     if sys.version_info >= (3, 12):
         return annotation
     if is_typeddict(annotation):

@@ -1,6 +1,6 @@
-"""The decorator that declares a function as a tool, and the tool of a function.
+"""The `tool` decorator, and the construction of a `Tool` from a function.
 
-A decorated function stays what it was: it can be called, tested and imported as before.
+A decorated function itself is unchanged: it can be called, tested and imported as before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What the decorator was told; None where it was not."""
+    """The arguments of the decorator; None for those that were not given."""
 
     effect: Effect | None = None
     name: str | None = None
@@ -125,15 +125,15 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
 
 
 def is_tool(value: object) -> bool:
-    """Whether a value is a function that was declared as a tool."""
+    """Whether a value is a function declared with the decorator."""
     return isinstance(getattr(value, _ATTRIBUTE, None), Declaration)
 
 
 def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
-    """The tool of a function; one that was not declared has the decorator's defaults.
+    """The tool of a function; without a declaration the decorator's defaults apply.
 
-    `origin` is where the tool is said to come from, `python:MODULE` if not given. Raises
-    CallsheetError (CFG105) if a plan cannot call the function.
+    `origin` is the origin in the declaration, by default `python:MODULE`. Raises CallsheetError (CFG105) if a
+    plan cannot call the function.
     """
     declared = cast("Declaration", getattr(function, _ATTRIBUTE, Declaration()))
     given = declared.name or getattr(function, "__name__", "")
@@ -177,7 +177,7 @@ def _word(function: Callable[..., Any], kind: type[_Word], what: str, given: str
 
 
 def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None:
-    """Refuse a key or a probe that the effect does not use, and a probe that is missing."""
+    """Raise CFG105 for a key or probe that the effect does not use, or a missing probe."""
     if declared.key_argument is not None and declared.effect not in (Effect.KEYED, Effect.PROBE):
         raise cannot(function, "key_argument hands an idempotency key over", "declare effect='keyed'")
     if (declared.probe is not None) != (declared.effect is Effect.PROBE):
@@ -205,12 +205,12 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 
 def _failure(error: BaseException) -> ToolFailed:
-    """What a plan sees of an exception: its class and its text."""
+    """The failure that a plan sees for an exception: its class and text."""
     return ToolFailed(told_of(error))
 
 
 def told_of(error: BaseException) -> str:
-    """The class of an exception of somebody's code and its text, which that code may have made unreadable.
+    """The class and text of an exception from user code, whose `__str__` may itself fail.
 
     >>> told_of(ValueError("no")), told_of(ValueError())
     ('ValueError: no', 'ValueError')
@@ -223,7 +223,7 @@ def told_of(error: BaseException) -> str:
 
 
 def _handler(function: Callable[..., Any], signature: Signature, declared: Declaration) -> Handler:
-    """The handler of a function: bind, call, convert."""
+    """The handler of a function: binds the arguments, calls it, converts the result."""
     bind, context_name, key_name = signature.bind, signature.context, declared.key_argument
 
     def arguments(args: dict[str, Any], context: CallContext) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
         return bound
 
     def call(bound: dict[str, Any]) -> JSON:
-        # In a thread: StopIteration must not reach the event loop's future, nor the others the loop.
+        # StopIteration must not reach the future of the event loop, nor SystemExit the loop itself.
         try:
             return to_json(function(**bound))
         except ToolFailed:
@@ -266,7 +266,7 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
 
 
 def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
-    """The prober of a function: it gets the arguments that it has parameters for, and the key."""
+    """The prober of a function, which gets the call's arguments that it has parameters for, and the key."""
     signature = read_signature(function)
     takes_key = key_argument in signature.parameters
     signature = signature.without(function, key_argument if takes_key else None)
@@ -288,7 +288,7 @@ def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
 async def _in_thread(
     call: Callable[[dict[str, Any]], JSON], bound: dict[str, Any], context: CallContext
 ) -> JSON:
-    """Call a function in a thread; one that is given up goes on, and its answer is told as a late one."""
+    """Call a function in a thread; if the call is given up, its result is reported as a late one."""
     loop = asyncio.get_running_loop()
     is_given_up = False
 
@@ -315,7 +315,7 @@ async def _in_thread(
 
 
 def _limited(handler: Handler, seconds: float) -> Handler:
-    """The handler with a limit of time."""
+    """The handler with a timeout."""
 
     async def limited(args: dict[str, Any], context: CallContext) -> JSON:
         return await within(seconds, handler(args, context), context.came_late)

@@ -1,7 +1,7 @@
-"""The tools of a Python file: `--tools FILE.py`.
+"""Loads the tools of a Python file: `--tools FILE.py`.
 
-In: a path. Out: the declared tools in the order of the file, or a diagnostic that points into
-it (CFG100 to CFG105). The file is code of the user and runs as such, once.
+In: a path. Out: the declared tools in the order of the file, or a diagnostic with a place in it (CFG100 to
+CFG105). The file is the user's code and is executed once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from callsheet.ports.tools import Tool
 
 
 def load_tools(path: Path) -> list[Tool]:
-    """The tools that a file declares with `@callsheet.tool`, its own and those it imports.
+    """The tools declared with `@callsheet.tool` in a file, including imported ones.
 
-    Raises CallsheetError: the file cannot be read (CFG100) or is not Python (CFG101), fails
-    while it is imported (CFG102), declares no tool (CFG103), two of the same name (CFG104), or
-    one that a plan cannot call (CFG105).
+    Raises CallsheetError if the file cannot be read (CFG100), is not Python (CFG101), fails during import
+    (CFG102), declares no tool (CFG103), two of the same name (CFG104), or one that a plan cannot call
+    (CFG105).
     """
     source = _read(path)
     code = _compile(source)
@@ -41,7 +41,7 @@ def load_tools(path: Path) -> list[Tool]:
 
 
 def load_function(path: Path, name: str) -> Callable[..., object] | None:
-    """The function of this name in a file, None if it has none; raises as `load_tools` does."""
+    """The function of this name in a file, None if there is none; raises as `load_tools` does."""
     source = _read(path)
     found = vars(_execute(path, source, _compile(source))).get(name)
     return found if callable(found) else None
@@ -97,7 +97,7 @@ def _offset(source: Source, line: int) -> int:
 
 
 def _execute(path: Path, source: Source, code: CodeType) -> ModuleType:
-    """Run the file as a module of a private name, which its dataclasses and types refer to."""
+    """Execute the file as a module with a private name, which its dataclasses and types refer to."""
     name = f"_callsheet_tools_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     module = ModuleType(name)
     module.__file__ = str(path)
@@ -131,7 +131,7 @@ def _placed(diagnostic: Diagnostic, place: Span | None) -> Diagnostic:
 
 
 def _line_of(source: Source, error: BaseException) -> Span | None:
-    """The line of the file at which an exception left it."""
+    """The line of the file that an exception passed through last."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == source.name]
     if not lines or lines[-1] is None:
         return None

@@ -1,7 +1,7 @@
-"""What a function returns, as JSON: the same value gives the same JSON on every machine.
+"""Converts the return value of a function to JSON, deterministically.
 
-In: any Python value. Out: JSON data made anew (the tool keeps its own objects), or ToolFailed
-naming the type that JSON cannot say.
+In: any Python value. Out: new JSON data (the function keeps its own objects), or ToolFailed naming the type
+that has no JSON form.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 def to_json(value: object) -> JSON:
     """The value as JSON data.
 
-    Dataclasses, named tuples and pydantic models become objects; enum members their values;
-    dates and times ISO 8601 texts; durations seconds; UUIDs, decimals and paths texts; bytes
-    base64; tuples lists; sets lists in the order of their JSON. Raises ToolFailed for anything
-    else, for numbers that are not finite and for values nested without end.
+    Dataclasses, named tuples and pydantic models become objects; enum members their values; dates and times
+    ISO 8601 strings; durations seconds; UUIDs, decimals and paths strings; bytes base64; tuples lists; sets
+    lists sorted by the JSON of their items. Raises ToolFailed for anything else, for numbers that are not
+    finite and for values nested too deeply.
 
     >>> to_json({"when": date(2026, 1, 31), "tags": {"b", "a"}})
     {'when': '2026-01-31', 'tags': ['a', 'b']}
@@ -63,7 +63,7 @@ def _finite(value: float) -> float:
 
 
 def _key(key: Any) -> str:
-    """The text of a key; JSON has no other kind."""
+    """An object key as a string."""
     plain = _convert(key)
     if isinstance(plain, str):
         return plain
@@ -93,7 +93,7 @@ _WRITERS: tuple[tuple[Any, Callable[[Any], JSON]], ...] = (
     ((set, frozenset), lambda v: sorted(_list(v), key=canonical_bytes)),
     ((list, tuple), _list),
 )
-"""How the values of a type are written; the first that fits."""
+"""Converters by type; the first that matches is used."""
 
 
 def _convert_other(value: Any) -> JSON:

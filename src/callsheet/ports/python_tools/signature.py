@@ -1,7 +1,7 @@
-"""A function's signature as a tool's: the JSON schema of its arguments and their conversion.
+"""Turns a function's signature into a JSON schema of its arguments, and converts arguments by it.
 
-In: a function. Out: a `Signature`, or CallsheetError (CFG105) where the function cannot be a
-tool. Nothing is called here.
+In: a function. Out: a `Signature`, or CallsheetError (CFG105) if the function cannot be a tool. The
+function is not called here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from callsheet.ports.python_tools.results import to_json
 
 @dataclass(slots=True)
 class Parameter:
-    """One argument: its name, its type, the quick check, and pydantic's where that is needed."""
+    """One parameter: its name, its type, the quick check, and pydantic's validator if that is needed."""
 
     name: str
     annotation: Any
@@ -28,7 +28,7 @@ class Parameter:
     _adapter: Any = None
 
     def adapter(self) -> Any:
-        """Pydantic's validator of the type; made at its first use, kept."""
+        """Pydantic's validator of the type, created at its first use."""
         if self._adapter is None:
             from pydantic import TypeAdapter  # noqa: PLC0415 - a quarter of a second
 
@@ -36,7 +36,7 @@ class Parameter:
         return self._adapter
 
     def convert(self, value: Any) -> Any:
-        """The value in the parameter's type; raises ToolFailed naming the argument."""
+        """The value converted to the parameter's type; raises ToolFailed naming the argument."""
         result = self.check(value)
         return self._convert_slowly(value) if result is MISS else result
 
@@ -58,19 +58,19 @@ def _complaint(name: str, place: tuple[int | str, ...], message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes: its schema, its arguments, and where the call's context goes."""
+    """The parameters of a function, the schema of its arguments, and which parameter takes the context."""
 
     schema: dict[str, Any]
     parameters: dict[str, Parameter]
     required: frozenset[str]
     extra: Parameter | None
-    """The type of further arguments, for a function with `**names`."""
+    """The type of additional arguments, for a function with `**kwargs`."""
     context: str | None
     """The name of the parameter that takes the CallContext."""
     _checks: dict[str, Check] = field(repr=False)
 
     def bind(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments converted to the function's types; raises ToolFailed naming what is wrong."""
+        """The arguments converted to the function's types; raises ToolFailed saying what is wrong."""
         out: dict[str, Any] = {}
         checks = self._checks
         for name, value in args.items():
@@ -83,7 +83,7 @@ class Signature:
         return out
 
     def without(self, function: Callable[..., Any], name: str | None) -> Signature:
-        """The signature for plans, which do not give this argument; raises CallsheetError (CFG105)."""
+        """The signature without a parameter that plans do not supply; raises CallsheetError (CFG105)."""
         if name is None:
             return self
         if name not in self.parameters:
@@ -119,7 +119,7 @@ def cannot(function: Callable[..., Any], reason: str, help: str | None = None) -
 
 
 def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What holds the annotations: of a partial the function in it, of an object its `__call__`."""
+    """The object that holds the annotations: a partial's function, a callable object's `__call__`."""
     while isinstance(function, functools.partial):
         function = cast("functools.partial[Any]", function).func
     return function if inspect.isroutine(function) or inspect.isclass(function) else function.__call__
@@ -171,7 +171,7 @@ def _object_schema(
     schemas: dict[str, dict[str, Any] | None],
     extra: Parameter | None,
 ) -> dict[str, Any]:
-    """The schema of the arguments as one object, with the definitions its types share."""
+    """The schema of the arguments as one object, with shared type definitions in `$defs`."""
     ready = {name: schema for name, schema in schemas.items() if schema is not None}
     others = [p for p in parameters if p.name not in ready]
     definitions = _pydantic_schemas(function, others, ready) if others else {}
@@ -196,7 +196,7 @@ def _object_schema(
 
 
 def _put_default(schema: dict[str, Any], default: Any) -> None:
-    """Note a default that JSON can say; others stay the function's own affair."""
+    """Add the default to the schema if it has a JSON form."""
     try:
         schema["default"] = to_json(default)
     except ToolFailed:
@@ -206,7 +206,7 @@ def _put_default(schema: dict[str, Any], default: Any) -> None:
 def _pydantic_schemas(
     function: Callable[..., Any], parameters: list[Parameter], ready: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """Put pydantic's schemas of the types into `ready`; gives the definitions they refer to."""
+    """Put pydantic's schemas of the types into `ready`; returns the definitions that they refer to."""
     from pydantic import PydanticUserError, TypeAdapter  # noqa: PLC0415 - a quarter of a second
     from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation  # noqa: PLC0415
 

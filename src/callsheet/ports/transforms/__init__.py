@@ -1,7 +1,7 @@
-"""Transforms: pure functions of their arguments that need no model, always end and only read.
+"""Transforms: pure, terminating functions that need no model (`@SELECT`, `@CALC`, `@FORMAT`).
 
-In: what a step gives `@SELECT`, `@CALC` and `@FORMAT`. Out: a value, or ToolFailed with a text that
-points to the place. Importing this is cheap: JMESPath and RE2 are loaded by the first query.
+In: the arguments of a step. Out: a value, or ToolFailed with a text that points to the fault. Importing
+this is cheap: JMESPath and RE2 are loaded by the first query.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = [
 
 
 def select(data: JSON, query: str) -> JSON:
-    """What a JMESPath query finds in data; data that is the text of a JSON list or object is parsed.
+    """The result of a JMESPath query; if `data` is the JSON text of a list or object, it is parsed first.
 
-    The result shares nothing with `data`. Raises ToolFailed for a query that cannot be read, does
-    not fit the data, or does or gives too much.
+    The result shares nothing with `data`. Raises ToolFailed for a query that is invalid, does not fit the
+    data, or exceeds the limits on work and size.
 
     >>> select([{"n": "ab-12"}, {"n": "c"}], "[?match(n, '[0-9]+')].upper(n)")
     ['AB-12']
@@ -53,9 +53,9 @@ def select(data: JSON, query: str) -> JSON:
 
 
 def calc(expression: str | float) -> int | float | bool:
-    """The value of an arithmetic expression: an int where it is whole, else the nearest float.
+    """The value of an arithmetic expression: an int if it is whole, else the nearest float.
 
-    A comparison gives true or false. Raises ToolFailed for what is no expression or too large.
+    A comparison gives a boolean. Raises ToolFailed for an expression that is invalid or too large.
 
     >>> calc("0.1 + 0.2"), calc("6 / 2"), calc("round(sum([1, 2, 4]) / 3, 2)"), calc("2 > 1.5")
     (0.3, 3, 2.33, True)
@@ -69,7 +69,7 @@ def calc(expression: str | float) -> int | float | bool:
 
 
 def format_text(text: JSON) -> str:
-    """The text itself; of any other value its compact JSON, and nothing of null.
+    """A string as it is, any other value as compact JSON, null as the empty string.
 
     >>> format_text("a"), format_text([1, "b"]), format_text(None)
     ('a', '[1,"b"]', '')

@@ -1,7 +1,8 @@
-"""The expressions of `@CALC`: a small parser that works out numbers as it reads, exactly.
+"""Parses and evaluates the expressions of `@CALC`, with exact arithmetic.
 
-In: a text in which all values stand already. Out: a number, or true or false for a comparison; or
-a Fault with its place. There are no names but those of functions, so nothing can be reached.
+In: a text in which all variables have been replaced by their values. Out: a number, or a boolean for a
+comparison; or a Fault with its place. The only names are those of functions, so nothing else can be
+accessed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _COMPARISONS: dict[str, Callable[[Exact, Exact], bool]] = {
 
 
 class Token(NamedTuple):
-    """A piece of an expression: its kind, its text and the offset at which it stands."""
+    """A token: its kind, its text and its offset in the expression."""
 
     kind: str
     text: str
@@ -120,7 +121,7 @@ class _Reader:
         return value
 
     def _signed(self) -> Exact:
-        """A number, perhaps with a minus that touches it: `- 1` may be a sum whose first value is empty."""
+        """A number, perhaps with an adjoining minus: `- 1` may be `$a - 1` where $a is empty."""
         self._depth += 1
         token = self._tokens[self._next]
         if self._depth > MAX_DEPTH:
@@ -178,7 +179,7 @@ class _Reader:
         return _kept(name, lambda: function(values))
 
     def _separate(self) -> None:
-        """Pass a comma between arguments, unless it may be one inside a number."""
+        """Consume a comma between arguments, unless it may be a thousands separator."""
         comma = self._take()
         if comma.at and _THOUSANDS.match(self._text, comma.at - 1):
             raise Fault("is this one number or two? Leave the comma out, or put a blank behind it", comma.at)
@@ -196,7 +197,7 @@ class _Reader:
 
 
 def _kept(token: Token, work: Callable[[], Exact]) -> Exact:
-    """What `work` gives, kept to a size; a fault in it stands at `token`."""
+    """The result of `work`, limited in size; a fault in it is placed at `token`."""
     try:
         return simple(work())
     except Fault as fault:
@@ -298,7 +299,7 @@ def function_names() -> tuple[str, ...]:
 
 
 def worked_out(expression: object) -> int | float | bool:
-    """The value of what `@CALC` was given: a text, or a number that stands alone."""
+    """The value of the argument of `@CALC`: an expression, or a number."""
     if isinstance(expression, bool) or not isinstance(expression, str | int | float):
         kind = "nothing" if expression is None else type(expression).__name__
         raise Fault(f"the expression must be text or a number, not {kind}")

@@ -1,4 +1,4 @@
-"""Dates as ISO 8601 text, read and written in any format; English names, whatever the locale."""
+"""Parses and formats dates; English names whatever the locale, results as ISO 8601."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def parts_of(pattern: str) -> list[tuple[str, str]]:
 
 
 def _fields(text: str, pattern: str) -> dict[str, str] | None:
-    """What stands at each directive of a format; None where the text is not of this form."""
+    """The text at each directive of a format; None if the text does not match."""
     fields: dict[str, str] = {}
     at = 0
     for letter, literal in parts_of(pattern):
@@ -154,7 +154,7 @@ def _read_iso(text: str) -> date | None:
 
 
 def read_date(value: JSON, pattern: str | None = None) -> date | None:
-    """The date, or date and time, of a text (or of seconds since 1970); None where it is none."""
+    """The date or datetime in a text (or in seconds since 1970); None if there is none."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC) if math.isfinite(value) else None
@@ -165,14 +165,14 @@ def read_date(value: JSON, pattern: str | None = None) -> date | None:
 
 
 def parse_date(work: Work, value: JSON, pattern: str | None = None) -> JSON:
-    """A date as ISO 8601 text, null where it cannot be read."""
+    """A date as ISO 8601 text, null if it cannot be parsed."""
     work.charge_text(len(pattern or ""))
     found = read_date(value, pattern)
     return None if found is None else found.isoformat()
 
 
 def format_date(work: Work, value: JSON, pattern: str) -> JSON:
-    """A date in another format, null where it cannot be read."""
+    """A date in another format, null if it cannot be parsed."""
     work.charge_text(len(pattern) * 4)
     parts = parts_of(pattern)
     found = read_date(value)
@@ -183,7 +183,7 @@ def format_date(work: Work, value: JSON, pattern: str) -> JSON:
 
 
 def days_between(work: Work, first: JSON, second: JSON) -> JSON:
-    """The days from the first date to the second, with their fraction; null without two dates."""
+    """The days from the first date to the second, with fraction; null unless both are dates."""
     work.charge(1)
     start, end = read_date(first), read_date(second)
     if start is None or end is None:
@@ -193,7 +193,7 @@ def days_between(work: Work, first: JSON, second: JSON) -> JSON:
 
 
 def add_days(work: Work, value: JSON, days: float) -> JSON:
-    """The date so many days later, null where it cannot be read."""
+    """The date `days` later, null if it cannot be parsed."""
     work.charge(1)
     found = read_date(value)
     if found is None:
@@ -207,7 +207,7 @@ def add_days(work: Work, value: JSON, days: float) -> JSON:
 
 
 def _moment(value: date) -> datetime:
-    """The moment in UTC; a date is its midnight, and a time without a zone counts as UTC."""
+    """The moment in UTC; a date means midnight, a time without a zone is taken as UTC."""
     moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

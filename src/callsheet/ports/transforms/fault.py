@@ -1,4 +1,4 @@
-"""What is wrong with a query or an expression, and at which character of it."""
+"""The error of a query or expression, with its place in the text."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _BEFORE, _AFTER = 48, 40
 
 
 class Fault(Exception):
-    """A query or an expression that cannot be carried out.
+    """A query or expression is invalid or failed.
 
-    `at` is the offset of the character concerned, None where no single one is.
+    `at` is the offset of the character concerned, None if there is no single one.
     """
 
     def __init__(self, message: str, at: int | None = None) -> None:
@@ -19,16 +19,16 @@ class Fault(Exception):
         self.at = at
 
     def failure(self, text: str) -> ToolFailed:
-        """The failure of the call: the message, and under it the place in `text` with a caret."""
+        """The call's failure: the message, followed by the place in `text` with a caret."""
         return ToolFailed(self.message if self.at is None else f"{self.message}\n{pointed(text, self.at)}")
 
 
 class TooMuchWork(Fault):
-    """The work allowed is used up."""
+    """The limit on work is exceeded."""
 
 
 def pointed(text: str, at: int) -> str:
-    """The part of a text around an offset, with a caret below the character there.
+    """The part of a text around an offset, with a caret below that character.
 
     >>> print(pointed("rows[?a", 7))
       rows[?a

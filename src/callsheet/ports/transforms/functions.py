@@ -1,6 +1,6 @@
-"""The table of functions that queries have beside those of JMESPath: their arguments and limits.
+"""The table of query functions beyond those of JMESPath: their arguments and limits.
 
-What is worked on comes first, as in JMESPath's own `contains` and `starts_with`.
+The value to work on is the first argument, as in JMESPath's own `contains` and `starts_with`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _EXPRESSION = frozenset({"expression"})
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: the kinds that each argument may have, and how many of them must be given.
+    """A function: the kinds that each argument may have, and how many are required.
 
-    `pattern` and `format` are the places of arguments that are looked at before the run where
-    they are literal; `more` says that the last kind may be repeated.
+    `pattern` and `format` are the positions of arguments that are validated before the run if they are
+    literal; `more` means that the last kind may be repeated.
     """
 
     call: Callable[..., Any]
@@ -40,7 +40,7 @@ class Function:
     format: int | None = None
 
     def check_count(self, name: str, count: int) -> None:
-        """Raise Fault for a number of arguments that the function does not take."""
+        """Raise Fault if the function does not take this number of arguments."""
         most = len(self.kinds)
         if count < self.least or (count > most and not self.more):
             wanted = plural(most) if most == self.least else f"{self.least} to {plural(most)}"
@@ -48,7 +48,7 @@ class Function:
             raise Fault(f"{name}() takes {wanted}, not {count}")
 
     def check_literal(self, place: int, literal: object) -> None:
-        """Raise Fault for a literal pattern or date format that is wrong."""
+        """Raise Fault for an invalid literal pattern or date format."""
         if isinstance(literal, str) and place == self.pattern:
             patterns.compiled(literal)
         elif isinstance(literal, str) and place == self.format:
@@ -64,7 +64,7 @@ class Function:
 
 
 def plural(count: int) -> str:
-    """A number of arguments in words."""
+    """A number of arguments, as text."""
     return "1 argument" if count == 1 else f"{count} arguments"
 
 

@@ -1,4 +1,4 @@
-"""Exact numbers: a decimal is the fraction it says, a whole result an int, any other the nearest float."""
+"""Exact arithmetic on decimals: whole results become ints, others the nearest float."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from callsheet.ports.transforms.fault import Fault
 Exact: TypeAlias = "int | Fraction"
 
 MAX_BITS = 4_096
-"""The size of a numerator or denominator, about 1,230 digits."""
+"""The most bits of a numerator or denominator, about 1,230 digits."""
 MAX_PLACES = 300
 _ROOT_BITS = 128
 
 
 def simple(value: Exact) -> Exact:
-    """The number as an int where it is whole; raises Fault where it is too long to be kept exactly."""
+    """The number as an int if it is whole; raises Fault if it is too large to be kept exactly."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise Fault("a number becomes too large, or too long, to be kept exactly")
     return value.numerator if value.denominator == 1 else value
 
 
 def exact(value: float) -> Exact:
-    """The decimal number that a float is written as: 0.1 is a tenth."""
+    """The decimal number that a float is printed as: 0.1 is a tenth."""
     return value if isinstance(value, int) else simple(Fraction(repr(value)))
 
 
 def plain(value: Exact) -> int | float:
-    """The number as JSON has it: an int where it is whole, else the nearest float."""
+    """The number for JSON: an int if it is whole, else the nearest float."""
     if value.denominator == 1:
         return value.numerator
     try:
@@ -39,7 +39,7 @@ def plain(value: Exact) -> int | float:
 
 
 def rounded(value: Exact, places: int = 0) -> Exact:
-    """The number with so many decimal places; a half is rounded away from zero.
+    """The number rounded to `places` decimal places, halves away from zero.
 
     >>> rounded(Fraction("2.5")), rounded(Fraction("-0.125"), 2), rounded(1234, -2)
     (3, Fraction(-13, 100), 1200)
@@ -52,7 +52,7 @@ def rounded(value: Exact, places: int = 0) -> Exact:
 
 
 def root(value: Exact) -> Exact:
-    """The square root, exact where it is a fraction, else to far more digits than a float has."""
+    """The square root; exact if it is rational, else to far more digits than a float has."""
     if value < 0:
         raise Fault("a negative number has no square root")
     above, below = isqrt(value.numerator), isqrt(value.denominator)
@@ -63,7 +63,7 @@ def root(value: Exact) -> Exact:
 
 
 def power(base: Exact, exponent: Exact) -> Exact:
-    """`base ** exponent`; exact where the exponent is whole or a half."""
+    """`base ** exponent`; exact if the exponent is whole or a half."""
     if base == 0 and exponent < 0:
         raise Fault("division by zero")
     if exponent.denominator == 1:

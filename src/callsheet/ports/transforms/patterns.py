@@ -1,6 +1,6 @@
-"""Regular expressions on RE2, whose time is linear in the text whatever the pattern.
+"""Regular expression functions on RE2, whose matching time is linear in the text for any pattern.
 
-Loaded by the first query that uses one: the library costs more than reading a plan.
+Imported by the first query that uses one, because the library is slow to load.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from callsheet.ports.transforms.work import Work
 MAX_PATTERN = 1_000
 MAX_TEXT = 1_000_000
 MAX_SECONDS = 10.0
-"""How long one function may look for matches: each is found in linear time, but there may be many."""
+"""The most seconds for one function: each match takes linear time, but there may be many matches."""
 _MEMORY = 8 << 20
 _SCANNED = 50_000
 
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
-    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+    re2: Any = import_module("re2")  # imported by name: it has no types for the type checker
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY
@@ -40,7 +40,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def compiled(pattern: str) -> Any:
-    """The pattern ready for use; raises Fault for one that is wrong or too long."""
+    """The compiled pattern; raises Fault if it is invalid or too long."""
     if len(pattern) > MAX_PATTERN:
         raise Fault(f"a pattern has at most {MAX_PATTERN:,} characters")
     return _compiled(pattern)
@@ -63,7 +63,7 @@ def _matches(work: Work, text: str, pattern: str) -> Iterator[Any]:
 
 
 def _shown(found: Any) -> JSON:
-    """What a match gives: its named groups as an object, its groups, the only group, or all of it."""
+    """The value of a match: its named groups as an object, its groups, the only group, or the whole match."""
     named: dict[str, JSON] = found.groupdict()
     groups: tuple[str | None, ...] = found.groups()
     if named:
@@ -74,18 +74,18 @@ def _shown(found: Any) -> JSON:
 
 
 def match(work: Work, text: str | None, pattern: str) -> JSON:
-    """Whether the pattern is found anywhere in the text."""
+    """Whether the pattern matches anywhere in the text."""
     return text is not None and next(_matches(work, text, pattern), None) is not None
 
 
 def extract(work: Work, text: str | None, pattern: str) -> JSON:
-    """What the first match gives, null where there is none."""
+    """The value of the first match, null if there is none."""
     found = None if text is None else next(_matches(work, text, pattern), None)
     return None if found is None else _shown(found)
 
 
 def extract_all(work: Work, text: str | None, pattern: str) -> JSON:
-    """What every match gives."""
+    """The values of all matches."""
     return None if text is None else [_shown(found) for found in _matches(work, text, pattern)]
 
 
@@ -104,7 +104,7 @@ def split_pattern(work: Work, text: str | None, pattern: str) -> JSON:
 
 
 def replace_pattern(work: Work, text: str | None, pattern: str, new: str) -> JSON:
-    """The text with `new`, as it stands, in the place of every match."""
+    """The text with every match replaced by `new`, taken literally."""
     if text is None:
         return None
     pieces = _pieces(work, text, pattern)

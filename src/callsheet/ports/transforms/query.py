@@ -1,10 +1,10 @@
-"""The queries of `@SELECT`: JMESPath with more functions, a count of the work, and places of faults.
+"""Runs the queries of `@SELECT`: JMESPath with more functions, limits on work, and places of faults.
 
-In: JSON data and a query. Out: JSON that shares nothing with the data, or a Fault. This module
-and those it brings are loaded by the first query: nothing else in callsheet needs JMESPath.
+In: JSON data and a query. Out: JSON that shares nothing with the data, or a Fault. This module and its
+imports are loaded by the first query: nothing else in callsheet needs JMESPath.
 """
 
-# The library has no types of its own: what comes out of it is unknown until `settled`.
+# The library has no types: its results are unknown until `settled`.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUntypedBaseClass=false
 
@@ -49,7 +49,7 @@ _WRONG = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, R
 
 
 class _PlacedParser(Parser):
-    """JMESPath's parser, which also keeps where the name of each function stands."""
+    """JMESPath's parser, which also records the place of each function name."""
 
     def _token_led_lparen(self, left: Any) -> Any:
         at = cast("Any", self)._lookahead_token(-2)["start"]
@@ -59,7 +59,7 @@ class _PlacedParser(Parser):
 
 @lru_cache(maxsize=256)
 def compiled(query: str) -> Any:
-    """The tree of a query; raises Fault for one that cannot be read or can never work."""
+    """The syntax tree of a query; raises Fault if it is invalid or can never work."""
     if len(query) > MAX_QUERY:
         raise Fault(f"the query is longer than {MAX_QUERY:,} characters")
     if not query.strip():
@@ -77,7 +77,7 @@ def compiled(query: str) -> Any:
 
 def _read(query: str) -> Any:
     try:
-        # Unquoted words in backticks are read as texts, as the library does under a warning of its own.
+        # Unquoted words in backticks are read as strings, as the library does with a warning.
         with _SILENCE, warnings.catch_warnings():
             warnings.simplefilter("ignore", PendingDeprecationWarning)
             return _PlacedParser()._do_parse(query).parsed  # pyright: ignore[reportAttributeAccessIssue]
@@ -112,7 +112,7 @@ def _nodes(tree: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _check_function(node: Any) -> None:
-    """Raise Fault for a function that does not exist, or whose arguments can never be right."""
+    """Raise Fault for an unknown function, or for arguments that can never be valid."""
     name, arguments, at = node["value"], node["children"], node["at"]
     function = FUNCTIONS.get(name)
     try:
@@ -139,7 +139,7 @@ def _check_built_in_count(name: str, count: int) -> None:
 
 
 class _Library(Functions):
-    """The functions of JMESPath and those of the table, each charged before it works."""
+    """The functions of JMESPath and of the table, each charged before it runs."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -161,7 +161,7 @@ class _Library(Functions):
         return super().call_function(function_name, given)
 
     def _charge_outside(self, value: Any) -> None:
-        """Count a value and, in a list, its texts, which may be joined."""
+        """Charge for a value and, if it is a list, for its texts, which may be joined."""
         if isinstance(value, str):
             self._work.charge_text(len(value))
         elif isinstance(value, list | dict):
@@ -170,7 +170,7 @@ class _Library(Functions):
 
 
 class _Interpreter(TreeInterpreter):
-    """JMESPath's interpreter, which counts its work and looks into JSON text on a path."""
+    """JMESPath's interpreter, which counts its work and parses JSON text on a path."""
 
     def __init__(self, work: Work) -> None:
         super().__init__(Options(custom_functions=_Library(work)))
@@ -182,23 +182,23 @@ class _Interpreter(TreeInterpreter):
         return super().visit(node, *args, **kwargs)
 
     def visit_field(self, node: Any, value: Any) -> Any:
-        """A field; of a text that holds JSON, its field."""
+        """A field; if the value is a JSON text, a field of its content."""
         return super().visit_field(node, self._opened(value))
 
     def visit_index(self, node: Any, value: Any) -> Any:
-        """An item; of a text that holds JSON, its item."""
+        """An item; if the value is a JSON text, an item of its content."""
         return super().visit_index(node, self._opened(value))
 
     def visit_projection(self, node: Any, value: Any) -> Any:
-        """What follows `[*]`, of each item."""
+        """What follows `[*]`, for each item."""
         return super().visit_projection(self._from_opened(node, value), value)
 
     def visit_filter_projection(self, node: Any, value: Any) -> Any:
-        """What follows `[?…]`, of each item for which the condition holds."""
+        """What follows `[?…]`, for each item that satisfies the condition."""
         return super().visit_filter_projection(self._from_opened(node, value), value)
 
     def visit_value_projection(self, node: Any, value: Any) -> Any:
-        """What follows `*`, of each value of an object."""
+        """What follows `*`, for each value of an object."""
         return super().visit_value_projection(self._from_opened(node, value), value)
 
     def visit_flatten(self, node: Any, value: Any) -> Any:
@@ -215,7 +215,7 @@ class _Interpreter(TreeInterpreter):
         return super().visit_slice(node, value)
 
     def visit_comparator(self, node: Any, value: Any) -> Any:
-        """Whether two values stand in a relation; comparing large ones is charged."""
+        """The result of a comparison; comparing large values is charged."""
         left, right = (self.visit(child, value) for child in node["children"])
         if isinstance(left, list | dict | str) and isinstance(right, list | dict | str):
             self._work.charge_values([left, right])
@@ -223,7 +223,7 @@ class _Interpreter(TreeInterpreter):
         return super().visit_comparator(known, value)
 
     def visit_function_expression(self, node: Any, value: Any) -> Any:
-        """What a function gives; a fault in it stands at its name."""
+        """The result of a function; a fault in it is placed at its name."""
         try:
             return super().visit_function_expression(node, value)
         except Fault as fault:
@@ -234,7 +234,7 @@ class _Interpreter(TreeInterpreter):
             raise Fault(f"{node['value']}() cannot work on this: {error}", node["at"]) from None
 
     def _from_opened(self, node: Any, value: Any) -> Any:
-        """The node with the value of what it goes through in the place of the expression for it."""
+        """The node with the operand replaced by its value, parsed if it is JSON text."""
         source, *rest = node["children"]
         return {**node, "children": [_literal(self._opened(self.visit(source, value))), *rest]}
 
@@ -257,7 +257,7 @@ def _told(name: str, error: JMESPathError) -> str:
 
 
 def opened(data: Any) -> Any:
-    """The list or object in a JSON text; any other text, and any other value, as it is."""
+    """The list or object in a JSON text; any other value as it is."""
     if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
         found, parsed = parse_json(data)
         return parsed if found else data
@@ -265,7 +265,7 @@ def opened(data: Any) -> Any:
 
 
 def search(data: JSON, query: str, work: Work) -> JSON:
-    """What a query finds in data; raises Fault."""
+    """The result of a query; raises Fault."""
     tree = compiled(query)
     try:
         found = _Interpreter(work).visit(tree, opened(data))
@@ -276,13 +276,13 @@ def search(data: JSON, query: str, work: Work) -> JSON:
 
 
 class _Settling:
-    """Makes a result JSON of its own, within the limits of size."""
+    """Copies a result to plain JSON, within the limits of size."""
 
     def __init__(self, work: Work) -> None:
         self._items, self._characters, self._work = MAX_RESULT_ITEMS, MAX_RESULT_CHARACTERS, work
 
     def settled(self, value: Any, depth: int) -> JSON:
-        """A copy of the value; raises Fault for one that is too large or is not JSON."""
+        """A copy of the value; raises Fault if it is too large or not JSON."""
         self._items -= 1
         self._work.charge(1)
         if isinstance(value, str):

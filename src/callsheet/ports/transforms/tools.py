@@ -1,4 +1,4 @@
-"""The transforms as tools: their declarations, their handlers, and what is wrong with a literal."""
+"""Declares the transforms as tools, and validates their literal arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from callsheet.passes.signatures import LiteralCheck
 
 ORIGIN = "transform"
-"""Where a transform comes from, as its declaration says."""
+"""The origin of a transform, in its declaration."""
 _DATA = {"description": "any value; the text of a JSON list or object is parsed"}
 _QUERY = {"type": "string", "description": "JMESPath"}
 _EXPRESSION = {"type": ["string", "number"], "description": "arithmetic, such as 2 * (3.5 + 1)"}
@@ -44,7 +44,7 @@ def transform_tools() -> list[Tool]:
 
 
 def transform_facts() -> dict[str, ToolFacts]:
-    """What a run needs to know of the transforms, by their names."""
+    """The facts that a run needs about the transforms, by name."""
     specs = (tool.spec for tool in transform_tools())
     return {spec.name: ToolFacts(spec.effect, spec.parameter_names) for spec in specs}
 
@@ -107,7 +107,7 @@ async def _format(arguments: dict[str, Any], _context: CallContext) -> JSON:
 
 
 def _given(arguments: dict[str, Any], *names: str) -> tuple[Any, ...]:
-    """The arguments of these names; raises ToolFailed where one is absent or one is too many."""
+    """The arguments of these names; raises ToolFailed if one is missing or there are others."""
     for name in names:
         if name not in arguments:
             raise ToolFailed(f"the argument {name} is missing")
@@ -121,7 +121,7 @@ def _given(arguments: dict[str, Any], *names: str) -> tuple[Any, ...]:
 
 
 def work_out(tool: str, arguments: dict[str, Any]) -> Computed | None:
-    """What a transform gives of these arguments, as a plan sees it; None where that is much work.
+    """The result of a transform for a forecast; None if it would be expensive.
 
     >>> work_out("CALC", {"expression": "6 * 7"})
     Computed(succeeds=True, value=42)
@@ -163,7 +163,7 @@ def _worked_out(tool: str, arguments: dict[str, Any]) -> JSON:
 
 
 _FORESEEN = 200_000
-"""What a query may do before the run."""
+"""The limit on work of a query before the run."""
 _LONG_TEXT = 1_000_000
 
 
@@ -188,7 +188,7 @@ def fault_of_literal(tool: str, said: JSON) -> Fault | None:
 
 
 def literal_check(tool: str) -> LiteralCheck | None:
-    """The look at literal arguments of a transform, as the checks of a plan take it."""
+    """The check of a transform's literal arguments, None if it has none."""
     checked = _CHECKED.get(tool)
     if checked is None:
         return None

@@ -1,4 +1,4 @@
-"""The functions of queries for texts, numbers and lists. Null in the first place gives null."""
+"""Query functions for strings, numbers and lists. A null as first argument gives null."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def upper(work: Work, text: str | None) -> JSON:
 
 
 def trim(work: Work, text: str | None, characters: str | None = None) -> JSON:
-    """The text without blanks, or the given characters, at its ends."""
+    """The text without white space, or the given characters, at its ends."""
     return _made(work, text, None if text is None else text.strip(characters))
 
 
@@ -46,7 +46,7 @@ def split(work: Work, text: str | None, separator: str) -> JSON:
 
 
 def replace(work: Work, text: str | None, old: str, new: str) -> JSON:
-    """The text with `new` in the place of every `old`."""
+    """The text with every `old` replaced by `new`."""
     if not old:
         raise Fault("the text to be replaced is empty")
     if text is None:
@@ -57,19 +57,19 @@ def replace(work: Work, text: str | None, old: str, new: str) -> JSON:
 
 
 def to_number(work: Work, value: JSON) -> JSON:
-    """The number that a value is or that its text says, else null."""
+    """The value as a number, parsed if it is a string; null if it is not a number."""
     work.charge(1)
     return read_number(value)
 
 
 def from_json(work: Work, text: str | None) -> JSON:
-    """The value that a JSON text says, null where it is none."""
+    """The value of a JSON text, null if it is invalid."""
     work.charge_text(16 * len(text or ""))
     return None if text is None else parse_json(text)[1]
 
 
 def round_(work: Work, value: float | None, places: int = 0) -> JSON:
-    """The number with so many decimal places; a half is rounded away from zero."""
+    """The number rounded to `places` decimal places, halves away from zero."""
     work.charge(1)
     if isinstance(places, float):
         raise Fault("the number of decimal places is a whole number")
@@ -77,7 +77,7 @@ def round_(work: Work, value: float | None, places: int = 0) -> JSON:
 
 
 def comparable(value: JSON) -> Any:
-    """A hashable stand-in, the same for values that are equal."""
+    """A hashable key that is equal for equal values."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return (type(value).__name__, value)
     if isinstance(value, list):
@@ -88,7 +88,7 @@ def comparable(value: JSON) -> Any:
 
 
 def unique(work: Work, items: list[JSON] | None) -> JSON:
-    """The items without repetitions, each where it stands first."""
+    """The items without duplicates, each at its first position."""
     if items is None:
         return None
     work.charge_values([items])
@@ -107,13 +107,13 @@ def pairs(work: Work, value: dict[str, JSON] | None) -> JSON:
 
 
 def zip_(work: Work, *lists: list[JSON]) -> JSON:
-    """The first items of all lists, the second items, and so on, as long as the shortest."""
+    """Lists of the first items, the second items, and so on, as long as the shortest list."""
     work.charge(len(lists) * min(map(len, lists)))
     return [list(items) for items in zip(*lists, strict=False)]
 
 
 def range_(work: Work, first: float, second: float | None = None, step: float = 1) -> JSON:
-    """The whole numbers from `first` (or 0) up to but without `second`."""
+    """The integers from `first` up to `second` (excluded); from 0 up to `first` without `second`."""
     bounds = (0, first, step) if second is None else (first, second, step)
     if any(bound != int(bound) for bound in bounds):
         raise Fault("a range is made of whole numbers")
@@ -128,7 +128,7 @@ def range_(work: Work, first: float, second: float | None = None, step: float = 
 
 
 def grouped(work: Work, items: list[JSON], keys: list[JSON]) -> JSON:
-    """The items by the text of their keys, in an object whose fields stand in order of appearance."""
+    """The items grouped by the text of their keys, in an object ordered by first appearance."""
     work.charge(len(items))
     groups: dict[str, list[JSON]] = {}
     for item, key in zip(items, keys, strict=True):

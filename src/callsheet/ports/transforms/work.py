@@ -1,4 +1,4 @@
-"""How much a query may do: every node visited, item copied and text scanned counts."""
+"""Limits the work of a query: visited nodes, copied items and scanned text are counted."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, cast
 from callsheet.ports.transforms.fault import TooMuchWork
 
 ENOUGH = 5_000_000
-"""What one query may do; some seconds of a slow machine."""
+"""The limit of one query; some seconds on a slow machine."""
 AT_ONCE = 20_000
-"""What takes so short a time that an event loop can wait for it."""
+"""Work that is short enough to be done on the event loop."""
 _CHARACTERS = 16
-"""So many characters of a text count as one step."""
+"""The number of characters that count as one step."""
 
 
 class Work:
-    """Counts what is done; raises TooMuchWork where it is more than the limit."""
+    """Counts work; raises TooMuchWork when the limit is exceeded."""
 
     __slots__ = ("_left",)
 
@@ -24,17 +24,17 @@ class Work:
         self._left = limit
 
     def charge(self, steps: int) -> None:
-        """Count steps that are about to be done."""
+        """Count steps before they are done."""
         self._left -= steps
         if self._left < 0:
             raise TooMuchWork("the query does too much for one step; filter the data first, or ask for less")
 
     def charge_text(self, length: int) -> None:
-        """Count a text of this length that is about to be read or made."""
+        """Count a text of this length before it is read or built."""
         self.charge(length // _CHARACTERS + 1)
 
     def charge_values(self, values: Iterable[object]) -> None:
-        """Count values with all that is in them, each place in which one stands on its own."""
+        """Count values with everything in them; a value that occurs several times counts each time."""
         stack = list(values)
         while stack:
             value = stack.pop()

@@ -1,4 +1,4 @@
-"""Running code that a plan brings along: in a sandbox where the system has one, in limits always."""
+"""Runs code from a plan: always with resource limits, and in a sandbox if the system has one."""
 
 from callsheet.ports.builtin.execute.isolation import Isolation, isolation
 from callsheet.ports.builtin.execute.tools import execution_tools

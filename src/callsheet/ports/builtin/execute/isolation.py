@@ -1,4 +1,4 @@
-"""What keeps code apart from this machine, found out by trying it."""
+"""Finds out, by trying it, which isolation the system offers for running code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from callsheet.ports.builtin.settings import BuiltinSettings
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What code that a plan runs is kept from.
+    """The isolation of code that a plan runs.
 
-    `kind` is `namespaces` for a sandbox of Linux namespaces, `limits` where there are limits on
-    time, memory and files alone: code then has the rights of the process that runs it.
-    `reason` says why there is no sandbox; `usable` whether the settings allow code to run at all.
+    `kind` is `namespaces` for a sandbox of Linux namespaces, `limits` if there are only limits on time,
+    memory and files: code then has the rights of the process that runs it. `reason` says why there is no
+    sandbox; `usable` whether the settings allow code to run at all.
     """
 
     kind: Literal["namespaces", "limits"]
@@ -34,7 +34,7 @@ class Isolation:
 
 
 def isolation(settings: BuiltinSettings) -> Isolation:
-    """Try the sandbox with an empty program and say what it gives; takes about a tenth of a second.
+    """Try the sandbox with an empty program and report what it provides; takes about a tenth of a second.
 
     May be called with or without a running event loop.
     """

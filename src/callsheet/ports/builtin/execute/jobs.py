@@ -1,4 +1,4 @@
-"""What the launcher is told: the program of a language, its limits, what it may see."""
+"""Builds the launcher's jobs: the program of a language, its limits, and the files it may see."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NETWORK = (
     "/run/systemd/resolve",
 )
 LANGUAGES = {"python": "main.py", "shell": "main.sh", "javascript": "main.mjs"}
-"""The languages by name, with the file that their code is put into."""
+"""The languages by name, with the name of the file that holds their code."""
 _ALIASES = {
     "py": "python",
     "python3": "python",
@@ -51,7 +51,7 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Code in a language that can be run here; `command` is what starts it, without the file."""
+    """Code in a language that can be run here; `command` starts it, without the file argument."""
 
     language: str
     command: tuple[str, ...]
@@ -64,7 +64,7 @@ class Program:
 
 
 def find_program(language: str, code: str) -> Program:
-    """The program for a code; raises ToolFailed for a language that is unknown or not installed."""
+    """The program for a piece of code; raises ToolFailed if the language is unknown or not installed."""
     name = language.strip().lower()
     name = _ALIASES.get(name, name)
     if name == "python":
@@ -80,7 +80,7 @@ def find_program(language: str, code: str) -> Program:
 
 
 def sandbox_job(program: Program, settings: BuiltinSettings, mountpoint: str) -> dict[str, Any]:
-    """The job of a program inside the sandbox; `mountpoint` is an empty folder to build it on."""
+    """The job of a program in the sandbox; `mountpoint` is an empty folder on which its root is mounted."""
     execution = settings.execution
     workspace = str(settings.workspace.resolve()) if execution.workspace == "read" else None
     show = [*_SYSTEM, *_python_paths(), *(_NETWORK if execution.network else ())]
@@ -101,7 +101,7 @@ def sandbox_job(program: Program, settings: BuiltinSettings, mountpoint: str) ->
 
 
 def limited_job(program: Program, settings: BuiltinSettings, scratch: str) -> dict[str, Any]:
-    """The job of a program without a sandbox; its code is put into the folder `scratch`."""
+    """The job of a program without a sandbox; writes its code into the folder `scratch`."""
     path = os.path.join(scratch, program.file)
     with open(path, "w", encoding="utf-8", errors="replace") as file:
         file.write(program.code)
@@ -142,7 +142,7 @@ def _job(program: Program, settings: BuiltinSettings, scratch: str, cwd: str) ->
 
 
 def _python_paths() -> list[str]:
-    """What the running interpreter consists of: its folders, and the links that lead to it."""
+    """The paths that the running interpreter needs: its folders, and the links that lead to it."""
     folders = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
     paths = sorted(folder for folder in folders if folder != "/")
     link = sys.executable

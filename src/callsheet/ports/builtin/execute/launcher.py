@@ -1,13 +1,13 @@
-"""Starts one program inside limits and, where asked, inside a sandbox; run as a script of its own.
+"""Starts one program with resource limits and, if asked, in a sandbox; run as a script of its own.
 
-Uses the standard library alone and is started as `python -I -S launcher.py FD`. In: on standard
-input a length, a line end, that many bytes of JSON (the job), then the program's own input. On
-descriptor FD it says one line: `started`, or `failed: REASON` if the program was never started.
-Its exit status is the program's, 128 + n for a program that signal n ended.
+Uses only the standard library and is started as `python -I -S launcher.py FD`. In: on standard input a
+length, a line break, that many bytes of JSON (the job), then the program's own input. On descriptor FD it
+writes one line: `started`, or `failed: REASON` if the program was never started. Its exit status is the
+program's, or 128 + n if signal n ended the program.
 
-The sandbox is a set of Linux namespaces: a file system put together from read-only folders and an
-empty scratch folder in memory, no network, no view of other processes, no privilege and no way to
-gain one. It must not leave anything behind on the machine.
+The sandbox is a set of Linux namespaces: a file system of read-only folders and an empty scratch folder in
+memory, no network, no view of other processes, no privileges and no way to gain any. It must leave nothing
+behind on the machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 class _Failed(Exception):
-    """A part of the sandbox cannot be had; the text says which and why."""
+    """A part of the sandbox cannot be set up; the text says which and why."""
 
 
 class _Kernel:
@@ -46,7 +46,7 @@ class _Kernel:
             raise _Failed(f"{name}: {os.strerror(ctypes.get_errno())}")
 
     def mount(self, source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-        """Mount a file system or bind a folder."""
+        """Mount a file system, or bind-mount a path."""
         encoded = (None if text is None else os.fsencode(text) for text in (source, target, kind))
         options = None if data is None else data.encode()
         try:
@@ -73,7 +73,7 @@ class _Kernel:
 
 
 def main() -> NoReturn:
-    """Read the job, carry it out, leave with the program's status."""
+    """Read the job, run it, exit with the program's status."""
     status = int(sys.argv[1])
     os.set_inheritable(status, False)
     os.umask(0o022)
@@ -93,7 +93,7 @@ def main() -> NoReturn:
 
 
 def _read_job() -> dict[str, Any]:
-    """The job, read byte for byte so that the program's input stays in the pipe."""
+    """The job, read without buffering so that the program's input stays in the pipe."""
     length = b""
     while not length.endswith(b"\n"):
         length += os.read(0, 1) or b"\n"
@@ -108,10 +108,10 @@ def _report(status: int, line: str) -> None:
 
 
 def _enter_namespaces(kernel: _Kernel, network: bool) -> int:
-    """Leave the machine's namespaces; gives the user id that the program shall have in the new ones.
+    """Enter new namespaces; returns the user id that the program will have in them.
 
-    A namespace's user ids are written from outside of it, by a helper that stays there. Where
-    this process is root, the program becomes nobody: root has no limit on processes.
+    The user ids of a namespace have to be written from outside, by a helper process that stays there. If this
+    process is root, the program becomes nobody, because root has no limit on processes.
     """
     user, group, parent = os.geteuid(), os.getegid(), os.getpid()
     ready, go = os.pipe()
@@ -133,7 +133,7 @@ def _enter_namespaces(kernel: _Kernel, network: bool) -> int:
 
 
 def _write_identities(process: int, user: int, group: int) -> int:
-    """0 if the sandbox has this user alone, 1 if it has nobody too, 2 if neither can be had."""
+    """0 if the sandbox has this user alone, 1 if it has nobody as well, 2 if neither can be set."""
     if user == 0:
         maps = [f"0 0 1\n{_NOBODY} {_NOBODY} 1\n"] * 2
         if _write_maps(process, *maps):
@@ -157,7 +157,7 @@ def _write_maps(process: int, users: str, groups: str) -> bool:
 
 
 def _fork_first(job: dict[str, Any], kernel: _Kernel, status: int, identity: int) -> int:
-    """Run the sandbox's first process, with whose end all others in it end; gives its exit status."""
+    """Run PID 1 of the sandbox, whose end kills all other processes in it; returns its exit status."""
     first = os.fork()
     if first:
         return os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
@@ -177,7 +177,7 @@ def _fork_first(job: dict[str, Any], kernel: _Kernel, status: int, identity: int
 
 
 def _wait_for(program: int) -> int:
-    """Collect ended processes until the program itself has ended."""
+    """Reap child processes until the program itself has ended."""
     while True:
         ended, state = os.wait()
         if ended == program:
@@ -189,7 +189,7 @@ def _leave_like(code: int) -> NoReturn:
 
 
 def _build_root(job: dict[str, Any], kernel: _Kernel, identity: int) -> None:
-    """Put the file system together and make it the root."""
+    """Build the sandbox's file system and make it the root."""
     sandbox = job["sandbox"]
     root = sandbox["mountpoint"]
     kernel.mount("none", "/", None, _RECURSIVE | _PRIVATE)
@@ -216,7 +216,7 @@ def _build_root(job: dict[str, Any], kernel: _Kernel, identity: int) -> None:
 
 
 def _show(path: str, place: str, kernel: _Kernel) -> None:
-    """Show a file or folder of the machine, read-only, at a place below the new root."""
+    """Bind-mount a file or folder of the machine, read-only, at a place below the new root."""
     if os.path.lexists(place) or not os.path.lexists(path):
         return
     os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -243,12 +243,12 @@ def _add_devices(root: str, kernel: _Kernel) -> None:
     try:
         kernel.mount("proc", f"{root}/proc", "proc", _NOSUID | _NODEV | 8)
     except _Failed:
-        return  # a container that hides parts of /proc allows no other one; programs do without
+        return  # a container that masks parts of /proc forbids a new mount; programs can do without
     try:
         with open(f"{root}/proc/sys/user/max_user_namespaces", "w") as file:
             file.write("0")
     except OSError:
-        pass  # a namespace within would have no more rights than this one
+        pass  # a nested namespace would have no more rights than this one
 
 
 def _add_accounts(root: str, identity: int) -> None:
@@ -273,7 +273,7 @@ def _drop_privileges(kernel: _Kernel, identity: int) -> None:
         try:
             kernel.prctl(_DROP_CAPABILITY, capability)
         except _Failed:
-            break  # the last one that this kernel knows was the one before
+            break  # the previous one was the last that this kernel knows
     if identity != os.geteuid():
         os.setgroups([])
         os.setresgid(identity, identity, identity)
@@ -283,7 +283,7 @@ def _drop_privileges(kernel: _Kernel, identity: int) -> None:
 
 
 def _start(job: dict[str, Any], kernel: _Kernel, status: int) -> NoReturn:
-    """Become the program. `started` is said first: what comes after is the program's own matter."""
+    """Replace this process by the program. `started` is reported first: later failures are the program's."""
     if sys.platform == "linux":
         kernel.prctl(_NO_NEW_PRIVILEGES, 1)
     limits = job["limits"]
@@ -306,7 +306,7 @@ def _start(job: dict[str, Any], kernel: _Kernel, status: int) -> NoReturn:
 
 
 def _tasks_of_user() -> int:
-    """How many threads this user runs already: outside of a namespace the system counts them too."""
+    """How many threads this user already runs: outside a namespace they count towards the limit."""
     tasks = 0
     for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
         try:
@@ -323,7 +323,7 @@ def _limit(name: int, value: int) -> None:
         value = min(value, hard)
     soft = value
     if name == resource.RLIMIT_CPU:
-        value += 1  # the signal that can be told from others first, the end a second later
+        value += 1  # the soft limit sends SIGXCPU, which is recognisable; SIGKILL follows a second later
     resource.setrlimit(name, (soft, min(value, hard) if hard != resource.RLIM_INFINITY else value))
 
 

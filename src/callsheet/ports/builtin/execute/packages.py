@@ -1,7 +1,7 @@
-"""Packages for the code that plans run, in a folder of their own beside callsheet's environment.
+"""Installs packages for the code that plans run, in a folder separate from callsheet's environment.
 
-Only finished packages from the configured index are taken: no addresses, no paths, no options and
-no source packages, whose installation would run code outside of the sandbox.
+Only wheels from the configured index are accepted: no URLs, paths or options, and no source packages, whose
+installation would run code outside the sandbox.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_SAID = 2_000
 
 
 def requirement(text: str) -> str:
-    """The name and versions of a package as they were asked for; raises ToolFailed for anything else.
+    """A requirement with its blanks removed: a package name, extras, versions. Raises ToolFailed otherwise.
 
     >>> requirement("numpy >= 2")
     'numpy>=2'

@@ -1,4 +1,4 @@
-"""Runs a job through the launcher: feeds its input, collects its output, ends it in time."""
+"""Runs a job through the launcher: feeds its input, collects its output, kills it after its time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _OUTPUTS = ((1, "stdout"), (2, "stderr"))
 
 
 class Finished(NamedTuple):
-    """How a program ended. `failure` is the launcher's reason if it was never started.
+    """How a program ended. `failure` is the launcher's reason if the program was never started.
 
-    `remarks` say what of its output was cut or could not be read as text.
+    `remarks` say which output was cut or is not valid text.
     """
 
     stdout: str
@@ -33,7 +33,7 @@ class Finished(NamedTuple):
 
 
 class _Collector(asyncio.SubprocessProtocol):
-    """Keeps the first bytes of each output, counts the rest, and says when all is over."""
+    """Keeps the first bytes of each output, counts the rest, and signals the end."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -54,7 +54,7 @@ class _Collector(asyncio.SubprocessProtocol):
         self.closed.set()
 
     def remarks(self) -> tuple[Remark, ...]:
-        """What of the outputs is not, or not as it was printed, in their texts."""
+        """Remarks on outputs that were cut or are not UTF-8."""
         return tuple(remark for fd, name in _OUTPUTS if (remark := self._remark(fd, name)) is not None)
 
     def _remark(self, fd: int, name: str) -> Remark | None:
@@ -75,7 +75,7 @@ class _Collector(asyncio.SubprocessProtocol):
 
 
 async def run_job(job: dict[str, Any], stdin: str, seconds: float, most_output: int) -> Finished:
-    """Run a job to its end, or for `seconds`; when this returns the program is gone."""
+    """Run a job to its end, or for at most `seconds`; its processes are killed before this returns."""
     text = json.dumps(job).encode()
     feed = b"%d\n%b%b" % (len(text), text, stdin.encode(errors="replace"))
     read_end, write_end = os.pipe()
@@ -91,7 +91,7 @@ async def run_job(job: dict[str, Any], stdin: str, seconds: float, most_output: 
         try:
             said = os.read(read_end, 4096).decode()
         except BlockingIOError:
-            said = ""  # a program that got away still holds the other end
+            said = ""  # a process that left the group still holds the other end
     finally:
         os.close(read_end)
     if said == "started" or timed_out:
@@ -101,7 +101,7 @@ async def run_job(job: dict[str, Any], stdin: str, seconds: float, most_output: 
 
 
 async def run_on_host(command: str, seconds: float, most_output: int) -> Finished:
-    """Run a shell command as this process would, with its environment and its rights, within a time."""
+    """Run a shell command with the environment and the rights of this process, for at most `seconds`."""
     code, collector, timed_out = await _watch(["/bin/sh", "-c", command], b"", seconds, most_output)
     return _finished(collector, code, timed_out)
 
@@ -113,7 +113,7 @@ def _finished(collector: _Collector, code: int, timed_out: bool) -> Finished:
 async def _watch(
     command: list[str], feed: bytes, seconds: float, most_output: int, **options: Any
 ) -> tuple[int, _Collector, bool]:
-    """Start a process in a session of its own and see it through; its group is ended in any case."""
+    """Start a process in a new session and wait for it; its process group is killed in any case."""
     loop = asyncio.get_running_loop()
     transport, collector = await loop.subprocess_exec(
         lambda: _Collector(most_output), *command, start_new_session=True, **options
@@ -136,7 +136,7 @@ async def _watch(
 
 
 async def _settle(collector: _Collector, transport: asyncio.SubprocessTransport) -> None:
-    """Wait for the end of the process and of its output; an output that somebody keeps open is left."""
+    """Wait shortly for the process and its outputs to end; an output that is still held open is abandoned."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_GRACE):
             await collector.exited.wait()
@@ -145,6 +145,6 @@ async def _settle(collector: _Collector, transport: asyncio.SubprocessTransport)
 
 
 def _end_group(process: int) -> None:
-    """End the launcher and all that it started and that stayed in its group."""
+    """Kill the launcher and every descendant that is still in its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)

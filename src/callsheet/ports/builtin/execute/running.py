@@ -1,4 +1,4 @@
-"""Runs a program in the best isolation there is, and says in words how it ended if not well."""
+"""Runs a program in the best isolation available, and describes how it failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from callsheet.ports.calls import CallContext, ToolFailed
 async def execute(
     settings: BuiltinSettings, language: str, code: str, stdin: str, context: CallContext
 ) -> JSON:
-    """What a program printed; raises ToolFailed with it if the program did not end well."""
+    """The output of a program; raises ToolFailed, with the output in its text, if the program failed."""
     finished, kind = await _run(find_program(language, code), settings, stdin)
     context.remark(*finished.remarks)
     _raise_failure(finished, settings.execution)
@@ -29,10 +29,10 @@ async def execute(
 
 
 async def _run(program: Program, settings: BuiltinSettings, stdin: str) -> tuple[Finished, str]:
-    """Run a program in the best isolation there is; raises ToolFailed where that is not enough.
+    """Run a program in the best isolation available; raises ToolFailed if the settings require more.
 
-    Gives how it ended and what isolated it. A program whose sandbox could not be built has not
-    begun, so running it again without one is not a repetition.
+    Returns how it ended and what isolated it. If the sandbox could not be built, the program has not started,
+    so running it without one is not a repetition.
     """
     execution = settings.execution
     reason = f"{sys.platform} has no namespaces"
@@ -56,7 +56,7 @@ async def _run(program: Program, settings: BuiltinSettings, stdin: str) -> tuple
 
 
 def _raise_failure(finished: Finished, limits: ExecutionSettings) -> None:
-    """Raise ToolFailed with what the program said, if it did not end well."""
+    """Raise ToolFailed with the program's output if it timed out or its exit code is not 0."""
     if not finished.timed_out and finished.exit_code == 0:
         return
     if finished.timed_out:
@@ -68,7 +68,7 @@ def _raise_failure(finished: Finished, limits: ExecutionSettings) -> None:
 
 
 def _ending(code: int, limits: ExecutionSettings) -> str:
-    """What an exit code says; a signal's is negative, or over 128 where a sandbox passed it on."""
+    """Describes an exit code; a signal is negative, or over 128 if the sandbox's launcher passed it on."""
     number = -code if code < 0 else code - 128
     if number == signal.SIGXCPU:
         return f"the program used more than {limits.cpu_seconds} seconds of processor time and was ended"

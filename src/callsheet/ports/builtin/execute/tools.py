@@ -1,4 +1,4 @@
-"""`@EXEC_CODE`, `@SHELL_EXEC` and `@INSTALL_PKG`: code in a sandbox, and packages for it."""
+"""Declares `@EXEC_CODE`, `@SHELL_EXEC` and `@INSTALL_PKG`: code in a sandbox, and packages for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Logins with MCP servers at URLs, by OAuth as MCP has it: kept apart from journals, used by runs.
+"""OAuth logins with MCP servers at URLs, kept apart from journals and used by runs.
 
-A run only uses and renews what is kept; who logs in is a person with `callsheet login`, or a machine that has
-credentials of its own. The parts of OAuth come from the SDK; what is reached, sent and kept is decided here.
+A run only uses and renews stored logins. Logging in is done by a person with `callsheet login`, or by a
+machine with its own credentials. The SDK implements the parts of OAuth; what is contacted, sent and stored
+is decided here.
 """

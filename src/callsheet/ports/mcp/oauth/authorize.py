@@ -1,8 +1,8 @@
-"""A person's login: an address to open, and what comes back from it made into a login.
+"""The authorization code flow: from a URL for the browser to a login.
 
-In: a server, and the parameters that the browser comes back with. Out: the address (with PKCE, a state, and
-the resource that the token is to count for), then the login. Who opens the address, and how the parameters
-come here, is somebody else's matter.
+In: a server, and the parameters with which the browser returns. Out: the authorization URL (with PKCE, a
+state, and the resource for the token), then the login. Opening the URL and receiving the parameters are
+done elsewhere.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from callsheet.ports.mcp.servers import HttpServer, is_safe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A login that waits for its answer. `address` is what a browser is to open."""
+    """A login that has been started. `address` is the URL to open in a browser."""
 
     name: str
     url: str
@@ -50,18 +50,17 @@ class Begun:
 
     @property
     def issuer(self) -> str:
-        """Where the person logs in."""
+        """The authorization server at which the person logs in."""
         return self.found.issuer
 
 
 async def begin(
     name: str, server: HttpServer, guard: Guard, redirect_uri: str, *, before: str = "", scope: str = ""
 ) -> Begun:
-    """Find out where to log in, and make the address for it.
+    """Discover the authorization server, and build the URL for the login.
 
-    `before` is the issuer of the login that there is: another one is refused (TOL040). `scope` is what is
-    asked for in the place of what the server says. Raises CallsheetError (TOL032 to TOL034, TOL038 to
-    TOL041).
+    `before` is the issuer of the existing login: a different one is refused (TOL040). `scope` overrides the
+    scope that the server asks for. Raises CallsheetError (TOL032 to TOL034, TOL038 to TOL041).
     """
     if not is_safe(server.url):
         raise not_safe(name)
@@ -108,10 +107,10 @@ async def begin(
 
 
 async def finish(begun: Begun, guard: Guard, given: Mapping[str, str]) -> Login:
-    """Make what the browser came back with into a login.
+    """Exchange the parameters that the browser returned with for a login.
 
-    Raises CallsheetError: TOL035 for an answer that does not belong to this login or comes from another
-    issuer, TOL034 for a no.
+    Raises CallsheetError: TOL035 if they do not belong to this login or come from another issuer, TOL034 if
+    the authorization server refuses.
     """
     name, found = begun.name, begun.found
     if not secrets.compare_digest(given.get("state", "").encode(), begun.state.encode()):
@@ -151,7 +150,7 @@ async def finish(begun: Begun, guard: Guard, given: Mapping[str, str]) -> Login:
 
 
 def _knock(server: HttpServer) -> httpx2.Request:
-    """A request that a server answers by saying how one logs in."""
+    """A request that makes a server say how to log in."""
     headers = {
         **server.headers,
         "Accept": "application/json, text/event-stream",
@@ -165,7 +164,7 @@ def _knock(server: HttpServer) -> httpx2.Request:
 
 
 def _with_query(endpoint: str, asked: Mapping[str, str]) -> str:
-    """An address with parameters beside those that it has; what it has of ours is not taken twice."""
+    """A URL with parameters added to those that it has."""
     parts = urlsplit(endpoint)
     query = f"{parts.query}&{urlencode(asked)}" if parts.query else urlencode(asked)
     return urlunsplit(parts._replace(query=query, fragment=""))

@@ -1,7 +1,7 @@
-"""Puts the token of a login on requests to its server, and on none that goes anywhere else.
+"""Adds the access token to requests to its server, and to no others.
 
-A request that is refused for its token is sent once more with another one; what is refused all the same goes
-back as it came, and why is noted: for whoever opens the session, and for the call that sent it.
+A request that is refused for its token is repeated once with a new token. If that is refused too, the
+response is returned, and the reason is noted for whoever opens the session and for the call that sent it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNAUTHORIZED, _FORBIDDEN = 401, 403
 
 
 class Bearer(httpx2.Auth):
-    """Says who asks, for the server at this address; `on_trouble` hears why nobody can be named."""
+    """Authenticates requests to the origin of `url`; `on_trouble` is told why it failed."""
 
     def __init__(
         self, name: str, url: str, source: TokenSource, on_trouble: Callable[[CallsheetError], None]
@@ -33,7 +33,7 @@ class Bearer(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send the request with a token, and once more with another one where that is refused."""
+        """Send the request with a token, and once more with a new one if that is refused."""
         if _origin(request.url) != self._home:
             yield request
             return
@@ -41,7 +41,7 @@ class Bearer(httpx2.Auth):
             token = await self._source.token()
         except CallsheetError as error:
             self._note(error)
-            yield request  # the server may answer all the same
+            yield request  # the server may answer even without a token
             return
         response = yield _signed(request, token)
         if response.status_code == _UNAUTHORIZED:

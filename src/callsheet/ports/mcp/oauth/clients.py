@@ -1,6 +1,7 @@
-"""Whom an authorization server knows us as: by hand, by a document that describes us, or by registering now.
+"""Determines our OAuth client: registered manually, described by a metadata document, or self-registered.
 
-In: what the operator says and what metadata says. Out: a client; or CallsheetError (TOL032, TOL034, TOL038).
+In: the operator's settings and the server's metadata. Out: a client, or CallsheetError (TOL032, TOL034,
+TOL038).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _BY_HAND = 'register callsheet there by hand, and put its "client_id" into the c
 
 
 def registered_by_hand(name: str, rules: OAuthRules, metadata: OAuthMetadata) -> Client | None:
-    """The client of the configuration; None where it has none. Raises CallsheetError (TOL038)."""
+    """The client in the configuration; None if there is none. Raises CallsheetError (TOL038)."""
     if not rules.client_id:
         return None
     if not rules.client_secret:
@@ -45,10 +46,10 @@ def registered_by_hand(name: str, rules: OAuthRules, metadata: OAuthMetadata) ->
 async def client_for(
     name: str, rules: OAuthRules, found: Found, guard: Guard, redirect_uri: str, scope: str
 ) -> Client:
-    """The client for a person's login, who comes back to `redirect_uri`.
+    """The client for a person's login, redirected to `redirect_uri`.
 
-    One that the operator has registered, or that has a document of its own, else one that registers itself.
-    Raises CallsheetError where the authorization server does not register it.
+    It is the configured one, or the one with a metadata document, else it registers itself dynamically.
+    Raises CallsheetError if the authorization server does not allow that.
     """
     by_hand = registered_by_hand(name, rules, found.metadata)
     if by_hand is not None:
@@ -71,7 +72,7 @@ async def client_for(
         told = await handle_registration_response(response)
         check_registration_usable(told)
     except OAuthFlowError:
-        told = None  # its words hold the whole answer, a secret perhaps
+        told = None  # its text contains the whole response, perhaps with a secret
     if told is None:
         raise refused(name, found.issuer, "registers callsheet in a way that it cannot use", _BY_HAND)
     return Client(
@@ -80,7 +81,7 @@ async def client_for(
 
 
 def client_secret(name: str, where: str) -> str:
-    """The secret that lies at `env:VARIABLE` or `file:PATH`; raises CallsheetError (TOL038)."""
+    """The secret at `env:VARIABLE` or `file:PATH`; raises CallsheetError (TOL038)."""
     kind, _, what = where.partition(":")
     if kind == "env":
         secret = os.environ.get(what, "")

@@ -1,8 +1,8 @@
-"""Who gives tokens for a server, as the server and that authorization server say: metadata, held together.
+"""Discovers the authorization server of an MCP server from their metadata, and checks that both agree.
 
-In: the address of a server and how it refused. Out: the resource, the issuer, its endpoints and the scope to
-ask for; None where the server speaks of no authorization; CallsheetError (TOL032, TOL033) for what does not
-fit.
+In: the URL of a server and its refusal of a request. Out: the resource, the issuer, its endpoints and the
+scope to request; None if the server does not mention authorization; CallsheetError (TOL032, TOL033) for
+metadata that does not fit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SERVER_ERRORS = 500
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where tokens for a server come from. `scope` is what the server wants, empty where it does not say."""
+    """The authorization server of a server. `scope` is what the server asks for, empty if nothing."""
 
     resource: str
     issuer: str
@@ -46,9 +46,9 @@ class Found:
 async def discover(
     name: str, url: str, guard: Guard, challenge: httpx2.Response | None, issuer: str = ""
 ) -> Found | None:
-    """Ask a server, then the authorization server that it names, or that the operator has named as `issuer`.
+    """Query a server, then the authorization server that it names or that is configured as `issuer`.
 
-    `challenge` is the answer with which the server has refused a request.
+    `challenge` is the response with which the server refused a request.
     """
     told = await _protected_resource(name, url, guard, challenge)
     chosen = _issuer(name, told, issuer)
@@ -83,7 +83,7 @@ async def _protected_resource(
 
 
 def _issuer(name: str, told: ProtectedResourceMetadata | None, wanted: str) -> str:
-    """The issuer to ask: the wanted one where it is named, else the first; empty for the server itself."""
+    """The issuer to use: `wanted` if the server names it, else its first; empty for the server itself."""
     if told is None:
         return wanted
     named = [str(place) for place in told.authorization_servers]
@@ -120,7 +120,7 @@ async def _authorization_server(name: str, url: str, guard: Guard, issuer: str) 
 
 
 def _endpoints(metadata: OAuthMetadata) -> list[str]:
-    """The addresses in metadata that are asked, or shown to a person."""
+    """The URLs in metadata that are contacted, or opened by a person."""
     named: tuple[Any, ...] = (
         metadata.authorization_endpoint,
         metadata.token_endpoint,
@@ -133,7 +133,7 @@ def _endpoints(metadata: OAuthMetadata) -> list[str]:
 def _scope(
     challenge: httpx2.Response | None, told: ProtectedResourceMetadata | None, metadata: OAuthMetadata
 ) -> str:
-    """What to ask for: what the server says, never all that its authorization server could give."""
+    """The scope to request: what the server asks for, never everything its authorization server supports."""
     scope = None if challenge is None else extract_scope_from_www_auth(challenge)
     if scope is None and told is not None and told.scopes_supported:
         scope = " ".join(told.scopes_supported)

@@ -1,7 +1,8 @@
-"""The file of logins: outside of every journal, its owner's alone, each login in a box of the seal key.
+"""Stores logins in a file outside of every journal, each encrypted with the seal key.
 
-In: a path, and whoever has the keys. Out: logins by the name of their server; CallsheetError (TOL037) for a
-file that cannot be used. It is changed in one step, under a lock that other processes wait for.
+In: a path, and a holder of the keys. Out: logins by server name; CallsheetError (TOL037) for a file that
+cannot be used. Only its owner may access it. It is replaced atomically, under a lock shared with other
+processes.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from callsheet.ports.mcp.replacing import replace_file
 from callsheet.sealing.keys import KeyRing, NotOpened
 
 VARIABLE = "CALLSHEET_LOGINS"
-"""Names the file of logins in place of the one in the user's configuration folder."""
+"""The environment variable with the path of the file of logins, instead of the default."""
 _MOST_BYTES = 5_000_000
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PATIENCE = 0.05
 
 
 class KeyHolder(Protocol):
-    """Whoever has the keys that things are sealed with."""
+    """Provides the seal keys."""
 
     def sealing(self) -> KeyRing:
-        """The keys to seal with; one is made where there is none."""
+        """The keys for encryption; a key is created if there is none."""
         ...
 
     def opening(self) -> KeyRing:
-        """The keys to open with; raises CallsheetError where there is none."""
+        """The keys for decryption; raises CallsheetError if there are none."""
         ...
 
 
 def default_logins(environ: Mapping[str, str] | None = None) -> Path:
-    """Where the file of logins is, or would be: beside the seal key."""
+    """The path of the file of logins: by default beside the seal key."""
     named = (os.environ if environ is None else environ).get(VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -52,18 +53,21 @@ def default_logins(environ: Mapping[str, str] | None = None) -> Path:
 
 
 class LoginFile:
-    """A file of logins, which need not be there yet."""
+    """A file of logins, which need not exist yet."""
 
     def __init__(self, path: Path, keys: KeyHolder) -> None:
         self.path = path
         self._keys = keys
 
     def names(self) -> tuple[str, ...]:
-        """The servers that somebody has logged in to."""
+        """The names of the servers with a login."""
         return tuple(self._boxes())
 
     def get(self, server: str) -> Login | None:
-        """The login with a server; raises CallsheetError (TOL037, or what is wrong with the key)."""
+        """The login with a server, None if there is none.
+
+        Raises CallsheetError (TOL037, or about the key).
+        """
         entry = self._boxes().get(server)
         if entry is None:
             return None
@@ -76,13 +80,13 @@ class LoginFile:
             raise bad_file(self.path, f"the login with {server!r} cannot be opened") from None
 
     def put(self, login: Login) -> None:
-        """Keep a login in the place of any other with its server; to be called within `held`."""
+        """Store a login, replacing any other with its server; to be called within `held`."""
         key = self._keys.sealing().sealing
         box = key.seal(json.dumps(login.to_json()).encode())
         self._write({**self._boxes(), login.server: {"key": key.name, "box": box}})
 
     def remove(self, server: str) -> bool:
-        """Forget the login with a server, and say whether there was one; to be called within `held`."""
+        """Remove the login with a server; False if there was none. To be called within `held`."""
         boxes = self._boxes()
         if server not in boxes:
             return False
@@ -91,7 +95,7 @@ class LoginFile:
 
     @asynccontextmanager
     async def held(self) -> AsyncGenerator[None]:
-        """Keep other processes from changing the file meanwhile; raises CallsheetError (TOL037)."""
+        """Hold the lock on the file; raises CallsheetError (TOL037) if it cannot be locked."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = self.path.with_name(f"{self.path.name}.lock")
@@ -137,7 +141,7 @@ class LoginFile:
 
 
 def _is_taken(fd: int) -> bool:
-    """Whether the lock is ours now."""
+    """Try to take the lock; whether that succeeded."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -146,7 +150,7 @@ def _is_taken(fd: int) -> bool:
 
 
 def _checked(data: Any) -> dict[str, dict[str, str]]:
-    """The boxes in the data of a file; raises ValueError."""
+    """The encrypted logins in the data of a file; raises ValueError if the data is malformed."""
     if not isinstance(data, dict) or cast("dict[str, Any]", data).get("schema") != 1:
         raise ValueError("it has another schema")
     boxes = cast("dict[str, Any]", data).get("logins")

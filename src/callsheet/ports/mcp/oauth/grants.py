@@ -1,7 +1,7 @@
-"""Requests to a token endpoint: for a code, a refresh token, credentials of a machine; and revocation.
+"""Requests to a token endpoint (code, refresh token, client credentials), and revocation.
 
-In: who asks, and what for. Out: tokens; or CallsheetError (TOL034) with the short word of the authorization
-server. Each request says for which resource a token is to count.
+In: the client and the grant. Out: tokens; or CallsheetError (TOL034) with the authorization server's error.
+Requests for tokens name the resource that the token is for.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from callsheet.ports.mcp.oauth.records import Client, Login, Tokens
 from callsheet.ports.mcp.oauth.troubles import plain, refused
 
 _EARLY = 30.0
-"""Seconds before its end from which a token is not used any more."""
+"""Seconds before its expiry from which a token is no longer used."""
 _CODE = re.compile(r"[a-z_]{1,60}")
 _GONE = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 
 
 class Denied(Exception):
-    """An authorization server's no: its code, and what it says beside it."""
+    """An error response of an authorization server: its code and description."""
 
     def __init__(self, code: str, words: str) -> None:
         self.code = code
@@ -37,12 +37,12 @@ class Denied(Exception):
 
     @property
     def is_final(self) -> bool:
-        """Whether what was shown counts no more, so that only a new login helps."""
+        """Whether the grant is no longer valid, so that only a new login helps."""
         return self.code in _GONE
 
 
 def denial(response: httpx2.Response) -> Denied:
-    """What an answer that is an error says; only its own words for errors, never the rest of it."""
+    """The OAuth error in a response; nothing else of the response is shown."""
     try:
         said: Any = read_json(response.text)
     except (NotJson, ValueError):
@@ -57,9 +57,9 @@ def denial(response: httpx2.Response) -> Denied:
 async def tokens_for(
     guard: Guard, name: str, issuer: str, endpoint: str, client: Client, form: Mapping[str, str]
 ) -> Tokens:
-    """The tokens that a token endpoint gives for a form.
+    """Request tokens from a token endpoint with a form.
 
-    Raises Denied for a no of the authorization server, CallsheetError (TOL034) for an answer without a token.
+    Raises Denied for an OAuth error, CallsheetError (TOL034) for a response without a usable token.
     """
     response = await guard.send(_as(client, endpoint, form))
     if response.status_code not in (200, 201):
@@ -67,7 +67,7 @@ async def tokens_for(
     try:
         token = OAuthToken.model_validate_json(response.content)
     except ValidationError:
-        token = None  # its words hold what came, a token perhaps
+        token = None  # its text contains the response, perhaps with a token
     if token is None or not _is_sendable(token.access_token):
         raise refused(name, issuer, "answers with no token")
     ends = None if token.expires_in is None else time.time() + _usable_for(token.expires_in)
@@ -77,12 +77,12 @@ async def tokens_for(
 
 
 def _usable_for(seconds: int) -> float:
-    """How long a token is used that counts for so long: it may not end on its way."""
+    """How many seconds a token with this lifetime is used, so that it does not expire in transit."""
     return seconds - min(_EARLY, seconds / 4)
 
 
 async def refreshed(guard: Guard, login: Login) -> Tokens:
-    """New tokens in the place of those of a login; raises as `tokens_for` does."""
+    """New tokens for a login, from its refresh token; raises as `tokens_for` does."""
     form = {
         "grant_type": "refresh_token",
         "refresh_token": login.tokens.refresh,
@@ -98,20 +98,20 @@ async def refreshed(guard: Guard, login: Login) -> Tokens:
 
 
 async def revoke(guard: Guard, login: Login) -> bool:
-    """Tell the authorization server that the login is over; whether it says that it heard."""
+    """Revoke a login at the authorization server; whether the server confirmed it."""
     token = login.tokens.refresh or login.tokens.access
-    form = {"token": token, "client_secret": ""}  # empty counts as left out, and some servers insist on it
+    form = {"token": token, "client_secret": ""}  # counts as absent, but some servers insist on it
     response = await guard.send(_as(login.client, login.revocation_endpoint, form))
     return response.status_code == 200
 
 
 def _is_sendable(token: str) -> bool:
-    """Whether a token can stand in a header."""
+    """Whether a token can be sent in a header."""
     return bool(token) and token.isascii() and token.isprintable() and " " not in token
 
 
 def _as(client: Client, endpoint: str, form: Mapping[str, str]) -> httpx2.Request:
-    """A form that is sent as a client; its secret stands in the header or in the form, as was agreed on."""
+    """A request with a form, authenticated as the client by header or form field, as registered."""
     headers: dict[str, str] = {"Accept": "application/json"}
     sent = {**form, "client_id": client.id}
     if client.method == "client_secret_basic":

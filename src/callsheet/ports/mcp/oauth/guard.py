@@ -1,9 +1,9 @@
-"""The only way to what a server's metadata names: judged addresses, small answers, little time, no redirects.
+"""Contacts the URLs in a server's metadata, but only checked addresses and within bounds (SSRF protection).
 
-In: requests of a login. Out: answers that were read whole; or CallsheetError (TOL033) for an address that is
-not reached. A server on the internet leads nobody into a private network, not by a name either: each name is
-resolved once, judged, and exactly that address is reached. A server on this machine, or in a private network,
-may name addresses of the same kind.
+In: requests of a login. Out: complete responses, or CallsheetError (TOL033) for a URL that must not be
+contacted. Redirects are not followed. A server on the internet cannot lead into a private network, not even
+by a name: each name is resolved once, checked, and that address is used. A server on this machine or in a
+private network may name addresses of the same kind.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from callsheet.ports.mcp.oauth.troubles import not_reached
 from callsheet.ports.reaching import UnknownHost, resolve, send_to
 
 MOST_BYTES = 256 * 1024
-"""Bytes of an answer; metadata has a few thousand."""
+"""The largest response in bytes; metadata takes a few thousand."""
 SECONDS = 15.0
-"""Seconds that an answer may take, whole."""
+"""Seconds until a response has to be complete."""
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 
 
 class Allowed(NamedTuple):
-    """What may be reached, beside the internet, in the course of one login."""
+    """The non-public hosts that may be contacted during one login."""
 
     hosts: AllowedHosts
 
     @classmethod
     async def by(cls, server_url: str, issuer: str = "") -> Allowed:
-        """What a server may lead to, by where it is itself; the configured issuer may be anywhere.
+        """The hosts that a server may lead to, given its own address; the configured issuer is allowed.
 
-        Raises AddressRefused or UnknownHost for a server that cannot be.
+        Raises AddressRefused or UnknownHost if the server's own URL is unusable.
         """
         entries: list[str] = []
         for text in await resolve(parse_url(server_url)):
@@ -49,7 +49,7 @@ class Allowed(NamedTuple):
 
 
 def _kin_of(address: IP) -> tuple[str, ...]:
-    """The networks that are as private as an address: none for those that are of a special kind."""
+    """The networks of the same kind (loopback or private) as an address; none for other special addresses."""
     for networks in (_LOOPBACK, _PRIVATE):
         if any(address in ip_network(network) for network in networks):
             return networks
@@ -66,7 +66,7 @@ class Guard:
 
     @classmethod
     async def of(cls, name: str, server_url: str, issuer: str = "") -> Guard:
-        """The guard of logins with the server of this name and address; raises CallsheetError (TOL033)."""
+        """The guard for the server with this name and URL; raises CallsheetError (TOL033)."""
         try:
             return cls(name, await Allowed.by(server_url, issuer))
         except (AddressRefused, UnknownHost) as error:
@@ -81,7 +81,7 @@ class Guard:
         await self._client.aclose()
 
     async def judge(self, url: str) -> tuple[Target, list[IP]]:
-        """Where an address leads; raises CallsheetError (TOL033) for one that is not to be reached."""
+        """The checked addresses of a URL; raises CallsheetError (TOL033) if it must not be contacted."""
         try:
             target = parse_url(url)
             addresses = checked(target, await resolve(target), self._allowed)
@@ -93,7 +93,7 @@ class Guard:
         return target, addresses
 
     async def send(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer to a request, read whole; raises CallsheetError (TOL033) where there is none."""
+        """The response to a request, read completely; raises CallsheetError (TOL033) if there is none."""
         url = str(request.url)
         target, addresses = await self.judge(url)
         headers = {
@@ -119,7 +119,7 @@ class Guard:
 
 
 class _TooMuch(Exception):
-    """An answer that is too long or packed."""
+    """The response is too long or compressed."""
 
 
 async def _body(response: httpx2.Response) -> bytes:

@@ -1,7 +1,7 @@
-"""Where a browser comes back to after a login: one port of this machine, one address, for one answer.
+"""A local HTTP server that receives the browser's redirect at the end of a login.
 
-In: requests of anybody on this machine. Out: the parameters of the one that has the right state. Everything
-else gets a short no, and the login goes on: only who knows the state can end it.
+In: requests from anyone on this machine. Out: the parameters of the request with the right state. All other
+requests are rejected and do not end the login, since only the browser knows the state.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _NO = "This is not the answer that callsheet waits for.\n"
 
 
 def redirect_uri(port: int) -> str:
-    """The address that a browser is sent back to."""
+    """The URL to which the browser is redirected."""
     return f"http://{HOST}:{port}{PATH}"
 
 
 def bound(port: int = 0) -> socket.socket:
-    """A socket on this machine alone, on any free port or this one; raises OSError."""
+    """A listening socket on the loopback interface, on this port or any free one (0); raises OSError."""
     return socket.create_server((HOST, port), reuse_port=False)
 
 
 def parameters(url: str) -> dict[str, str]:
-    """The parameters of an address that a browser was sent back to; what stands there twice is left out."""
+    """The query parameters of a redirect URL; repeated ones are left out."""
     found = parse_qs(urlsplit(url).query, keep_blank_values=True, max_num_fields=50)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
 class Waiting:
-    """Waits for the browser with this state."""
+    """Waits for the request with this state."""
 
     def __init__(self, state: str, port: int) -> None:
         self._state = state
@@ -52,7 +52,7 @@ class Waiting:
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
 
     async def answer(self, seconds: float) -> Mapping[str, str]:
-        """The parameters that came back; raises TimeoutError."""
+        """The parameters of the redirect; raises TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
             return await asyncio.shield(self._answer)
 
@@ -69,13 +69,13 @@ class Waiting:
                     writer.write(line.encode() + body)
                     await writer.drain()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever does not ask gets no answer
+            pass  # incomplete requests get no answer
         finally:
             self._busy -= 1
             writer.close()
 
     def _judge(self, head: str) -> tuple[str, str]:
-        """The status and the text for a request."""
+        """The status and text of the response to a request; accepts the one with the right state."""
         first, *lines = head.split("\r\n")
         method, _, rest = first.partition(" ")
         target = rest.rpartition(" ")[0]
@@ -99,7 +99,7 @@ class Waiting:
 
 @asynccontextmanager
 async def listening(listener: socket.socket, state: str) -> AsyncGenerator[Waiting]:
-    """Wait at a socket, which is closed in the end, for the browser with this state."""
+    """Serve on a socket, closed at the end, until the context is left."""
     waiting = Waiting(state, listener.getsockname()[1])
     server = await asyncio.start_server(waiting.serve, sock=listener, limit=_MOST_BYTES)
     try:

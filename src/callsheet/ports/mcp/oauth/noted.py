@@ -1,7 +1,7 @@
-"""What went wrong with a login while one call was sent, told to that call.
+"""Passes login errors of HTTP requests to the call that caused them.
 
-The SDK sends each request in the context of the call that asks for it, and keeps the status of an answer that
-is an error to itself.
+The SDK sends each request in the context of the call that causes it, but does not pass on the status of
+error responses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _OF_CALL: ContextVar[list[CallsheetError] | None] = ContextVar("callsheet_login_
 
 
 def note(trouble: CallsheetError) -> None:
-    """Tell the call in whose context this is sent, if it is one."""
+    """Report a login error to the call in whose context this runs, if there is one."""
     noted = _OF_CALL.get()
     if noted is not None:
         noted.append(trouble)
@@ -24,7 +24,7 @@ def note(trouble: CallsheetError) -> None:
 
 @contextmanager
 def troubles() -> Generator[list[CallsheetError]]:
-    """Hear why requests that are sent meanwhile, in this context, were refused for their login."""
+    """Collect the login errors of requests sent in this context."""
     noted: list[CallsheetError] = []
     token = _OF_CALL.set(noted)
     try:

@@ -1,7 +1,7 @@
-"""A login as it is kept: whose tokens, for which server, from which issuer, until when.
+"""A stored login: its tokens, server, issuer and expiry.
 
-A login counts for the one address that it was made for, and for the resource in it; nothing else is ever sent
-its tokens.
+A login is valid for exactly the URL that it was made for and the resource in it; its tokens are sent
+nowhere else.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 
 class WrongLogin(Exception):
-    """Data that is no login."""
+    """The data is not a valid login."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Whom an authorization server knows us as. `method` is how the secret is shown: none, basic or post."""
+    """Our OAuth client. `method` is `none`, `client_secret_basic` or `client_secret_post`."""
 
     id: str
     secret: str = field(default="", repr=False)
@@ -26,8 +26,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """What was given. `ends` is when the token is used no more, in seconds since 1970,
-    None where nobody knows."""
+    """Tokens as issued. `ends` is when to stop using the access token.
+
+    It is in seconds since 1970, None if unknown.
+    """
 
     access: str = field(repr=False)
     refresh: str = field(default="", repr=False)
@@ -35,7 +37,7 @@ class Tokens:
     scope: str = ""
 
     def is_over(self, now: float) -> bool:
-        """Whether the access token is not to be used any more."""
+        """Whether the access token must no longer be used."""
         return self.ends is not None and now >= self.ends
 
 
@@ -53,7 +55,7 @@ class Login:
     tokens: Tokens
 
     def secrets(self) -> Iterator[str]:
-        """The texts that nobody may see."""
+        """The texts that have to be kept secret."""
         yield from (s for s in (self.tokens.access, self.tokens.refresh, self.client.secret) if s)
 
     def to_json(self) -> dict[str, Any]:
@@ -62,7 +64,7 @@ class Login:
 
     @classmethod
     def from_json(cls, data: Any) -> Login:
-        """The login in JSON data; raises WrongLogin."""
+        """The login in JSON data; raises WrongLogin if it is malformed."""
         try:
             told: dict[str, Any] = dict(data)
             client, tokens = Client(**told.pop("client")), _tokens(told.pop("tokens"))

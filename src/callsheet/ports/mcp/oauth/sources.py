@@ -1,8 +1,8 @@
-"""Where the token of a run comes from: the login that is kept, renewed when it ends, or a machine's own.
+"""Provides a run's access tokens: from a stored login, renewed when it expires, or for a machine.
 
-In: a server, and how it refused a request. Out: a token; or CallsheetError that says what a person has to do.
-A run asks nobody and opens nothing. Of several requests that are refused at once one renews the token, also
-where they belong to several processes: a refresh token may count only once.
+In: a server, and its refusal of a request. Out: a token, or CallsheetError saying what a person has to do.
+A run never asks a person or opens a browser. If several requests are refused at once, only one renews the
+token, even across processes, because a refresh token may be valid only once.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from callsheet.ports.mcp.servers import Grant, HttpServer, OAuthRules, is_safe
 
 
 class TokenSource(Protocol):
-    """Gives the tokens for one server."""
+    """Provides the tokens for one server."""
 
     async def token(self) -> str | None:
-        """The token to begin with; None where there is none before the server asks for one."""
+        """The token for the first request; None to send it without one."""
         ...
 
     async def renewed(self, worthless: str | None, refusal: httpx2.Response) -> str:
-        """Another token than the one that the server has refused; raises CallsheetError."""
+        """A token other than the one that the server refused; raises CallsheetError if there is none."""
         ...
 
     def secrets(self) -> Iterator[str]:
-        """All that was given out here, and whatever it was got with."""
+        """All tokens given out so far, and the secrets used to get them."""
         ...
 
 
 def source_for(name: str, server: HttpServer, logins: LoginFile | None) -> TokenSource | None:
-    """Where tokens for a server come from; None where a configured header says who asks."""
+    """The source of tokens for a server; None if an Authorization header is configured."""
     if any(header.lower() == "authorization" for header in server.headers):
         return None
     if not is_safe(server.url):
@@ -53,7 +53,7 @@ def source_for(name: str, server: HttpServer, logins: LoginFile | None) -> Token
 
 
 class NoTokens:
-    """For a server at an address where a token could be read on the way."""
+    """The source for a server whose connection is not encrypted: no token is ever sent."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -107,7 +107,7 @@ class KeptTokens:
         return iter(tuple(self._given))
 
     async def _usable(self, worthless: str | None) -> Login | None:
-        """The login with a token that has not ended and is not the worthless one; None without a login."""
+        """The login with a token that has not expired and is not `worthless`; None if there is no login."""
         if self._logins is None:
             return None
         login = self._login
@@ -126,7 +126,7 @@ class KeptTokens:
         login = await asyncio.to_thread(logins.get, self._name)
         self._was_read = True
         if login is None or login.url != self._url:
-            return None  # a token for another address is none for this one
+            return None  # a token for another URL must not be sent to this one
         self._know(login)
         return login
 
@@ -149,7 +149,7 @@ class KeptTokens:
 
 
 class MachineTokens:
-    """Tokens for credentials of a machine's own; they live in this process alone."""
+    """Tokens for a machine's own credentials; they are kept in this process only."""
 
     def __init__(self, name: str, url: str, rules: OAuthRules) -> None:
         self._name = name

@@ -1,7 +1,7 @@
-"""What can be wrong with a login, in the words of a diagnostic (TOL030 to TOL041).
+"""The diagnostics about logins (TOL030 to TOL041).
 
-In: the name of a server and what happened. Out: CallsheetError. No token, code, state or secret is said, and
-of what an authorization server says only short plain texts.
+In: the name of a server and what happened. Out: CallsheetError. No token, code, state or secret is shown,
+and only short plain texts from an authorization server.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ _MOST = 200
 
 
 def plain(text: str) -> str:
-    """What a stranger says, as one short line without anything that a terminal would obey."""
+    """Untrusted text as one short line without control characters."""
     line = _UNPLAIN.sub(" ", text).strip()
     return line if len(line) <= _MOST else f"{line[:_MOST]}…"
 
 
 def command(name: str, verb: str = "login") -> str:
-    """The command line that logs in to a server, or out."""
+    """The command that logs in to a server, or out."""
     return f"`callsheet {verb} {shlex.quote(name)}`"
 
 
 def login_needed(name: str) -> CallsheetError:
-    """Nobody has logged in to the server on this machine."""
+    """There is no login with the server on this machine."""
     return _trouble("TOL030", name, "asks for a login, and there is none here", f"{command(name)} logs in")
 
 
 def login_over(name: str, why: str) -> CallsheetError:
-    """There is a login, and it is worth nothing any more."""
+    """The stored login is no longer valid."""
     return _trouble(
         "TOL031", name, f"does not take the login that is kept: {why}", f"{command(name)} renews it"
     )
 
 
 def scope_missing(name: str, scope: str) -> CallsheetError:
-    """The login is good, and not for what was asked of the server."""
+    """The login is valid, but not for the scope that the request needs."""
     wanted = plain(scope)
     way_out = (
         f"`callsheet login {shlex.quote(name)} --scope {shlex.quote(wanted)}` asks for it"
@@ -51,7 +51,7 @@ def scope_missing(name: str, scope: str) -> CallsheetError:
 
 
 def unusable(name: str, why: str, way_out: str | None = None) -> CallsheetError:
-    """What a server says of its authorization cannot be used."""
+    """The authorization metadata of a server cannot be used."""
     return _trouble(
         "TOL032",
         name,
@@ -61,7 +61,7 @@ def unusable(name: str, why: str, way_out: str | None = None) -> CallsheetError:
 
 
 def not_reached(name: str, place: str, why: str) -> CallsheetError:
-    """An address that stands in metadata is not asked."""
+    """A URL in metadata must not or cannot be contacted."""
     return _trouble(
         "TOL033",
         name,
@@ -72,7 +72,7 @@ def not_reached(name: str, place: str, why: str) -> CallsheetError:
 
 
 def refused(name: str, issuer: str, why: str, way_out: str | None = None) -> CallsheetError:
-    """The authorization server says no."""
+    """The authorization server refuses."""
     return _trouble(
         "TOL034",
         name,
@@ -82,14 +82,14 @@ def refused(name: str, issuer: str, why: str, way_out: str | None = None) -> Cal
 
 
 def wrong_answer(name: str, why: str) -> CallsheetError:
-    """What came back from the browser does not belong to the login that was begun."""
+    """The response from the browser does not belong to the login that was started."""
     return _trouble(
         "TOL035", name, f"was not logged in to: what came back {why}", f"begin anew with {command(name)}"
     )
 
 
 def nobody_came(name: str, seconds: float) -> CallsheetError:
-    """The browser did not come back in time."""
+    """The browser did not return in time."""
     return _trouble(
         "TOL036",
         name,
@@ -99,7 +99,7 @@ def nobody_came(name: str, seconds: float) -> CallsheetError:
 
 
 def bad_port(name: str, port: int, why: str) -> CallsheetError:
-    """Nobody can come back to this machine."""
+    """The local port for the redirect cannot be opened."""
     where = f"port {port}" if port else "a port of this machine"
     return _trouble(
         "TOL036",
@@ -127,12 +127,12 @@ def no_secret(name: str, why: str) -> CallsheetError:
 
 
 def no_login(name: str, why: str, way_out: str) -> CallsheetError:
-    """There is nothing to log in to."""
+    """The server does not ask for a login."""
     return _trouble("TOL039", name, why, way_out)
 
 
 def other_issuer(name: str, before: str, now: str) -> CallsheetError:
-    """The server sends people to another authorization server than before."""
+    """The server names another authorization server than before."""
     return _trouble(
         "TOL040",
         name,
@@ -142,7 +142,7 @@ def other_issuer(name: str, before: str, now: str) -> CallsheetError:
 
 
 def not_safe(name: str) -> CallsheetError:
-    """A token would be read by everybody on the way."""
+    """The connection is not encrypted, so no token may be sent."""
     return _trouble(
         "TOL041",
         name,

@@ -1,7 +1,7 @@
-"""Which tools of MCP servers are trusted: what each declared when it was first seen or approved.
+"""Trust in the tools of MCP servers: pins of what each declared when first seen or approved.
 
-A file of pins outlives runs: a tool that is declared differently later is refused until a person has
-looked at what changed. Nothing here starts or calls a server.
+A file of pins outlives runs: a tool whose declaration changes is refused until a person has approved the
+change. Nothing here starts or calls a server.
 """
 
 from callsheet.ports.mcp.trust.differences import changed_fields, differences

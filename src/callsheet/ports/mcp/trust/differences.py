@@ -1,7 +1,7 @@
-"""What differs between two declarations of a tool, in lines for people.
+"""Lists the differences between two declarations of a tool, for people.
 
-In: two wire objects. Out: lines in which every character can be seen. They hold a server's words: they
-are for people, and never for a model.
+In: two declarations as sent. Out: lines without invisible characters. They contain text from the server, so
+they must not be shown to a model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ABSENT = object()
 
 
 def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields of the protocol that differ, and "other fields": no word of the server's is in it.
+    """The protocol fields that differ, and "other fields"; contains no text from the server.
 
     >>> changed_fields({"name": "a", "x": 1}, {"name": "a", "description": "b"})
     ('description', 'other fields')
@@ -43,8 +43,7 @@ def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str,
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], *, is_whole: bool = False) -> tuple[str, ...]:
     """A line for each value that was added, removed or changed.
 
-    The first forty, long texts cut around the place where they begin to differ; all of everything if
-    `is_whole`.
+    At most forty lines, long texts cut around their first difference; everything if `is_whole`.
 
     >>> differences({"description": "Reads."}, {"description": "Reads.\\u200b", "title": "R"})
     ('description: "Reads." → "Reads.<U+200B>"', 'title: added "R"')
@@ -55,7 +54,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], *, is_whole: boo
 
 
 def visible(text: str) -> str:
-    """The text with an escape for each character that cannot be seen, or that a terminal would obey.
+    """The text with invisible and control characters escaped.
 
     >>> visible("a\\u202eb\\x1b[1m\\n")
     'a<U+202E>b<U+001B>[1m<U+000A>'
@@ -67,7 +66,7 @@ def _is_seen(char: str) -> bool:
     if char.isascii():
         return " " <= char <= "~"
     category = unicodedata.category(char)
-    # Marks without an own place (variation selectors among them), fillers and odd blanks hide as well.
+    # Combining marks (variation selectors among them), fillers and odd blanks can hide text as well.
     return category[0] not in "CZM" and char not in _BLANK_LETTERS
 
 
@@ -101,7 +100,7 @@ def _items_of(value: object) -> list[Any] | None:
 
 
 def _same(old: object, new: object) -> bool:
-    """Whether two values are the same JSON: 1, 1.0 and true are not."""
+    """Whether two values are the same JSON; 1, 1.0 and true differ."""
     before, after = _fields_of(old), _fields_of(new)
     if before is not None and after is not None:
         return before.keys() == after.keys() and all(_same(before[key], after[key]) for key in before)
@@ -119,7 +118,7 @@ def _joined(path: str, key: str) -> str:
 
 
 def _texts(old: str, new: str, limit: int) -> str:
-    """Two texts, long ones around the place where they begin to differ."""
+    """Two texts; long ones are cut around their first difference."""
     if max(len(old), len(new)) <= limit:
         return f'"{visible(old)}" → "{visible(new)}"'
     alike = (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)

@@ -1,8 +1,8 @@
-"""The file of pins: where it lies, read whole, changed under a lock and in one step.
+"""Reads and changes the file of pins, under a lock and atomically.
 
-In: a path. Out: the pins in it, none where there is no file; CallsheetError (CFG114) for one that is wrong.
-It is the user's own and never looked for in a project: a folder that somebody else made must not say what
-is trusted.
+In: a path. Out: the pins in it, none if there is no file; CallsheetError (CFG114) if it is invalid. The
+file belongs to the user and is never looked for in a project, because a folder made by someone else must
+not decide what is trusted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from callsheet.ports.mcp.replacing import replace_file
 from callsheet.ports.mcp.trust.records import Pins, WrongRecord
 
 VARIABLE = "CALLSHEET_PINS"
-"""Names the file of pins in place of the one in the user's configuration folder."""
+"""The environment variable with the path of the file of pins, instead of the default."""
 _MOST_BYTES = 50_000_000
 
 
 def default_pins(environ: Mapping[str, str] | None = None) -> Path:
-    """Where the file of pins is, or would be."""
+    """The path of the file of pins."""
     named = (os.environ if environ is None else environ).get(VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -36,13 +36,13 @@ def default_pins(environ: Mapping[str, str] | None = None) -> Path:
 
 
 class PinFile:
-    """A file of pins, which need not be there yet."""
+    """A file of pins, which need not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> Pins:
-        """The pins; raises CallsheetError (CFG114) for a file that cannot be read or is none."""
+        """The pins; raises CallsheetError (CFG114) if the file cannot be read or is invalid."""
         try:
             text = _text_of(self.path)
         except FileNotFoundError:
@@ -58,9 +58,9 @@ class PinFile:
             raise self._wrong(str(error)) from error
 
     def change(self, changed: Callable[[Pins], Pins]) -> Pins:
-        """Put other pins in the place of these, and give them; others wait meanwhile.
+        """Replace the pins by `changed(pins)` and return them; other processes wait meanwhile.
 
-        Raises CallsheetError (CFG114) as `read` does, and OSError where the file cannot be written.
+        Raises CallsheetError (CFG114) as `read` does, and OSError if the file cannot be written.
         """
         with self._locked():
             before = self.read()

@@ -1,7 +1,7 @@
-"""Which server a configuration means: its name, and how it is started or where it is reached.
+"""Identifies a configured server by its name and transport.
 
-In: a configuration. Out: an identity without secrets: arguments and addresses are in it as a hash
-only, environment and headers not at all. What a server says of itself may be anything.
+In: a configuration. Out: an identity without secrets: arguments and URLs only as part of a hash,
+environment and headers not at all. What a server reports about itself proves nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer
 
 
 class ServerIdentity(NamedTuple):
-    """A server as an operator has configured it.
+    """A server as the operator configured it.
 
-    `place` is for people: the command without its arguments, or the address without user and query.
-    `fingerprint` is the hash of the whole transport.
+    `place` is for display: the command without its arguments, or the URL without user and query.
+    `fingerprint` is the hash of command and arguments, or of the URL and the kind of transport.
     """
 
     name: str
@@ -28,7 +28,7 @@ class ServerIdentity(NamedTuple):
 
 
 class Reported(NamedTuple):
-    """What a server says that it is; empty where it says nothing."""
+    """The name and version that a server reports; empty if it reports none."""
 
     name: str = ""
     version: str = ""
@@ -40,8 +40,8 @@ class Reported(NamedTuple):
 def identity_of(config: McpServerConfig) -> ServerIdentity:
     """The identity of a configured server.
 
-    An argument that names a file of the server's working folder counts as the whole path of that file:
-    `python server.py` is another server in another project.
+    An argument that is a file in the server's working folder counts as its absolute path: `python server.py`
+    is a different server in another project.
     """
     transport = config.transport
     if isinstance(transport, HttpServer):

@@ -1,8 +1,8 @@
-"""Whether the tools of a server may be called, by what is kept of it.
+"""Decides which tools of a server may be called, given its pins.
 
-In: pins and a server as it is now. Out: for each tool that may not be called the reason, what people
-are to be told, and what is new and may be kept. Pure. A reason may be shown to a model: beside the tool's
-name it holds no word of the server's. What has changed stands in the help of a warning, for people.
+In: pins and a server as it is now. Out: the reason for each tool that must not be called, notices for
+people, and records to keep. Pure. A reason may be shown to a model, so it contains nothing from the server
+but the tool's name; the changes are in the help of a warning, for people.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_OTHERS = 3
 
 
 class SeenServer(NamedTuple):
-    """A server that is open: which it is, what it says of itself, its tools as it declares them."""
+    """An open server: its identity, what it reports about itself, and its tool declarations."""
 
     identity: ServerIdentity
     reported: Reported
@@ -31,11 +31,10 @@ class SeenServer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What came of looking at a server.
+    """The result of checking a server.
 
-    `refusals` are the tools that may not be called, by the server's names, `notices` what people are
-    told, and `first_seen` is the record to be kept of a server that nothing was known of, or that says it is
-    another version.
+    `refusals` has the tools that must not be called, by the server's names; `notices` are for people;
+    `first_seen` is the record to keep of a server that was unknown or reports another version.
     """
 
     refusals: Mapping[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
@@ -44,7 +43,7 @@ class Judgement:
 
 
 def judge(seen: SeenServer, pins: Pins, *, pinned: bool, now: str) -> Judgement:
-    """Hold a server against what is kept; with `pinned` only what a person has approved may be called."""
+    """Check a server against its pins; with `pinned` only tools approved by a person may be called."""
     known = pins.find(seen.identity)
     if known is None and not pinned:
         return _at_first_sight(seen, pins, now)
@@ -62,7 +61,7 @@ def judge(seen: SeenServer, pins: Pins, *, pinned: bool, now: str) -> Judgement:
 
 
 def _version(seen: SeenServer, known: PinnedServer) -> Iterator[Diagnostic]:
-    """That a server of the same name says it is another version than the one whose tools are kept."""
+    """A warning that the server reports another version than when its tools were pinned."""
     before, now = known.reported, seen.reported
     if before.name == now.name and before.version != now.version:
         server = seen.identity.name
@@ -127,7 +126,7 @@ def _refusal(
 
 
 def _for_people(refusal: Diagnostic, now: Mapping[str, Any], held: PinnedTool | None) -> Diagnostic:
-    """The refusal as a warning, with all that has changed."""
+    """The refusal as a warning that lists all changes."""
     lines = () if held is None else differences(held.declaration, now)
     return replace(
         refusal,
@@ -137,7 +136,7 @@ def _for_people(refusal: Diagnostic, now: Mapping[str, Any], held: PinnedTool | 
 
 
 def _gathered(seen: SeenServer, notices: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """The notices, those about tools that nobody has approved as one."""
+    """The notices, with those about unapproved tools combined into one."""
     yield from (notice for notice in notices if notice.code == CHANGED)
     unapproved = [notice for notice in notices if notice.code == UNAPPROVED]
     if len(unapproved) < 2:

@@ -1,6 +1,6 @@
-"""Judges the servers of a run by a file of pins, and keeps in it what is seen for the first time.
+"""Checks the servers of a run against a file of pins, and records servers seen for the first time.
 
-In: servers that are open. Out: a judgement for each. Blocks on the file: call it in a thread.
+In: open servers. Out: a judgement for each. Blocks on the file: call it in a thread.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from callsheet.ports.mcp.trust.records import Pins
 
 
 def now() -> str:
-    """This moment, as it is kept: UTC, to the second."""
+    """The current time in UTC, ISO 8601, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class PinKeeper:
-    """A file of pins and how strictly it is taken.
+    """A file of pins and how strictly it is applied.
 
-    With `pinned` only tools that a person has approved may be called, and nothing is kept by itself. Without
-    it a server that is seen for the first time is taken as it is and kept; from then on only what is
-    declared as it was may be called. `records` says whether it may be written down.
+    With `pinned` only tools approved by a person may be called, and nothing is recorded automatically.
+    Otherwise a server seen for the first time is accepted and recorded; from then on its tools must be
+    declared as recorded. `records` says whether anything may be written.
     """
 
     def __init__(self, file: PinFile, *, pinned: bool, records: bool = True) -> None:
@@ -37,7 +37,7 @@ class PinKeeper:
         self._records = records and not pinned
 
     def judge(self, servers: Sequence[SeenServer]) -> tuple[Judgement, ...]:
-        """A judgement for each server, in their order; raises CallsheetError (CFG114) for a wrong file."""
+        """A judgement for each server, in their order; raises CallsheetError (CFG114) for an invalid file."""
         found = self._judged(servers, self._file.read())
         if not self._records or all(each.first_seen is None for each in found):
             return found
@@ -57,7 +57,7 @@ class PinKeeper:
         return again
 
     def known(self, configs: Sequence[McpServerConfig]) -> list[tuple[McpServerConfig, Mapping[str, Any]]]:
-        """What is kept of the tools of these servers: the declarations, each with its server."""
+        """The recorded declarations of these servers' tools, each with its server."""
         pins = self._file.read()
         kept = ((config, pins.find(identity_of(config))) for config in configs)
         return [(c, tool.declaration) for c, server in kept if server for tool in server.tools.values()]

@@ -1,7 +1,7 @@
-"""What is kept of trusted servers and their tools, and the form in which a file keeps it.
+"""The pins of servers and their tools, and their JSON form.
 
-In: JSON data, read strictly: nothing unknown, nothing missing, every pin that of its declaration. Out: frozen
-records, and the data again. No file is touched here.
+In: JSON data, read strictly: no unknown or missing keys, and each pin must match its declaration. Out:
+frozen records, and the data again. No file is accessed here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCHEMA = 1
 
 
 class Standing(StrEnum):
-    """How a declaration came to be kept: it was there at first sight, or a person has approved it."""
+    """Why a declaration is recorded: it was there when the server was first seen, or a person approved it."""
 
     SEEN = "seen"
     APPROVED = "approved"
@@ -26,7 +26,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PinnedTool:
-    """A tool as it was declared when it was kept, whole, at a time (UTC, ISO 8601)."""
+    """A tool's whole declaration when it was recorded, and since when (UTC, ISO 8601)."""
 
     declaration: Mapping[str, Any]
     standing: Standing
@@ -40,7 +40,7 @@ class PinnedTool:
 
 @dataclass(frozen=True, slots=True)
 class PinnedServer:
-    """A server that is known, and those of its tools that are kept, by its own names."""
+    """A known server, and its recorded tools by its own names."""
 
     identity: ServerIdentity
     reported: Reported
@@ -48,32 +48,32 @@ class PinnedServer:
 
 
 class WrongRecord(ValueError):
-    """The data is no record; the text says what is wrong and where."""
+    """The data is invalid; the text says what is wrong and where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """All that is kept, the servers in the order in which they came."""
+    """All records, in the order in which they were added."""
 
     servers: tuple[PinnedServer, ...] = ()
 
     def find(self, identity: ServerIdentity) -> PinnedServer | None:
-        """The server of this name and transport."""
+        """The server with this name and transport, None if unknown."""
         return next((s for s in self.servers if _key(s.identity) == _key(identity)), None)
 
     def named(self, name: str) -> tuple[PinnedServer, ...]:
-        """All servers that a configuration gives this name."""
+        """All servers with this configured name."""
         return tuple(s for s in self.servers if s.identity.name == name)
 
     def having(self, server: PinnedServer) -> Pins:
-        """These with a server in the place of the one with its identity."""
+        """A copy with this server added, or replacing the one with its identity."""
         if self.find(server.identity) is None:
             return Pins((*self.servers, server))
         key = _key(server.identity)
         return Pins(tuple(server if _key(s.identity) == key else s for s in self.servers))
 
     def without(self, server: PinnedServer) -> Pins:
-        """These without a server."""
+        """A copy without this server."""
         return Pins(tuple(s for s in self.servers if _key(s.identity) != _key(server.identity)))
 
     def to_json(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Pins:
 
     @classmethod
     def from_json(cls, data: object) -> Pins:
-        """The records in JSON data; raises WrongRecord."""
+        """The records in JSON data; raises WrongRecord if it is invalid."""
         top = _table(data, "it", ("schema", "servers"))
         if top["schema"] != SCHEMA or isinstance(top["schema"], bool):
             raise WrongRecord(f"its schema is {top['schema']!r:.40}, and this version reads {SCHEMA}")

@@ -1,6 +1,6 @@
-"""Models on this machine: files that are fetched with a pinned hash, run by llama.cpp on loopback.
+"""Local models: files fetched with a pinned hash, run by llama.cpp on the loopback interface.
 
-What runs a model is loaded when it is first used: whether there is one is asked by quick commands too.
+The runner is imported at first use, because fast commands also ask whether there is a local model.
 """
 
 from __future__ import annotations

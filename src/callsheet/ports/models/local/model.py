@@ -1,7 +1,8 @@
-"""`local:NAME` and `local:/path/model.gguf`: a language model in a process of its own on this machine.
+"""`local:NAME` and `local:/path/model.gguf`: a language model in a child process on this machine.
 
-In: a conversation, perhaps a constraint. Out: a Completion, or ModelFailed. Answers are deterministic
-unless it is set otherwise. The beginning that a conversation shares with the one before is not read again.
+In: a conversation, and optionally a constraint. Out: a Completion, or ModelFailed. Answers are
+deterministic by default. The prefix that a conversation shares with the previous one is not evaluated
+again.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from callsheet.ports.models.prompts import Messages
 
 PROVIDER = "local"
 CONTEXT = 8192
-"""Tokens of context unless it is set otherwise, or the model was trained for fewer."""
+"""Tokens of context, unless set otherwise or the model was trained for fewer."""
 _POLL = 0.005
 _LLGUIDANCE = "%llguidance {}\n"
-"""The first line by which the server knows a grammar as Lark."""
+"""The first line by which the server recognises a Lark grammar."""
 _LOG_LAG = 0.05
 
 
@@ -45,11 +46,11 @@ _LOG_LAG = 0.05
 class LocalSettings:
     """How local models are run.
 
-    `threads` None takes what is free when the model is started; `context` is in tokens, None takes up
-    to 8,192 of what the model was trained for; `timeout` is how many seconds may pass without a further
-    word, or block of the prompt that is read, and an answer as a whole may take ten times that;
-    `start_timeout` is seconds for coming up; `max_tokens` bounds every answer. With a `temperature`
-    of 0 the likeliest word is always taken, else `seed` decides.
+    `threads` None uses the cores that are idle when the model is started; `context` is in tokens, None uses
+    up to 8,192 of what the model was trained for; `timeout` is the seconds without progress (a token, or a
+    block of the prompt evaluated), and a whole answer may take ten times that; `start_timeout` is in seconds;
+    `max_tokens` limits every answer. With a `temperature` of 0 the most likely token is always taken,
+    otherwise `seed` makes sampling reproducible.
     """
 
     threads: int | None = None
@@ -63,7 +64,7 @@ class LocalSettings:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A LanguageModel; `open_local` makes one."""
+    """A LanguageModel that runs locally; created by `open_local`."""
 
     named: str
     server: Server = field(repr=False)
@@ -82,9 +83,9 @@ class LocalModel:
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
     ) -> Completion:
-        """Go on with a conversation, alone on the server; raises ModelFailed.
+        """Continue a conversation, one at a time per server; raises ModelFailed.
 
-        A server that has ended is started again by the next call, not within this one.
+        A server that died is restarted by the next call, not within this one.
         """
         body: dict[str, Any] = {
             "messages": messages,
@@ -114,7 +115,7 @@ class LocalModel:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncGenerator[None]:
-        """One conversation at a time, whatever thread or event loop it comes from."""
+        """Serialise conversations, across threads and event loops."""
         while not self.server.turn.acquire(blocking=False):  # noqa: ASYNC110 - threads share it
             await asyncio.sleep(_POLL)
         try:
@@ -123,10 +124,10 @@ class LocalModel:
             self.server.turn.release()
 
     async def _asked(self, running: Running, body: Mapping[str, Any]) -> tuple[int, str]:
-        """The status and text of the answer; raises ModelFailed (TIMEOUT, UNREACHABLE)."""
+        """The status and text of the response; raises ModelFailed (TIMEOUT, MALFORMED, UNREACHABLE)."""
         import httpx2  # noqa: PLC0415 - only where a model is asked
 
-        before, running.read = running.read, []  # what it holds is unknown until all went well
+        before, running.read = running.read, []  # the server's cache is unknown until this request succeeds
         headers = {"Authorization": f"Bearer {running.key}"}
         seconds, loop = self.settings.timeout, asyncio.get_running_loop()
         last = loop.time() + WHOLE * seconds
@@ -169,10 +170,10 @@ class LocalModel:
 
 
 def open_local(named: str, settings: LocalSettings | None = None) -> LocalModel:
-    """The model that `local:{named}` means; its process starts with its first call.
+    """The model that `local:{named}` means; its process is started by the first call.
 
-    Raises CallsheetError: MDL020 without the extra, MDL021 for an unknown name, MDL022 for a model that
-    was not fetched, MDL023 for a file that is no model.
+    Raises CallsheetError: MDL020 without the extra, MDL021 for an unknown name, MDL022 for a model that was
+    not fetched, MDL023 for an invalid file.
     """
     chosen = settings or LocalSettings()
     if not has_library():
@@ -189,7 +190,7 @@ def open_local(named: str, settings: LocalSettings | None = None) -> LocalModel:
 
 
 def fitting_context(path: Path, wished: int | None) -> int:
-    """The tokens of context to serve a file with; raises CallsheetError (MDL023) for one that is no model."""
+    """The context in tokens to serve a file with; raises CallsheetError (MDL023) for an invalid file."""
     try:
         trained = read_gguf(path).context
     except (OSError, ValueError) as error:
@@ -204,7 +205,7 @@ def fitting_context(path: Path, wished: int | None) -> int:
 
 
 def _constrained(constraint: Constraint | None) -> dict[str, Any]:
-    """The fields of a request that hold an answer to a constraint."""
+    """The request fields for a constraint."""
     if constraint is None:
         return {}
     match constraint.syntax:

@@ -1,7 +1,7 @@
-"""Asks pip for one package as an archive; the user's own configuration says from where.
+"""Downloads one package with pip, using the user's pip configuration.
 
 In: a requirement and a folder. Out: the wheel in that folder, or CallsheetError (MDL024, MDL026). The
-package is not installed and nothing of it runs.
+package is not installed and none of its code runs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _ARGUMENTS = (
 _FULL = ("no space left", "errno 28", "disk quota")
 _MOST_LINES = 5
 Counted = Callable[[int], None]
-"""Told the bytes that have arrived so far."""
+"""Called with the number of bytes that have arrived so far."""
 
 
 def download(requirement: str, folder: Path, counted: Counted) -> Path:
-    """The wheel of a package, in `folder`, where nothing else may be; raises CallsheetError."""
+    """Downloads the wheel of a package into the empty folder `folder`; raises CallsheetError."""
     command = [*pip_command(requirement), *_ARGUMENTS, "--dest", str(folder), requirement]
-    env = {**os.environ, "TMPDIR": str(folder)}  # so that what is half there lies here, not elsewhere
+    env = {**os.environ, "TMPDIR": str(folder)}  # keeps partial downloads in this folder
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         try:
@@ -54,7 +54,7 @@ def download(requirement: str, folder: Path, counted: Counted) -> Path:
 
 
 def pip_command(requirement: str) -> list[str]:
-    """The pip of this interpreter, else one on the path; raises CallsheetError (MDL024)."""
+    """The command of this interpreter's pip, else of one on the path; raises CallsheetError (MDL024)."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
     for name in ("pip3", "pip"):
@@ -82,13 +82,13 @@ def _failed(requirement: str, words: str) -> CallsheetError:
 
 
 def no_room(what: str, why: str) -> CallsheetError:
-    """That something cannot be written where models lie."""
+    """The error (MDL026) for something that cannot be written to the folder of models."""
     help_ = "make room, or name another folder in the environment variable CALLSHEET_MODELS"
     return CallsheetError.single("MDL026", f"{what} cannot be written: {why}", help=help_)
 
 
 def _size(folder: Path) -> int:
-    """The bytes of all files in a folder; those that go while it is read do not count."""
+    """The total size of the files in a folder; files that vanish meanwhile do not count."""
     total = 0
     for top, _, names in os.walk(folder):
         for name in names:

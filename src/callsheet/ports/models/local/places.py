@@ -1,7 +1,6 @@
-"""Where model files lie, and which file a name or a path means.
+"""Locates model files, by name or by path.
 
-In: what stands after `local:`. Out: a path to a file that is there, or CallsheetError (MDL021, MDL022,
-MDL023).
+In: the text after `local:`. Out: the path of an existing file, or CallsheetError (MDL021, MDL022, MDL023).
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.models.local.catalogue import MODELS, LocalFile
 
 VARIABLE = "CALLSHEET_MODELS"
-"""Names the folder of model files in place of the one among the user's data."""
+"""The environment variable with the folder of model files, instead of the default."""
 
 SUFFIX = ".gguf"
 
 
 def models_folder() -> Path:
-    """Where fetched models lie; the folder need not be there."""
+    """The folder of fetched models, which need not exist."""
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser().absolute()
@@ -29,12 +28,12 @@ def models_folder() -> Path:
 
 
 def path_of(model: LocalFile) -> Path:
-    """Where a model of the table is, or would be."""
+    """The path of a model of the table, whether fetched or not."""
     return models_folder() / f"{model.name}{SUFFIX}"
 
 
 def fetched() -> list[LocalFile]:
-    """The models of the table that are on this machine."""
+    """The models of the table that were fetched."""
     return [model for model in MODELS.values() if os.path.isfile(path_of(model))]
 
 
@@ -52,7 +51,7 @@ def known(name: str) -> LocalFile:
 def find(named: str) -> Path:
     """The file that `local:{named}` means: a name of the table, or a path.
 
-    Raises CallsheetError: MDL021 for a name that is not in the table, MDL022 for a model that has not been
+    Raises CallsheetError: MDL021 for a name that is not in the table, MDL022 for a model that was not
     fetched, MDL023 for a path without a file.
     """
     if is_path(named):

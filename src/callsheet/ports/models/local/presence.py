@@ -1,6 +1,6 @@
-"""Whether local models can be used here, and which: what `callsheet doctor` and choices of a default ask.
+"""Reports whether local models can be used, for `callsheet doctor` and the choice of a default model.
 
-Nothing is started and no model file is read.
+No process is started and no model file is read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from callsheet.ports.models.local.server import has_library
 
 
 class Presence(NamedTuple):
-    """What is there: the library, and the names of the models that were fetched, the largest last."""
+    """Whether the library is installed, and the fetched models, the largest last."""
 
     has_library: bool
     models: tuple[str, ...]
@@ -20,24 +20,24 @@ class Presence(NamedTuple):
 
     @property
     def default(self) -> str | None:
-        """The spec of the model to use where nobody chose one: the largest; None if none can be used."""
+        """The spec of the default model: the largest one; None if no model can be used."""
         return f"local:{self.models[-1]}" if self.has_library and self.models else None
 
     @property
     def found(self) -> str:
-        """What was found, in words."""
+        """A description of what was found."""
         if not self.has_library:
             return "the extra `local` is not installed"
         return ", ".join(self.models) if self.models else f"no model in {self.folder}"
 
     @property
     def help(self) -> str | None:
-        """What is missing to use one, in words; None where nothing is."""
+        """A description of what is missing to use a local model; None if nothing is."""
         if not self.has_library:
             return "pip install 'callsheet[local]' brings a model server for this machine"
         return None if self.models else "`callsheet models list` shows what can be fetched"
 
 
 def look() -> Presence:
-    """What is on this machine."""
+    """What is available on this machine."""
     return Presence(has_library(), tuple(model.name for model in fetched()), str(models_folder()))

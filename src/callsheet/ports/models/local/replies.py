@@ -1,4 +1,4 @@
-"""What the server's answers mean: a Completion, or ModelFailed with the kind of the failure."""
+"""Turns the local server's responses into a Completion or ModelFailed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_GRAMMARS = ("grammar", "sampler", "schema", "unable to generate parser")
 
 
 def completion(text: str, seconds: float, model: str) -> Completion:
-    """The completion in the body of a good answer; raises ModelFailed (MALFORMED, EMPTY)."""
+    """The completion in the body of a successful response; raises ModelFailed (MALFORMED, EMPTY)."""
     try:
         data: Any = json.loads(text)
         choice = data["choices"][0]
@@ -41,7 +41,7 @@ def completion(text: str, seconds: float, model: str) -> Completion:
 
 
 def refusal(status: int, text: str, constraint: Constraint | None, model: str) -> ModelFailed:
-    """The failure that an answer with a status of 400 and above is."""
+    """The failure for a response with a status of 400 or more."""
     kind, said = _error(text)
     if kind == _TOO_LONG:
         return ModelFailed(Failure.REQUEST, f"{model}: the conversation is too long: {said}")
@@ -53,7 +53,7 @@ def refusal(status: int, text: str, constraint: Constraint | None, model: str) -
 
 
 def _error(text: str) -> tuple[str, str]:
-    """The type and the message of an error, or the beginning of what stands in its place."""
+    """The type and message of an error; if it has none, an empty type and the beginning of the body."""
     try:
         error: Any = json.loads(text)["error"]
         return str(error.get("type", "")), str(error["message"])[:_EXCERPT]

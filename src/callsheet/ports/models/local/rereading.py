@@ -1,9 +1,9 @@
-"""What of a conversation is not read again, so that the same question has the same answer.
+"""Limits reuse of the server's prompt cache so that the same request always gives the same answer.
 
-A server keeps what it has read, and goes on where a new prompt departs from it. How many tokens it reads at
-once then depends on what was asked before, the last digits of its arithmetic on how many it reads at once,
-and now and then a word on those. So prompts are read in blocks of a fixed size, and whole blocks alone are
-kept: what follows them is read as if it were read for the first time.
+A server caches the evaluated prompt and continues where a new prompt differs. The batch sizes then depend
+on the previous request, the rounding of floating-point arithmetic depends on the batch sizes, and now and
+then a token depends on the rounding. Therefore prompts are evaluated in blocks of a fixed size and only
+whole blocks are reused: what follows is evaluated exactly as without a cache.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from callsheet.ports.models.prompts import Messages
 
 BLOCK = 64
-"""Tokens that are read at once; a child process is told the same."""
+"""Tokens evaluated at once; the child process is started with the same number."""
 
 Post = Callable[[str, Any], Awaitable[tuple[int, str]]]
-"""Asks the server at a path; gives the status and the text of its answer."""
+"""Posts to a path of the server; returns the status and text of its response."""
 
 
 def kept_tokens(tokens: Sequence[int], before: Sequence[int]) -> int:
-    """How many tokens of a prompt may stay as they were read for the one before: whole blocks, not all.
+    """How many tokens of a prompt can be reused from the previous one: whole blocks, and never all tokens.
 
     >>> kept_tokens(range(200), [*range(150), 7]), kept_tokens(range(128), range(128))
     (128, 64)
@@ -33,16 +33,16 @@ def kept_tokens(tokens: Sequence[int], before: Sequence[int]) -> int:
 
 
 async def cut_back(post: Post, messages: Messages, before: Sequence[int]) -> tuple[list[int], bool]:
-    """Have the server keep whole blocks alone of what it has read; `before` are the tokens of that prompt.
+    """Cut the server's cache back to whole blocks; `before` are the tokens of the previous prompt.
 
-    Gives the tokens of the new prompt, and whether anything is kept. Where the server does not tell the
-    tokens, nothing is; what is wrong with the conversation it says when it is asked to go on with it.
+    Returns the tokens of the new prompt, and whether anything is reused. If the server does not return the
+    tokens, nothing is reused; it will report errors in the conversation with the actual request.
     """
     tokens = await _tokens(post, messages)
     kept = kept_tokens(tokens, before)
     if not kept:
         return tokens, False
-    departs = tokens[kept] - 1 if tokens[kept] else 1  # any token but the one that follows
+    departs = tokens[kept] - 1 if tokens[kept] else 1  # any token that differs from the actual one
     cut = {"prompt": [*tokens[:kept], departs], "n_predict": 0, "cache_prompt": True}
     status, _ = await post("/completion", cut)
     return tokens, status < 400

@@ -1,7 +1,7 @@
-"""A model's server as a child process: started when it is first needed, shared, ended with this one.
+"""Manages the server of a model as a child process: started on demand, shared, ended with this process.
 
-In: a model file and how to serve it. Out: an address on loopback with its key, or ServerFailed with the
-last words of the process. It listens on 127.0.0.1 alone, at a port of the system's choice.
+In: a model file and how to serve it. Out: an address on 127.0.0.1 with its key, or ServerFailed with the
+process's last output. The port is chosen by the system.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _INHERITED = (
     "HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
     "CUDA_VISIBLE_DEVICES", "SYSTEMROOT", "TEMP", "USERPROFILE",
 )  # fmt: skip
-"""What the process sees of our environment: nothing that could be a secret."""
+"""The variables of our environment that the process inherits; none of them is a secret."""
 _GRACE = 2.0
 _LINES = 12
 _WIDTH = 400
 _GRAMMAR_TROUBLE = "llg error"
-"""How the log begins to say that a Lark grammar is dropped; the answer itself does not say so."""
+"""The text in the log that says that a Lark grammar was ignored; the response does not say so."""
 
 
 class ServerFailed(Exception):
-    """The server did not come up; the text says why."""
+    """The server did not start; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What is served and how: a file, the tokens of its context, its threads, seconds to come up."""
+    """What to serve: a file, tokens of context, threads, seconds to start."""
 
     path: Path
     context: int
@@ -59,7 +59,7 @@ def has_library() -> bool:
 
 @dataclass(slots=True)
 class Running:
-    """A process that answered: where it listens, what it writes to its log, the tokens it has read last."""
+    """A started process: its address and key, its log, the tokens of its last prompt."""
 
     process: subprocess.Popen[bytes]
     address: str
@@ -69,7 +69,7 @@ class Running:
 
 
 class Log:
-    """The last lines that a process wrote, and how often it dropped a grammar; filled by a thread."""
+    """The last lines of a process's log and the errors about grammars in it; filled by a thread."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._lines: deque[str] = deque(maxlen=_LINES)
@@ -79,7 +79,7 @@ class Log:
         self._reader.start()
 
     def _read(self) -> None:
-        with suppress(ValueError, OSError):  # closed by the other side of a restart
+        with suppress(ValueError, OSError):  # closed during a restart
             for raw in self._stream:
                 line = raw[: _WIDTH * 4].decode("utf-8", "replace").rstrip()[:_WIDTH]
                 if line:
@@ -100,10 +100,10 @@ class Log:
 
 @dataclass(slots=True)
 class Server:
-    """A server that may run or not; `ensure` starts it where it does not.
+    """A server, whether it runs or not; `ensure` starts it if needed.
 
-    `turn` is held by who asks: one conversation at a time keeps the cache of the prompt, and lets the
-    log's complaints be told apart.
+    `turn` is held during a request: with one conversation at a time the prompt cache stays useful, and log
+    messages can be assigned to a request.
     """
 
     serving: Serving
@@ -112,7 +112,7 @@ class Server:
     _running: Running | None = None
 
     def ensure(self) -> Running:
-        """The running process, started now if there is none; raises ServerFailed."""
+        """The running process, started if there is none; raises ServerFailed."""
         with self._starting:
             if self._running is not None and self._running.process.poll() is not None:
                 self._drop()
@@ -122,16 +122,16 @@ class Server:
 
     @property
     def pid(self) -> int | None:
-        """The process that serves now."""
+        """The process id of the running server, None if there is none."""
         return None if self._running is None else self._running.process.pid
 
     def how_it_ended(self) -> str | None:
-        """The exit status and the last words of a process that has ended; None while one runs."""
+        """How the process ended, with its last output; None while it runs."""
         running = self._running
         if running is None:
             return None
         with suppress(subprocess.TimeoutExpired):
-            running.process.wait(0.5)  # a connection breaks a little before its process is gone
+            running.process.wait(0.5)  # a connection breaks shortly before its process has exited
         return None if running.process.poll() is None else _end(running.process, running.log)
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ _TABLE = threading.Lock()
 
 
 def server_for(serving: Serving) -> Server:
-    """The one server of this process for a file and a context; all who ask for the same share it."""
+    """The server for a file and a context, shared by everything in this process."""
     with _TABLE:
         if not _SERVERS:
             atexit.register(close_all)
@@ -159,7 +159,7 @@ def server_for(serving: Serving) -> Server:
 
 
 def close_all() -> None:
-    """End every server of this process; the next call of a model starts one again."""
+    """End every server of this process; the next call of a model restarts one."""
     with _TABLE:
         servers = list(_SERVERS.values())
     for server in servers:
@@ -173,7 +173,7 @@ def _start(serving: Serving) -> Running:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=_environment(),
-        start_new_session=True,  # Ctrl-C is for us; its own end follows from ours
+        start_new_session=True,  # Ctrl-C must not reach it; it ends with us
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -201,7 +201,7 @@ def _start(serving: Serving) -> Running:
 
 
 def _address(process: subprocess.Popen[bytes], log: Log, timeout: float) -> str:
-    """The address that the process tells; raises ServerFailed if it tells none in time."""
+    """The address that the process reports; raises ServerFailed if it does not in time."""
     said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     stdout = process.stdout
     assert stdout is not None
@@ -219,7 +219,7 @@ def _address(process: subprocess.Popen[bytes], log: Log, timeout: float) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of the process: a few variables of ours, and where the library lies."""
+    """The environment of the process: a few variables of ours, and the path of the library."""
     env = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     spec = importlib.util.find_spec(_LIBRARY)
     if spec is not None and spec.origin is not None:
@@ -228,7 +228,7 @@ def _environment() -> dict[str, str]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process: by closing its input, then by force; its pipes are closed but for its log."""
+    """End a process by closing its input, then by force; closes its pipes except the log's."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(OSError):

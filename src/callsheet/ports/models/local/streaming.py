@@ -1,7 +1,7 @@
-"""An answer as the server streams it: piece by piece, and each piece is a sign of life.
+"""Reads a streamed response, in which every event shows that the server makes progress.
 
-In: the lines of a stream of events. Out: the body that the same answer has in one piece. How long a server
-may take is counted between its signs of life, and for the answer as a whole.
+In: the lines of an event stream. Out: the body of the equivalent response without streaming. The time
+limits apply between two events and to the response as a whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 WHOLE = 10
-"""How many times the time between two signs of life an answer may take as a whole."""
+"""The time limit of a whole response, as a multiple of the limit between two events."""
 
 _WISHES = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
 _DATA = "data:"
@@ -20,14 +20,14 @@ _END = "[DONE]"
 
 
 def streamed(body: dict[str, Any]) -> dict[str, Any]:
-    """The same request, to be answered piece by piece, with signs of life while the prompt is read."""
+    """The request with streaming, also of the progress of reading the prompt."""
     return {**body, **_WISHES}
 
 
 async def gathered(lines: AsyncIterator[str], alive: Callable[[], None]) -> tuple[int, str]:
-    """The status and body of a streamed answer; `alive` is called at each piece of it.
+    """The status and body of a streamed response; `alive` is called for each event.
 
-    A stream without an end marks itself as broken: its body is no chat completion.
+    If the stream breaks off, the body is empty, which is not a chat completion.
     """
     text: list[str] = []
     usage: Any = None
@@ -55,7 +55,7 @@ async def gathered(lines: AsyncIterator[str], alive: Callable[[], None]) -> tupl
 
 
 def _said(line: str) -> tuple[str | None, bool]:
-    """What an event says, and whether it is a fault; None for what is no sign of progress."""
+    """The data of an event, and whether it is an error; None for other lines."""
     for mark in (_DATA, _FAULT):
         if line.startswith(mark):
             return line.removeprefix(mark).strip(), mark == _FAULT
@@ -63,7 +63,7 @@ def _said(line: str) -> tuple[str | None, bool]:
 
 
 def _fault(piece: dict[str, Any]) -> tuple[int, str]:
-    """A fault within the stream, as the status and the body that it has outside of one."""
+    """An error within the stream, as the status and body that it would have outside."""
     error: Any = piece.get("error", piece)
     code: Any = cast("dict[str, Any]", error).get("code") if isinstance(error, dict) else None
     return (code if isinstance(code, int) and code >= 400 else 500), json.dumps({"error": error})
