@@ -1,4 +1,4 @@
-"""One goal, reached in several ways with the same model and tools: compiled to a plan, and as a ReAct loop.
+"""Compares two ways to reach one goal with the same model and tools: a compiled plan and a ReAct loop.
 
 In: a goal, a setup, a check of answers. Out: for each way whether it solved the goal, and all that it took.
 Everything is carried out for real, as often as is asked, once for each way.

@@ -1,4 +1,4 @@
-"""Where the user's configuration file is, and its one key that stands for a variable of the environment.
+"""Locates the user's configuration file, and applies its key `store` as an environment variable.
 
 `store` is read below the applications, where stores are opened, from `CALLSHEET_STORE` alone. So a process
 takes the key for that variable while it carries out a command.

@@ -1,4 +1,4 @@
-"""The text of a configuration file: the table that it is, and what is wrong with it at its place.
+"""Parses the text of a configuration file, and reports errors at their place.
 
 In: a text with its name. Out: data, or CallsheetError (CFG016). A line is shown up to the key alone, without
 the texts that stand before it: the value of a key may be a password.

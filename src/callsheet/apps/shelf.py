@@ -1,4 +1,4 @@
-"""The tools that plans are looked at against, without being run: declarations, wherever they come from.
+"""The declarations of the tools that plans are checked against, without running anything.
 
 In: a setup and a plan. Out: a registry, and whether a server was left unasked. Servers are
 started only where they are to be asked, and end before anything is said.

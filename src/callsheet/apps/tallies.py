@@ -1,4 +1,4 @@
-"""What several attempts at goals took on one way, in all and for each goal that was solved.
+"""Sums up the costs of several attempts at goals, in total and per solved goal.
 
 Pure. In: attempts. Out: sums, and tokens, calls and time for each that reached its goal.
 """

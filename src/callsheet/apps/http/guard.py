@@ -1,4 +1,4 @@
-"""What every request passes before a page sees it: host, origin, rate, keys; and the headers of every answer.
+"""ASGI middleware that checks host, origin, rate and keys, and sets headers on every response.
 
 In: an ASGI application. Out: the same, behind a guard. A web page of somebody else may make a browser send
 requests here: it cannot choose the `Host`, hide its `Origin`, or know the token.

@@ -1,4 +1,4 @@
-"""Who may ask: the token, codes that are good for one sign-in, and the cookies of browsers that signed in.
+"""Authentication: the token, one-time sign-in codes, and session cookies of browsers.
 
 In: what a request carries. Out: whether it is let in, and how. Secrets are kept as hashes and compared in
 constant time.

@@ -1,4 +1,4 @@
-"""How often a client may ask: a bucket that fills by so many requests a second.
+"""Rate limiting of clients with token buckets.
 
 In: who asks, and when. Out: 0, or the seconds until the next request is taken.
 """

@@ -1,4 +1,4 @@
-"""What a run that branches off may do to the world, as a JSON object."""
+"""The effects that a branched run may have, as a JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text is checked: what is wrong with the plan in it, on the tools that there are."""
+"""Checks the plan in a text against the available tools."""
 
 from __future__ import annotations
 

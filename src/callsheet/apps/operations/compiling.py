@@ -1,4 +1,4 @@
-"""What compiling a goal gave, as data."""
+"""The result of compiling a goal, as data."""
 
 from __future__ import annotations
 

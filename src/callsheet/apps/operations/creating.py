@@ -1,4 +1,4 @@
-"""A goal becomes a plan of dependencies, which a model makes on the tools that there are."""
+"""Asks a model for a dependency plan for a goal."""
 
 from __future__ import annotations
 

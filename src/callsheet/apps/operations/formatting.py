@@ -1,4 +1,4 @@
-"""A text is printed in its canonical form, or in another spelling."""
+"""Prints a plan in its canonical form or in another syntax."""
 
 from __future__ import annotations
 

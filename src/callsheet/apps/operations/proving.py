@@ -1,4 +1,4 @@
-"""A text is proved against a policy, on the tools that there are; nothing runs."""
+"""Proves the plan in a text against a policy and the available tools; nothing is run."""
 
 from __future__ import annotations
 

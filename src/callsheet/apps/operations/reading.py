@@ -1,4 +1,4 @@
-"""A text becomes a plan: LTP text, Micro-CLI, a JSON plan, canonical JSON.
+"""Reads a text as a plan: LTP text, Micro-CLI, a JSON plan, or canonical JSON.
 
 In: a text, and the place it is from, whose suffix tells the spelling (`.ltp`, `.micro`, `.json`, `.yaml`);
 where there is none, the text does. Out: the text with its plan or with every reason why it is none.
