@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def effect_json(effect: EffectAhead) -> dict[str, Any]:
-    """What a run may do to the world, as a JSON object."""
+    """An effect that a run may have, as a JSON object."""
     return {
         "step": effect.step,
         "tool": effect.tool,
