@@ -1,14 +1,14 @@
-"""LCTL v3 for agents of any framework: make, receive, acknowledge, check and merge hand-offs, without a plan.
+"""The public LCTL v3 library: make, receive, acknowledge, check and merge hand-offs between any agents.
 
     from callsheet.lctl import Fact, Work, begin, receive, write
 
     block = write(begin("inv-7", Work(agent="reader", to="checker", instruction="Check the total",
                                       action="Read invoice 881", confidence=0.9,
                                       facts=[Fact("F1", "Invoice 881 totals 120.50 EUR", 0.96)])))
-    got = receive(block)         # 1 parse, 2 load the trace, 3 look how sure the facts are
+    got = receive(block)         # 1 parse, 2 load the trace, 3 check how certain the facts are
     write(got.ack())             # 4 acknowledge
-    got.instruction              # 5 do it
-    got.hand_on(Work(...))       # 6 hand on
+    got.instruction              # 5 carry it out
+    got.hand_on(Work(...))       # 6 hand on to the next agent
 
 `docs/lctl.md` shows it in use and lists the rules.
 """

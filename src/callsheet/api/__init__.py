@@ -1,5 +1,5 @@
-"""The library that users import and that faces stand on: plans, runtimes, runs, their events.
+"""The Python library: plans, runtimes, runs and their events. The applications in `apps` are built on it.
 
-`callsheet/__init__.py` names what is public. No second parser, interpreter or model of steps:
-everything here stands on the IR, the machine and the drivers.
+`callsheet/__init__.py` lists the public names. Nothing is parsed or interpreted here a second time: the
+library uses the IR, the machine and the drivers.
 """

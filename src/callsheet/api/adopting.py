@@ -1,6 +1,6 @@
-"""Runs of which some steps were done elsewhere.
+"""`Runtime.adopt`: create a run some of whose steps were already done by another program.
 
-In: a plan of dependencies, and what the steps gave that are done. Out: the id of a run that stands there.
+In: a dependency plan and the results of the finished steps. Out: the id of a run that can be resumed there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from callsheet.ports.python_tools import to_json
 
 
 class Adopting(Answering):
-    """Takes runs over from other programs."""
+    """The part of `Runtime` that takes over runs from other programs."""
 
     async def adopt(
         self,
@@ -30,12 +30,12 @@ class Adopting(Answering):
         run_id: str | None = None,
         limits: Limits | None = None,
     ) -> str:
-        """Put a run into the journal of which some steps were done elsewhere; `resume` carries it on.
+        """Record a run some of whose steps were done elsewhere, and return its id; `resume` continues it.
 
-        `plan` is a plan of dependencies, `done` says by step what each gave that is done. They are not run
-        again, and do not use up the limits. Nothing is run here. Gives the id of the run. Raises PlanError as
-        `run` does; CallsheetError PLN028 for a step that there is not, that waits for one that is not done,
-        or that is a loop or no call of a tool or a model.
+        `plan` is a dependency plan; `done` maps the id of each finished step to its result. Those steps are
+        not run again and do not count against the limits. Nothing is run here. Raises PlanError as `run`
+        does; CallsheetError (PLN028) for a step that does not exist, that depends on an unfinished step, or
+        that is a loop or not a call of a tool or model; ValueError for a runtime without a journal.
         """
         self._require_journal()
         values = values_of(inputs)

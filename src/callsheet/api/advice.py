@@ -1,4 +1,4 @@
-"""A finding's way out in the words of the library, where the command line's would mislead."""
+"""Rewrites a diagnostic's help for library users: arguments of the Python API instead of CLI options."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _CHANGED_POLICY = "JRN023"
 
 
 def advised(plan: Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The findings about a plan, with ways out that a program can take."""
+    """The findings about a plan, with help that names arguments of the Python API."""
     return tuple(_advised(plan, d) for d in diagnostics)
 
 
 @contextmanager
 def in_words_of_the_library() -> Generator[None]:
-    """Say of what is raised within which argument is the way out."""
+    """Rewrite the help of a CallsheetError raised in the block, so that it names a Python argument."""
     try:
         yield
     except CallsheetError as error:

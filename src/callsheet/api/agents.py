@@ -1,7 +1,7 @@
-"""What the agents of a plan may call, where the machine drives them: the operator's word and the plan's.
+"""Which tools the agents of a plan may call: those that the operator allows and the step names.
 
-In: a plan, the tools that are reachable, rules. Out: names of tools, and the facts by which a run drives
-agents turn by turn.
+In: a plan, the registry, the operator's rules. Out: tool names, and the tool facts that make the machine
+drive an agent turn by turn.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _READS = frozenset({Effect.PURE, Effect.READ})
 
 @dataclass(frozen=True, slots=True)
 class AgentRules:
-    """How the machine drives agents and refinements.
+    """The operator's rules for agents.
 
-    `tools` are what agents may call whose steps name nothing, and then the most that any step may name; None
-    is all that only read, and whatever a step names. Without `drives_agents` somebody else carries agents
-    out as a whole.
+    `tools` are the tools of an agent whose step names none, and the only ones that any step may name. With
+    None an agent gets all tools that only read, and a step may name any tool. `drives_agents` is False if
+    `Runtime(agent=…)` carries agents out as a whole instead of the machine turn by turn.
     """
 
     tools: tuple[str, ...] | None = None
@@ -58,7 +58,10 @@ def asks_for_all_tools(plan: Plan, rules: AgentRules | None) -> bool:
 
 
 def names_for_agents(plan: Plan, registry: Registry, rules: AgentRules | None) -> tuple[str, ...]:
-    """The tools that the agents of a plan may call, as far as the plan and the operator name them."""
+    """The tools that the agents of a plan may call, by the plan's and the operator's rules.
+
+    A step whose `tools` is not a literal list adds none.
+    """
     if rules is None or not rules.drives_agents:
         return ()
     names: dict[str, None] = {}
@@ -72,7 +75,7 @@ def names_for_agents(plan: Plan, registry: Registry, rules: AgentRules | None) -
 
 
 def loops_of(plan: Plan, registry: Registry, rules: AgentRules | None) -> dict[str, ToolFacts]:
-    """The facts that say of which operations of a plan the machine drives the turns."""
+    """Tool facts for the operations that the machine drives turn by turn: agents and refinements."""
     if rules is None:
         return {}
     loops: dict[str, ToolFacts] = {}
@@ -91,11 +94,11 @@ def _asks_for_rounds(call: Call) -> bool:
 def wrong_tools(
     plan: Plan, registry: Registry, rules: AgentRules | None, *, not_asked: str | None = None
 ) -> Iterator[Diagnostic]:
-    """What is wrong with the tools that steps name for their agents.
+    """Diagnostics for the tools that steps name for their agents.
 
-    AGT001 where they do not stand in the plan, AGT002 for one that the operator does not let agents call,
-    TOL001 or TOL003 for one that is not there (a warning where somebody was `not_asked` for it), TOL020 or
-    TOL021 for one that is not trusted.
+    AGT001 if they are not literal names, AGT002 for one that the operator does not allow, TOL001 or TOL003
+    for one that is missing (a warning if `not_asked` says where it might still be), TOL020 or TOL021 for one
+    that is not trusted.
     """
     if rules is None or not rules.drives_agents:
         return

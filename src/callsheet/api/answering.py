@@ -1,6 +1,7 @@
-"""What runs ask people, and the answers of a program that knows them.
+"""`Runtime.inbox` and `Runtime.answer`: list and answer the questions that runs ask people.
 
-In: the id of a run, an answer. Out: what is asked, what was answered; the run goes on when it is resumed.
+In: the id of a run, an answer. Out: the pending questions, or the one that was answered. The run continues
+when it is resumed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
 
 
 def _answer_of(given: object) -> Answer:
-    """What was said; nothing that only counts as true, such as the text "no", is taken for a yes."""
+    """The answer given; only a real bool is a yes or a no, so that the truthy text "no" is refused."""
     match given:
         case Answer():
             return given
@@ -28,10 +29,13 @@ def _answer_of(given: object) -> Answer:
 
 
 class Answering(Traveling):
-    """Lists and answers what the runs of the journal ask."""
+    """The part of `Runtime` that lists and answers the questions of runs."""
 
     async def inbox(self) -> list[PendingAsk]:
-        """What the runs of the journal have asked people and nobody has answered, the oldest first."""
+        """The unanswered questions of all runs in the journal, oldest first.
+
+        Raises ValueError for a runtime without a journal.
+        """
         self._require_journal()
         async with self._opened() as session:
             assert session.journal is not None
@@ -46,14 +50,14 @@ class Answering(Traveling):
         digest: str | None = None,
         msg_id: str | None = None,
     ) -> PendingAsk:
-        """Answer what a run asks, and give what was answered; `resume` carries the run on.
+        """Answer a question of a run and return that question; `resume` continues the run.
 
-        `run_id` is an id, the beginning of one, or `last`; `key` the key or the step, which may be
-        left out where the run asks one thing. `answer` is True or False for a yes or a no, or an
-        `Answer`. With `digest` (that of the `PendingAsk` that was looked at) the answer counts only
-        if still the same is asked. `msg_id` is the sender's own name for the answer: a second one
-        of that name is refused. Raises CallsheetError: RUN030 where nothing such waits, RUN031 for
-        an answer that does not fit.
+        `run_id` is an id, a prefix of one, or `last`. `key` is the question's key or its step; it may be
+        left out if the run asks only one question. `answer` is True or False for a yes or a no, or an
+        `Answer`. With `digest`, that of the `PendingAsk` that was shown, the answer counts only if the
+        question is still the same. `msg_id` is the sender's id for the answer: a second answer with that
+        id is refused. Raises CallsheetError: RUN030 if no such question is pending, RUN031 for an answer
+        that does not fit; ValueError for a runtime without a journal.
         """
         self._require_journal()
         said = _answer_of(answer)
@@ -63,10 +67,10 @@ class Answering(Traveling):
             return answer_run(session.journal, name, said, key, digest=digest, msg_id=msg_id)
 
     async def answer_ahead(self, run_id: str, key: str, answer: Answer, *, msg_id: str | None = None) -> None:
-        """Answer a question that a run will ask under this key; it approves no call.
+        """Answer a question before the run asks it under this key; calls cannot be approved this way.
 
-        The answer is taken when the question comes, if it fits. Raises CallsheetError (RUN030) for
-        a run that has ended.
+        The answer is used when the question is asked, if it fits. Raises CallsheetError (RUN030) for a run
+        that has ended.
         """
         self._require_journal()
         said = _answer_of(answer)
@@ -75,7 +79,7 @@ class Answering(Traveling):
             answer_ahead(session.journal, session.find(run_id), key, said, msg_id)
 
     def inbox_sync(self) -> list[PendingAsk]:
-        """As `inbox`, for programs without an event loop."""
+        """Like `inbox`, for programs without an event loop."""
         return self._run_sync(self.inbox(), "inbox")
 
     def answer_sync(
@@ -87,5 +91,5 @@ class Answering(Traveling):
         digest: str | None = None,
         msg_id: str | None = None,
     ) -> PendingAsk:
-        """As `answer`, for programs without an event loop."""
+        """Like `answer`, for programs without an event loop."""
         return self._run_sync(self.answer(run_id, key, answer, digest=digest, msg_id=msg_id), "answer")

@@ -1,7 +1,7 @@
-"""A policy on the tools that are there: entries for tools of servers find theirs by server, name and pin.
+"""Resolves the tool entries of a policy to registered tools, by server, name and pin.
 
-In: a policy as it is written, a registry. Out: the policy with its tools by the names that plans use, and
-what is to be said of entries that fit nothing.
+In: a policy as written, a registry. Out: the policy with its entries under the names that plans use, and
+diagnostics for entries that match no tool.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from callsheet.ports.tools import Registry, ToolSpec
 def bind_policy(
     policy: Policy, registry: Registry, calls: Collection[str] | None = None
 ) -> tuple[Policy, tuple[Diagnostic, ...]]:
-    """The policy with each entry under the name by which plans call its tool, and what is wrong with entries.
+    """The policy with its entries under the names by which plans call their tools, and diagnostics.
 
-    An entry whose tool is declared otherwise than its pin says counts for nothing: POL007, an error, or a
-    warning where a plan calls no such tool (`calls` are folded names; None: it may call any). One
-    for a tool that is not there is kept, with a warning (POL008) unless no tool of its server is there: only
+    An entry whose pin differs from the tool's declaration is dropped with POL007: an error, or a warning if
+    the plan does not call the tool (`calls` are folded names; None means that any tool may be called). An
+    entry for a missing tool is kept, with the warning POL008 unless its server has no tool here: only the
     servers that a plan needs are opened.
     """
     specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
@@ -52,7 +52,7 @@ def bind_policy(
 
 
 def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
-    """The policy with tools by all names that plans may use for them, wherever it names them."""
+    """The policy with each tool name, wherever it occurs, replaced by all names that plans may use for it."""
 
     def of(keys: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for key in keys for name in names(key))

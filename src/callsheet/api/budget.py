@@ -1,7 +1,7 @@
-"""A budget that a conversation and the plans of its model use up together.
+"""`SharedBudget`: one budget for a conversation and all the runs that it starts.
 
-In: limits for all of it, and what has been used. Out: the limits that are left for the next run. Runs
-that take turns cannot overspend it together.
+In: limits for the whole, and usage. Out: the limits that remain for the next run. Runs take turns, so that
+together they cannot overspend.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PAIRS = (
 
 _NOBODY: frozenset[int] = frozenset()
 _HAVE_THE_TURN: ContextVar[frozenset[int]] = ContextVar("callsheet budgets in use", default=_NOBODY)
-"""The budgets whose turn a run has, for the tasks and threads of that run."""
+"""The ids of the budgets whose turn the current run holds, seen by its tasks and threads."""
 
 
 class SharedBudget:
-    """Limits for a conversation as a whole, and what has been used of them.
+    """Limits for a whole conversation, and how much of them has been used.
 
     >>> budget = SharedBudget(Limits(max_calls=10, max_calls_by_tool={"send": 1}))
     >>> budget.count_call("send")
@@ -47,9 +47,9 @@ class SharedBudget:
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None]:
-        """The turn of one run or planner: others that use this budget wait.
+        """Hold the budget for one run or planner; others that use it wait.
 
-        Raises CallsheetError (PLN020) where a run that has the turn, or a tool of it, asks for one.
+        Raises CallsheetError (PLN020) if the run that holds it, or one of its tools, asks for it again.
         """
         if id(self) in _HAVE_THE_TURN.get():
             raise CallsheetError.single(
@@ -70,7 +70,7 @@ class SharedBudget:
         self.add(Usage(calls=1, calls_by_tool={name: 1}))
 
     def refusal(self, tool: str) -> Refusal | None:
-        """Why the conversation may not call a tool any more; None if it may."""
+        """Why the conversation may no longer call a tool; None if it may."""
         name, left = canonical_tool_name(wanted("tool", tool, str, "the name of a tool")), self.left()
         if left.max_calls == 0:
             return Refusal("max_calls", self.limits.max_calls or 0, self.used.calls, name)
@@ -79,7 +79,7 @@ class SharedBudget:
         return Refusal("max_calls_by_tool", cap, used, name) if cap is not None and used >= cap else None
 
     def add(self, usage: Usage) -> None:
-        """Count what a run has used."""
+        """Add the usage of a run."""
         before, by_tool = self.used, dict(self.used.calls_by_tool)
         for tool, count in usage.calls_by_tool.items():
             by_tool[tool] = by_tool.get(tool, 0) + count
@@ -95,7 +95,7 @@ class SharedBudget:
         )
 
     def left(self) -> Limits:
-        """The limits of the next run: what these leave."""
+        """The limits for the next run: these limits less what has been used."""
         limits, used = self.limits, self.used
         changes: dict[str, float | int] = {}
         for bound, count in _PAIRS:
@@ -114,5 +114,5 @@ class SharedBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no step may be run any more."""
+        """Whether `max_steps` is used up."""
         return self.used.steps >= self.limits.max_steps

@@ -1,6 +1,6 @@
-"""A plan against the tools that are reachable: the passes' findings and what only a face knows.
+"""Checks a plan against the available tools: runs the passes and adds what only the registry knows.
 
-In: a plan, a registry, the names of given variables. Out: diagnostics. Nothing is run.
+In: a plan, a registry, the names of input variables. Out: diagnostics. Nothing is run.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _INDEX = re.compile(r"""["']?index["']?[ \t]*:[ \t]*["']?([^"',}\n]+)""")
 _UNKNOWN_TOOL = "CHK040"
 _CANNOT_WORK = "CHK045"
 _ESCAPED = frozenset('"/$\b\f\n\r\t')
-"""Characters that a raw text cannot hold, or that an escape may stand for."""
+"""Characters that a raw string cannot contain, or that an escape sequence may represent."""
 
 
 class Means(NamedTuple):
-    """Who carries out, beside tools, what a plan asks for."""
+    """Whether the run has a model, an agent and a compiler, for what tools do not carry out."""
 
     model: bool = False
     agent: bool = False
@@ -52,11 +52,10 @@ def check_plan(
     not_asked: str | None = None,
     means: Means = NO_MEANS,
 ) -> tuple[Diagnostic, ...]:
-    """All that is wrong with a plan, or could be better, before a run.
+    """All errors, warnings and hints about a plan that can be found before a run.
 
-    Without a `registry` tools are not looked at. `not_asked` says where else a tool might be,
-    in words, that nobody has asked: then a tool that is missing here is a warning. `means` says
-    whether the run has a model, an agent and a compiler.
+    Without a `registry` tools are not checked. `not_asked` names, for messages, a place that may have
+    further tools and was not queried: a missing tool is then only a warning.
     """
     tools = None if registry is None else _signatures(plan, registry)
     found = check(plan, tools=tools, inputs=inputs)
@@ -70,10 +69,10 @@ def check_plan(
 def check_readable(
     plan: Plan, lost: str, registry: Registry | None, *, not_asked: str | None = None
 ) -> tuple[Diagnostic, ...]:
-    """The errors in the steps of a plan that could be read, where others could not.
+    """The errors in the readable steps of a plan that could be parsed only in part.
 
-    Only what other steps cannot change is said: tools and their arguments, repeated ids, and
-    jumps to a step that no line of the `lost` text may have been.
+    Reports only what the unread steps cannot change: tools and their arguments, repeated ids, and jumps to
+    a step whose label does not occur in the `lost` text either.
     """
     pattern = _LABEL if plan.order is Order.TEXT else _INDEX
     labels = {match[1] for match in pattern.finditer(lost)}
@@ -90,9 +89,9 @@ def check_readable(
 
 
 def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) -> tuple[Diagnostic, ...]:
-    """RUN032 for each tool that is asked about, or whose calls are limited, and no step calls.
+    """RUN032 for each tool that needs approval (`approve`) or is `limited`, but that no step calls.
 
-    The tools that a step names for its agent count as called.
+    Tools that a step names for its agent count as called.
     """
     called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
     called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
@@ -111,7 +110,7 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
 
 
 def _targets(step: Step | None) -> set[str]:
-    """Where a step may jump to, and what it waits for."""
+    """The steps that a step depends on, or else those it may jump to."""
     if step is None:
         return set()
     if step.depends_on is not None:
@@ -121,7 +120,7 @@ def _targets(step: Step | None) -> set[str]:
 
 
 def _signatures(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
-    """The catalogue: every tool by its name, and by its second name where the plan calls it so."""
+    """The signature of every tool by its name, and by the alias that the plan uses for it."""
     tools = dict(zip(registry.names(), registry, strict=True))
     for step in plan.steps:
         if isinstance(step.action, Call) and step.action.tool not in tools:
@@ -142,7 +141,7 @@ def _signature(tool: Tool) -> ToolSignature:
 def _explained(
     diagnostic: Diagnostic, steps: dict[str, Step], registry: Registry, not_asked: str | None
 ) -> Diagnostic:
-    """A finding with what only the registry knows: where a tool may be, which character is wrong."""
+    """A finding made more precise: why the tool is missing, or which character of a literal is wrong."""
     step = steps.get(diagnostic.step or "")
     if step is None or not isinstance(step.action, Call):
         return diagnostic
@@ -160,7 +159,7 @@ def _explained(
 
 
 def _refused_calls(plan: Plan, registry: Registry) -> Iterator[Diagnostic]:
-    """The calls of tools that are not trusted, each at its place."""
+    """A diagnostic at each call of a tool that is not trusted."""
     for step in plan.steps:
         tool = registry.get(step.action.tool) if isinstance(step.action, Call) else None
         if tool is not None and tool.spec.refusal is not None:
@@ -168,7 +167,7 @@ def _refused_calls(plan: Plan, registry: Registry) -> Iterator[Diagnostic]:
 
 
 def _placed(diagnostic: Diagnostic, call: Call) -> Diagnostic:
-    """A wrong literal of a transform at the character that is wrong in it, if it holds no escapes."""
+    """The finding about a transform's literal, moved to the wrong character unless escapes may be in it."""
     for value in (*call.positional, *(value for _, value in call.named)):
         if value.span is None or value.span != diagnostic.span or not isinstance(value, Literal):
             continue
@@ -184,7 +183,7 @@ def _placed(diagnostic: Diagnostic, call: Call) -> Diagnostic:
 
 
 def _quotes_before(text: str, span: Span) -> int | None:
-    """How many characters of a literal stand before its text; None where an escape may be in it."""
+    """The length of a literal's opening quote with its prefix; None if the literal may contain escapes."""
     more = span.end - span.start - len(text)
     if more == 2:
         return 1
@@ -193,7 +192,7 @@ def _quotes_before(text: str, span: Span) -> int | None:
 
 
 def _what_cannot_run(plan: Plan, means: Means) -> Iterator[Diagnostic]:
-    """RUN010 for what nobody is there to carry out."""
+    """RUN010 for each step that needs a model, agent or compiler that is missing."""
     for step in plan.steps:
         what = _lacking(step, means)
         if what is not None:

@@ -1,7 +1,7 @@
-"""Goals that become plans: what `compile` gives, and how a plan is asked for on the tools of a session.
+"""Compiles a goal into a plan with a language model, and defines the result types of `compile`.
 
-In: a goal, tools that can be reached, a language model. Out: `Compiled` with a checked plan, or
-`CompileFailed` with the model's text and all that is wrong with it; both tell what it took.
+In: a goal, the available tools, a language model. Out: `Compiled` with a checked plan, or `CompileFailed`
+with the model's text and its errors; both report model usage.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from callsheet.ports.tools import Registry, ToolSpec
 __all__ = ["CompileFailed", "CompileOptions", "Compiled", "Verify"]
 
 Verify: TypeAlias = "Callable[[Plan], Iterable[Diagnostic]]"
-"""Says what speaks against a plan beside the checks, as a policy does: an error refuses it."""
+"""Returns further diagnostics about a plan that passed the checks, such as a policy's; errors refuse it."""
 
 _REASON = (
     "A plan cannot go on as it was written. Why:\n{reason}\n"
@@ -40,10 +40,11 @@ _REASON = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """A goal that became a plan.
+    """A goal that was compiled into a plan.
 
-    `plan` has passed every check on the tools that it was compiled for, and `text` is its canonical text.
-    `findings` say what could be better. `answer` is what the model wrote; `accounting` says what it took.
+    `plan` has passed every check against the tools that it was compiled for; `text` is its canonical text.
+    `findings` are the remaining warnings and hints. `answer` is what the model wrote; `accounting` holds the
+    model calls, tokens, cost and time.
     """
 
     ok: ClassVar[bool] = True
@@ -55,16 +56,16 @@ class Compiled:
     accounting: Accounting = field(repr=False)
 
     def require(self) -> Plan:
-        """The plan."""
+        """The plan; `CompileFailed.require` raises instead."""
         return self.plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileFailed:
-    """A goal for which no plan came about.
+    """A goal that could not be compiled into a plan.
 
-    `text` is the last answer of the model, empty where it gave none; `findings` say what is wrong with it,
-    or what kept the model from answering. `accounting` says what it took.
+    `text` is the model's last answer, empty if it gave none; `findings` say what is wrong with it, or why
+    the model did not answer. `accounting` holds the model calls, tokens, cost and time.
     """
 
     ok: ClassVar[bool] = False
@@ -74,12 +75,12 @@ class CompileFailed:
     accounting: Accounting = field(repr=False)
 
     def require(self) -> Plan:
-        """Raise PlanError with what is wrong: there is no plan."""
+        """Raise PlanError with the findings."""
         raise PlanError(self.findings.diagnostics, self.findings.source)
 
 
 def compiled(goal: str, draft: Draft, registry: Registry) -> Compiled | CompileFailed:
-    """What came of a goal, for users; that there is no tool is told with it (CMP004)."""
+    """The public result of a draft; adds the warning CMP004 if the registry has no tools."""
     has_tools = any(call_kind(name) is CallKind.TOOL for name in registry.names())
     findings = Findings((*draft.diagnostics, *(() if has_tools else (_without_tools(),))), draft.source)
     if draft.plan is None:
@@ -104,7 +105,7 @@ def _without_tools() -> Diagnostic:
 
 
 def no_model() -> CallsheetError:
-    """That nobody is there to be asked for a plan (CMP001)."""
+    """The error for a missing model (CMP001)."""
     return CallsheetError.single(
         "CMP001",
         "no model is there that could be asked for a plan",
@@ -113,7 +114,7 @@ def no_model() -> CallsheetError:
 
 
 def offered(registry: Registry) -> tuple[ToolSpec, ...]:
-    """The declarations of all tools that may be called, under the names by which plans call them."""
+    """The declarations of all callable tools, under the names that plans use."""
     named = zip(registry.names(), registry, strict=True)
     return tuple(replace(tool.spec, name=name) for name, tool in named if tool.spec.refusal is None)
 
@@ -127,7 +128,7 @@ async def draft_for(
     verify: Verify | None = None,
     options: CompileOptions | None = None,
 ) -> Draft:
-    """A draft for a goal, checked against the tools of a registry and whatever else has to agree."""
+    """A draft for a goal, checked against a registry and, if the checks find no error, by `verify`."""
 
     from callsheet.authoring.compiler.compile import compile_goal  # noqa: PLC0415 - brings grammars
 
@@ -148,11 +149,11 @@ async def replan_draft(
     context: CallContext,
     shared: Shared = (),
 ) -> Steps:
-    """The plan of a RE-PLAN.
+    """The plan of a RE-PLAN, made by a model.
 
-    Of the variables the model is told kinds and sizes, and the values of those that are `shared`. What it
-    has spent is reported for the call, also where no plan came about. Raises CallsheetError with what is
-    wrong with the model's last answer, ModelFailed where it gave none.
+    The model sees the kinds and sizes of the variables, and the values of those that are `shared`. Its usage
+    is charged to the call even if it makes no plan. Raises CallsheetError with the errors of the model's
+    last answer, ModelFailed if it gave none.
     """
     given, cuts = told(command.variables, shared, odd_of(command))
     about = f"The plan that cannot go on was for this goal:\n{command.goal}" if command.goal else ""
@@ -172,7 +173,7 @@ async def replan_draft(
 
 
 def report(accounting: Accounting, context: CallContext) -> None:
-    """Tell a call what compiling took, for the budget and the journal of its run."""
+    """Charge the usage of a compilation to a call, for the budget and the journal of its run."""
     usage = accounting.usage
     context.remark(*accounting.facts)
     context.spend(
@@ -188,5 +189,5 @@ def report(accounting: Accounting, context: CallContext) -> None:
 
 
 def given_in_words(inputs: Mapping[str, JSON]) -> dict[str, str]:
-    """Variables that a run will be given, as a model is told of them: without their values."""
+    """Descriptions of input variables for a prompt: kinds and sizes, no values."""
     return told(inputs)[0]

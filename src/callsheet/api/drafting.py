@@ -1,7 +1,7 @@
-"""The first text of a policy, for the tools that can be reached.
+"""Drafts a policy file for the available tools; `callsheet policy init` writes it.
 
-In: the declarations of tools. Out: a TOML text with an entry for each that the shipped policies do not know.
-What a server says of its own tools stands in comments alone: who answers for it is the operator.
+In: tool declarations. Out: TOML text with an entry for each tool that is neither built in nor a transform.
+What a server says about its own tools appears only in comments: the operator decides what holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WIDEST = 100
 _RECEIVERS = frozenset(
     ("to", "recipient", "recipients", "email", "address", "channel", "url", "uri", "host", "endpoint")
 )
-"""Names of arguments that often say who is reached; a suggestion, which the operator has to make true."""
+"""Argument names that usually hold the receiver; written as a commented suggestion for the operator."""
 _HEAD = """\
 # What plans may do here, written by `callsheet policy init`.
 #   callsheet verify PLAN --policy {file}   proves a plan against it
@@ -49,9 +49,9 @@ _KEYS = """
 
 
 def draft_policy(specs: Mapping[str, ToolSpec], base: str, file: str) -> str:
-    """A policy on top of `base` with an entry for each tool that it does not know, by its name in plans.
+    """The text of a policy that extends `base`, with an entry for each tool that is not callsheet's own.
 
-    `file` is what the text calls itself.
+    `specs` are declarations by the name that plans use; `file` is the file name used in the comments.
     """
     parts = [_HEAD.format(base=base, file=file)]
     foreign = {name: spec for name, spec in specs.items() if spec.origin not in _OWN}
@@ -81,12 +81,12 @@ def _entry(name: str, spec: ToolSpec) -> str:
 
 
 def _receiver(spec: ToolSpec) -> str | None:
-    """The argument that looks as if it says who is reached."""
+    """The argument whose name suggests that it holds the receiver."""
     return next((name for name in spec.parameter_names if name.casefold() in _RECEIVERS), None)
 
 
 def policy_name(name: str, spec: ToolSpec) -> str:
-    """What a policy calls a tool: `mcp:SERVER/TOOL` on a server, else `@NAME`."""
+    """The name of a tool in a policy: `mcp:SERVER/TOOL` for a server's tool, else `@NAME`."""
     return f"{spec.origin}/{spec.executor}" if spec.origin.startswith("mcp:") else f"@{name}"
 
 
@@ -99,7 +99,7 @@ def _comments(name: str, spec: ToolSpec) -> Iterator[str]:
 
 
 def _on_one_line(text: str) -> str:
-    """The beginning of a text in which nothing can end the comment it stands in, or hide."""
+    """The start of a text on one line, with control characters escaped, so that it cannot end a comment."""
     seen = (c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in " ".join(text.split()))
     line = "".join(seen)
     return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"

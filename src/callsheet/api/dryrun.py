@@ -1,7 +1,7 @@
-"""A dry run: what a plan would do on the tools that are here, told without touching anything.
+"""Dry runs: predicts what a plan would do, without calling anything.
 
-In: a plan, a registry, given variables and assumed results. Out: a `DryRun`, or PlanError for a
-plan that would not be run. No tool, model, server or journal is reached.
+In: a plan, tool facts, input variables and assumed results. Out: a `DryRun`. No tool, model, server or
+journal is used.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ from callsheet.ports.transforms import work_out
 from callsheet.views.dry_run.held import Held, Said, Saying
 
 NeedsApproval: TypeAlias = "Callable[[str], bool] | Iterable[str]"
-"""Which tools a person is asked about before they are called: their names, or a function of the
-canonical name."""
+"""Which tools need a person's approval: their names, or a predicate on the canonical name."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a plan would do. `forecast` tells it step by step, `totals` adds it up.
+    """What a plan would do: `forecast` step by step, `totals` in sum.
 
-    `price` is that of a million prompt tokens, None where nobody has said it; `findings` are the
-    warnings and hints of the checks, `proof` is there where the plan was held against a policy. The text of
-    a dry run is what `callsheet dry-run` prints.
+    `price` is the price of a million prompt tokens, None if unknown. `findings` are the warnings and hints
+    of the checks; `proof` is set if the plan was checked against a policy. `str()` gives the text that
+    `callsheet dry-run` prints.
     """
 
     forecast: Forecast
@@ -46,7 +45,7 @@ class DryRun:
     proof: Proof | None = None
 
     def under(self, proof: Proof) -> DryRun:
-        """The dry run of a plan that was held against a policy, which may ask before more of its calls."""
+        """This dry run with the proof, and the calls marked for which the policy requires approval."""
         asked = set(_held(proof).asked)
         steps = tuple(
             replace(step, needs_approval=True) if step.step.id in asked else step
@@ -57,7 +56,7 @@ class DryRun:
 
     @property
     def calls(self) -> tuple[StepForecast, ...]:
-        """The steps that call something, or may, in the order of the forecast."""
+        """The steps that make calls, or may, in the order of the forecast."""
         return tuple(self.forecast.calls())
 
     def to_json(self) -> dict[str, Any]:
@@ -67,7 +66,7 @@ class DryRun:
         return dry_run_json(self.forecast, self.totals, self.price, self._held())
 
     def to_text(self, columns: int = 100) -> str:
-        """The dry run for people, in lines of about so many columns."""
+        """The dry run as text, in lines of about `columns` characters."""
         from callsheet.views.dry_run import dry_run_text  # noqa: PLC0415 - one of two
 
         return dry_run_text(self.forecast, self.totals, self.price, columns, self._held())
@@ -85,11 +84,11 @@ _DUTIES: Mapping[Duty, str] = {
     Duty.STORE_LABEL: "later runs know the label of what is left",
     Duty.VERIFY_AGAIN: "what is not known yet is held against the policy then",
 }
-"""What the runtime sees to, in words."""
+"""The duties that the runtime takes care of, in words."""
 
 
 def _held(proof: Proof) -> Held:
-    """What a proof says, by step in the order of the plan."""
+    """A proof's refusals, approvals and obligations by step, for display."""
     steps: dict[str, list[Said]] = {step.id: [] for step in proof.plan.steps}
     plan: list[Said] = []
     for doubt in proof.doubts:
@@ -116,10 +115,10 @@ def dry_run_of(
     price: float | None = None,
     findings: Findings | None = None,
 ) -> DryRun:
-    """The dry run of a plan that the checks have let pass.
+    """The dry run of a plan that has passed the checks.
 
-    Raises CallsheetError: RUN040 for an assumption about no step, and what the machine would
-    refuse the plan for.
+    Raises CallsheetError: RUN040 for a result assumed of a step that does not exist or calls nothing, and
+    whatever `compile_plan` raises.
     """
     check_assumed(plan, assumed)
     compile_plan(plan, facts)
@@ -135,13 +134,13 @@ def dry_run_of(
 
 
 def either(rules: Iterable[str], more: NeedsApproval) -> Callable[[str], bool]:
-    """The calls before which a person is asked by the rules of a run, or by further ones."""
+    """A predicate on tools that need approval, by the run's own rules or by further ones."""
     by_rule, by_more = _predicate(rules), _predicate(more)
     return lambda tool: by_rule(tool) or by_more(tool)
 
 
 def check_assumed(plan: Steps, assumed: Iterable[str]) -> None:
-    """Raise CallsheetError (RUN040) where a result is assumed of what has none."""
+    """Raise CallsheetError (RUN040) if a result is assumed for a step that is missing or calls nothing."""
     calls = {step.id: isinstance(step.action, Call) for step in plan.steps}
     for step_id in assumed:
         if step_id not in calls:

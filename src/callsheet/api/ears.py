@@ -1,4 +1,4 @@
-"""Who follows a run: a stream of its events, and what became of its steps."""
+"""The observers of a run: its event stream and its step log, kept informed together."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from callsheet.store import EventType, Journal
 
 
 class Ears(NamedTuple):
-    """Who follows a run: a stream of its events, and what became of its steps."""
+    """The observers of a run: its event stream and its step log, either of which may be absent."""
 
     stream: EventStream | None = None
     log: StepLog | None = None
 
     def watching(self, watch: Watch) -> Watch:
-        """The watch, with the log following; the stream is its observer already."""
+        """The watch, with the step log added as an observer; the stream already is one."""
         return watch if self.log is None else self.log.watching(watch)
 
     def veil(self, hides: Hides) -> None:
-        """Let what they tell show none of this in its `repr`."""
+        """Mask these secrets in the `repr` of events and step results."""
         if self.stream is not None:
             self.stream.hides = hides
         if self.log is not None:
             self.log.hides = hides
 
     def begin_from(self, plan: Steps, new_plans: list[tuple[str, Steps]]) -> None:
-        """Tell both of the plans of a run that is taken up."""
+        """Set the plans of a resumed run."""
         if self.stream is not None:
             self.stream.begin_from(plan, new_plans)
         if self.log is not None:
             self.log.begin_from(plan, new_plans)
 
     def compiled(self, command: Compile, plan: Steps) -> None:
-        """Tell both of a new plan."""
+        """Add the plan that a re-plan made."""
         if command.progress is not None:
             plan = with_own_ids(plan, command.progress.plan, command.progress.number)
         if self.stream is not None:
@@ -49,10 +49,10 @@ class Ears(NamedTuple):
 
 
 def plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Steps]]]:
-    """The plan of a run, and those that its RE-PLANs got, by the keys of their calls."""
+    """The plan of a run, and the later plans of its re-plans with the keys of their calls."""
     info = journal.find_run(run_id)
     if info.run_id != run_id:
-        return Steps(()), []  # there is no run of this very id, as its resumption will say
+        return Steps(()), []  # no run has exactly this id; resuming it reports that
     first = journal.plan_of(info.plan_hash)
     later = [
         (row.key, journal.plan((row.body or {})["plan"])[0])

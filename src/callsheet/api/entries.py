@@ -1,7 +1,7 @@
-"""Why no entry of a policy counts for a tool that a plan calls, and what to do about it.
+"""Explains why no policy entry applies to a tool that a plan calls.
 
-In: a tool's name, the policy as it is written, the tools that are there. Out: a way out, where more is known
-than that the policy does not name the tool: its entry has another pin, or its server is not there.
+In: a tool's name, the policy as written, the registry. Out: a help text, if the reason is more than that
+the policy does not name the tool: the entry has another pin, or its server is not open.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _SERVER = "mcp:"
 def with_ways_out(
     verdict: Verdict, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None = None
 ) -> tuple[Violation, ...]:
-    """The violations, those for want of an entry with what is known of its reason.
+    """The violations, with a more precise help where a tool has no entry.
 
-    `not_asked` says, in words, where a tool that is not in the registry may be all the same.
+    `not_asked` names, for messages, a place that may have further tools and was not queried.
     """
     return tuple(_explained(each, plan, policy, registry, not_asked) for each in verdict.violations)
 
@@ -40,7 +40,7 @@ def _explained(
 
 
 def way_to_an_entry(tool: str, policy: Policy, registry: Registry, not_asked: str | None) -> str | None:
-    """What to do that an entry of the policy counts for a tool; None where only describing it helps."""
+    """What to do so that an entry applies to a tool; None if the policy has to describe the tool first."""
     repinned = _other_pin(tool, policy, registry)
     if repinned is not None:
         return f"the entry {repinned} does not count, as its pin is of another tool: see POL007"
@@ -67,7 +67,7 @@ def way_to_an_entry(tool: str, policy: Policy, registry: Registry, not_asked: st
 
 
 def _other_pin(tool: str, policy: Policy, registry: Registry) -> str | None:
-    """The entry that would be that of the tool, had it not another pin."""
+    """The policy key that names the tool but carries another pin."""
     for own, each in zip(registry.names(), registry, strict=True):
         if tool not in registry.names_of(own):
             continue

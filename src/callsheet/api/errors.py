@@ -1,6 +1,6 @@
-"""What the library raises: a plan that is none or must not run, a run that was interrupted.
+"""Exceptions of the library: `PlanError` for an invalid plan, `RunInterrupted` for a stopped run.
 
-All are CallsheetErrors: they carry diagnostics, and their text is what a person is meant to read.
+Both are CallsheetErrors: they carry diagnostics, and their text is written for people.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from callsheet.diagnostics import (
 
 
 class PlanError(CallsheetError):
-    """A text that is no plan, or a plan that must not run, with all that is wrong with it.
+    """A text that is not a valid plan, or a plan with errors.
 
-    `diagnostics` holds every finding, `source` the text they point into. The error's text shows
-    each with its line, a caret and the way out: first the errors, then the warnings.
+    `diagnostics` holds every finding; `source` is the text that they point into. `str()` shows each with
+    its line, a caret and the fix: errors first, then warnings.
 
     >>> from callsheet import Plan, PlanError
     >>> try:
@@ -39,7 +39,7 @@ class PlanError(CallsheetError):
 
     @classmethod
     def of(cls, error: CallsheetError) -> PlanError:
-        """The same findings as a PlanError."""
+        """A PlanError with the diagnostics and source of another error."""
         return cls(error.diagnostics, error.source)
 
     def __str__(self) -> str:
@@ -48,12 +48,12 @@ class PlanError(CallsheetError):
         return "\n".join(render_all(told, self.source) for told in (errors, warnings) if told)
 
     def to_json(self) -> list[dict[str, object]]:
-        """The diagnostics as JSON data, with lines and columns from 1."""
+        """The diagnostics as JSON data; lines and columns count from 1."""
         return to_json(self.diagnostics, self.source)
 
 
 class RunInterrupted(CallsheetError):
-    """A run that was stopped on its way without an end; `run_id` is its id."""
+    """A run that was stopped before its end; `run_id` is its id. A recorded run can be resumed."""
 
     def __init__(self, run_id: str, *, is_recorded: bool) -> None:
         self.run_id = run_id

@@ -1,9 +1,9 @@
-"""What a run tells as it goes: typed, immutable events, numbered from 1 without a gap.
+"""The events of a run: typed, immutable, numbered from 1 without gaps.
 
-A step that runs is told of by `StepStarted`, then any number of `StepRetrying` (and a
-`StepFailed` for each call that fails for good), then `StepFinished`, unless it failed and is no
-FOREACH. A step whose guard does not hold is told of by `StepSkipped` alone. `RunEnded` is the
-last event of a run that ended, fell into doubt or waits for people.
+A step that runs emits `StepStarted`, then any number of `StepRetrying` (and a `StepFailed` for each call
+that fails for good), then `StepFinished`, unless it failed and is not a FOREACH. A step whose guard does
+not hold emits only `StepSkipped`. `RunEnded` is the last event of a run that ended, is in doubt or waits
+for people.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from callsheet.sealing.veiled import Veiled
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _Event(Veiled):
-    """What all events have. Their `repr` shows no secret; the values are as they are.
+    """The fields of all events. `repr` masks secrets; the values themselves are unchanged.
 
-    `replayed` is True for what happened before a resumed run went on: it is told again from the
-    journal, and so is what follows at once from the decision on calls in doubt.
+    `replayed` is True for what happened before a run was resumed: it is emitted again from the journal, as
+    is what follows directly from the decision on calls in doubt.
     """
 
     run_id: str
@@ -32,7 +32,7 @@ class _Event(Veiled):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _StepEvent(_Event):
-    """What all events of a step have: its id, and what it does (`@FETCH_PAGE`, `GOTO`)."""
+    """The fields of all events of a step: its id, and its action (`@FETCH_PAGE`, `GOTO`)."""
 
     step: str
     action: str
@@ -40,21 +40,22 @@ class _StepEvent(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepStarted(_StepEvent):
-    """A step begins; a FOREACH once for all its items."""
+    """A step has started; a FOREACH emits this once for all its items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepSkipped(_StepEvent):
-    """A step does nothing this time; `reason` says why."""
+    """A step was skipped; `reason` says why."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepFinished(_StepEvent):
-    """A step has its result; `variable` (without `$`) took it, None if the step names none.
+    """A step has finished with the result `value`.
 
-    `value` is a copy: it may be changed without changing the run.
+    `variable` is the one that it was assigned to, without `$`; None if the step names none. `value` is a
+    copy: changing it does not change the run.
     """
 
     variable: str | None
@@ -63,14 +64,14 @@ class StepFinished(_StepEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepRetrying(_StepEvent):
-    """A call failed with `error` and is made again after a wait."""
+    """A call failed with `error` and will be retried."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepTurned(_StepEvent):
-    """Within an agent, or a refinement: `text` says what its model asked for in a turn, and what failed."""
+    """A turn of an agent or a refinement: `text` says what its model asked for, and what failed."""
 
     text: str
 
@@ -84,14 +85,14 @@ class StepFailed(_StepEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepDiverted(_StepEvent):
-    """The run goes on at the step `target`: a GOTO, or a failure that leads there."""
+    """The run continues at the step `target`, after a GOTO or a failure that jumps there."""
 
     target: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CastFailed(_StepEvent):
-    """A result does not fit the type of its variable and stays as it was."""
+    """A result could not be converted to the declared type of its variable, and was kept unconverted."""
 
     reason: str
     value: JSON
@@ -99,8 +100,7 @@ class CastFailed(_StepEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepRemarked(_StepEvent):
-    """Something to know of a step: that something was cut on the way, how its result was made, or that its
-    calls leave before its turn."""
+    """A remark about a step: data was cut (`is_cut`), how its result was made, or that it is called ahead."""
 
     text: str
     is_cut: bool
@@ -108,14 +108,14 @@ class StepRemarked(_StepEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Replanned(_StepEvent):
-    """The run goes on with a new plan; `detail` says how large it is."""
+    """The run continues with a new plan; `detail` says how large it is."""
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VariableEdited(_Event):
-    """A run that was forked has a variable that somebody has set; `value` is a copy."""
+    """A variable that was edited when the run was forked; `value` is a copy."""
 
     variable: str
     value: JSON
@@ -123,16 +123,16 @@ class VariableEdited(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CallInDoubt(_StepEvent):
-    """A call left and gave no answer; the run waits until it is decided what becomes of it."""
+    """A call was sent and no answer came; the run waits for a decision about it."""
 
     call: DoubtfulCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PersonAsked(_StepEvent):
-    """A person is asked: a step's question, or whether a call may be made. `text` is it in words.
+    """A person is asked a step's question, or to approve a call. `text` is the question in words.
 
-    `Runtime.inbox` has all of it.
+    `Runtime.inbox` lists it in full.
     """
 
     text: str
@@ -140,14 +140,14 @@ class PersonAsked(_StepEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PersonAnswered(_StepEvent):
-    """The answer has come, or its time is over; `text` says which and by whom."""
+    """A question was answered or timed out; `text` says which, and who answered."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunEnded(_Event):
-    """The run has its result, and the journal holds it; or it waits for a decision."""
+    """The run has ended and its result is in the journal; or it waits for a decision or for people."""
 
     result: RunResult
 
@@ -169,4 +169,4 @@ RunEvent: TypeAlias = (
     | PersonAnswered
     | RunEnded
 )
-"""Everything that a run tells."""
+"""Any event of a run."""

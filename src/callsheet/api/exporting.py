@@ -1,6 +1,6 @@
-"""Runs of a runtime's journal given to tools that show traces.
+"""`Runtime.export_trace` and `Runtime.provenance`: a recorded run as OpenTelemetry data or W3C PROV.
 
-In: the id of a run, the address of a collector. Out: how much was sent; or the provenance of its values.
+In: the id of a run, the address of a collector. Out: how much was sent, or the provenance of its values.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from callsheet.diagnostics.wanted import wanted, wanted_names
 
 @dataclass(frozen=True, slots=True)
 class TraceExport:
-    """What was sent of a run.
+    """How much of a run was sent to a collector.
 
-    `trace_id` finds it where it was sent to. `not_taken` has the signals that the collector does not take
-    (`metrics`, `logs`), each with its answer.
+    `trace_id` identifies the trace there. `not_taken` maps each signal that the collector does not accept
+    (`metrics`, `logs`) to its answer.
     """
 
     run_id: str
@@ -31,7 +31,7 @@ class TraceExport:
 
 
 class Exporting(Reporting):
-    """Gives runs away; it opens its kit as a runtime does."""
+    """The part of `Runtime` that exports traces and provenance."""
 
     async def export_trace(
         self,
@@ -42,15 +42,15 @@ class Exporting(Reporting):
         content: bool = False,
         is_running: bool = False,
     ) -> TraceExport:
-        """Send a run of the journal to a collector of OpenTelemetry; sent twice, nothing is added.
+        """Send a recorded run to an OpenTelemetry collector; sending it twice adds nothing.
 
-        `run_id` is an id, the beginning of one, or `last`; `otlp` the address where the collector takes OTLP
-        over HTTP, such as `http://localhost:4318`. Each of `headers` has the value `env:VARIABLE`. With
-        `content` arguments, results and the texts of errors are sent, too. `is_running` says that the run is
-        going on: what is under way is left out then. Raises CallsheetError: TRC001 where the collector cannot
-        be reached, TRC002 where it refuses, TRC003 and TRC004 for an address or header that is none, TRC005
-        without `callsheet[otel]` where it is needed, JRN002 for an unknown run, JRN012, JRN015 or JRN020
-        where its events cannot be read; ValueError for a runtime without a journal.
+        `run_id` is an id, a prefix of one, or `last`; `otlp` is the collector's OTLP/HTTP address, such as
+        `http://localhost:4318`. Each value of `headers` has the form `env:VARIABLE`. With `content`,
+        arguments, results and error texts are sent as well. `is_running` says that the run is still going
+        on; calls in progress are then left out. Raises CallsheetError: TRC001 if the collector cannot be
+        reached, TRC002 if it refuses, TRC003 or TRC004 for an invalid address or header, TRC005 if
+        `callsheet[otel]` is needed and missing, JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its
+        events cannot be read; ValueError for a runtime without a journal.
         """
         from callsheet.machine.trace_ids import trace_id  # noqa: PLC0415 - as below
         from callsheet.runtime.telemetry.sending import Sender  # noqa: PLC0415 - few programs need it
@@ -73,10 +73,10 @@ class Exporting(Reporting):
         return TraceExport(name, trace_id(name), sent.spans, sent.logs, sent.metrics, not_taken)
 
     async def provenance(self, run_id: str, *, content: bool = False) -> dict[str, Any]:
-        """What each value of a run came from, as PROV-JSON data; with `content` the values, too.
+        """Where each value of a run came from, as PROV-JSON data; with `content` also the values.
 
-        `run_id` is an id, the beginning of one, or `last`. Raises CallsheetError: JRN002 for an unknown run,
-        JRN012, JRN015 or JRN020 where its events cannot be read; ValueError for a runtime without a journal.
+        `run_id` is an id, a prefix of one, or `last`. Raises CallsheetError: JRN002 for an unknown run,
+        JRN012, JRN015 or JRN020 if its events cannot be read; ValueError for a runtime without a journal.
         """
         from callsheet.runtime.telemetry.telling import provenance_of  # noqa: PLC0415 - few programs need it
 
@@ -94,10 +94,10 @@ class Exporting(Reporting):
         content: bool = False,
         is_running: bool = False,
     ) -> TraceExport:
-        """As `export_trace`, for programs without an event loop."""
+        """Like `export_trace`, for programs without an event loop."""
         work = self.export_trace(run_id, otlp, headers=headers, content=content, is_running=is_running)
         return self._run_sync(work, "export_trace")
 
     def provenance_sync(self, run_id: str, *, content: bool = False) -> dict[str, Any]:
-        """As `provenance`, for programs without an event loop."""
+        """Like `provenance`, for programs without an event loop."""
         return self._run_sync(self.provenance(run_id, content=content), "provenance")

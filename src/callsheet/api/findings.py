@@ -1,4 +1,4 @@
-"""What a check found: diagnostics as a sequence, with the questions that are asked of it."""
+"""`Findings`: the diagnostics of a check as a sequence, with access by severity."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from callsheet.diagnostics import Diagnostic, Severity, Source, render_all, to_j
 
 @dataclass(frozen=True, slots=True)
 class Findings(Sequence[Diagnostic]):
-    """The findings of a check, in the order of the text; empty for a plan without any.
+    """The findings of a check; empty for a plan without any.
 
-    `source` is the text that they point into, None for a plan that was not read from one. The
-    text of findings shows each with its line, a caret and the way out.
+    `source` is the text that they point into, None for a plan that was not parsed from text. `str()` shows
+    each finding with its line, a caret and the fix.
 
     >>> from callsheet import Plan
     >>> findings = Plan.parse('S1: GOTO S7\\nS2: @RESPOND ("Hello")').check()
@@ -28,31 +28,31 @@ class Findings(Sequence[Diagnostic]):
 
     @property
     def ok(self) -> bool:
-        """Whether no finding is an error: the plan may run."""
+        """Whether no finding is an error, so that the plan may run."""
         return not self.errors
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The findings for which a plan must not run."""
+        """The findings that keep the plan from running."""
         return self._of(Severity.ERROR)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """The findings that are probably a mistake."""
+        """The findings that are probably mistakes."""
         return self._of(Severity.WARNING)
 
     @property
     def hints(self) -> tuple[Diagnostic, ...]:
-        """The findings that could be better."""
+        """The findings that suggest an improvement."""
         return self._of(Severity.HINT)
 
     def raise_for_errors(self) -> None:
-        """Raise PlanError with all findings if one of them is an error."""
+        """Raise PlanError with all findings if any is an error."""
         if not self.ok:
             raise PlanError(self.diagnostics, self.source)
 
     def to_json(self) -> list[dict[str, object]]:
-        """The findings as JSON data, with lines and columns from 1."""
+        """The findings as JSON data; lines and columns count from 1."""
         return to_json(self.diagnostics, self.source)
 
     def _of(self, severity: Severity) -> tuple[Diagnostic, ...]:

@@ -1,6 +1,6 @@
-"""What callers of the library give, as what runs are made of: variables, decisions, ids.
+"""Validates and converts the arguments of library callers: variables, decisions, run ids.
 
-In: Python values. Out: JSON values of their own, or an error that names what cannot be given.
+In: Python values. Out: copies as JSON values, or an error that names the argument.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from callsheet.store import check_run_id, new_run_id
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
-"""What becomes of calls that may or may not have taken place: make them again, go on as if they
-had given null, take them as failed, or go on with the value that they gave."""
+"""A decision on calls that may or may not have taken place: call again (`retry`), take null as the result
+(`skip`), treat them as failed (`fail`), or use the value that they returned (`TookPlace`)."""
 
 
 def names_of(given: Iterable[str], argument: str) -> Iterable[str]:
-    """Names of tools; raises TypeError for one text, which would be taken letter by letter."""
+    """A list of tool names; raises TypeError for a single string, which would be iterated by letter."""
     if isinstance(given, str):
         raise TypeError(f"{argument} must be a list of names: {argument}=[{given!r}]")
     names = wanted_list(argument, given, "names")
@@ -34,9 +34,9 @@ def names_of(given: Iterable[str], argument: str) -> Iterable[str]:
 
 
 def values_of(inputs: Mapping[str, Any] | None, argument: str = "inputs") -> dict[str, JSON]:
-    """The variables of a run as JSON of their own; raises CallsheetError (RUN022).
+    """The variables of a run, copied as JSON; raises CallsheetError (RUN022) for an invalid name or value.
 
-    `argument` is what the caller of the library calls them, for a TypeError.
+    `argument` is the name of the parameter for the message of a TypeError.
     """
     values: dict[str, JSON] = {}
     for name, value in wanted_names(argument, inputs).items():
@@ -50,14 +50,14 @@ def values_of(inputs: Mapping[str, Any] | None, argument: str = "inputs") -> dic
 
 
 class Given(NamedTuple):
-    """The variables that a run is given, and the names of those that are secret."""
+    """The input variables of a run, and the names of the secret ones."""
 
     values: Mapping[str, JSON]
     secret: frozenset[str] = frozenset()
 
     @property
     def told(self) -> frozenset[str]:
-        """What the preparation of a plan depends on."""
+        """The key under which a prepared plan is cached: variable names, and which are secret."""
         return frozenset((*self.values, *(f"{name} (secret)" for name in self.secret)))
 
 
@@ -66,7 +66,7 @@ def with_secrets(
 ) -> tuple[dict[str, JSON], frozenset[str]]:
     """All variables of a run, and the names of the secret ones.
 
-    Raises CallsheetError: RUN022 for a value that has no JSON, SEC005 for a name that is given twice.
+    Raises CallsheetError: RUN022 for an invalid name or value, SEC005 for a name in both mappings.
     """
     values, secret = values_of(inputs), values_of(secrets, "secrets")
     both = sorted(values.keys() & secret.keys())
@@ -78,7 +78,7 @@ def with_secrets(
 
 
 def assumed_results(given: Mapping[str, Any] | None) -> dict[str, JSON]:
-    """Results by step id as JSON of their own; raises CallsheetError (RUN040)."""
+    """Assumed results by step id, copied as JSON; raises CallsheetError (RUN040) for what has no JSON."""
     values: dict[str, JSON] = {}
     for step_id, value in wanted_names("assume", given).items():
         try:
@@ -94,9 +94,9 @@ def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
 
 
 def verdict_of(given: InDoubt) -> Resolution:
-    """A decision as the runtime takes it.
+    """The decision in the runtime's type.
 
-    Raises ToolFailed for a value that has no JSON, ValueError for a word that is no decision.
+    Raises ToolFailed for a `TookPlace` value that has no JSON, ValueError for an unknown word.
     """
     if isinstance(given, TookPlace):
         return TookPlace(to_json(given.value))
@@ -108,5 +108,5 @@ def verdict_of(given: InDoubt) -> Resolution:
 
 
 def id_of_run(given: str | None) -> str:
-    """The id of a new run; raises JournalError (JRN001) for one that is none."""
+    """The given id or a new one; raises JournalError (JRN001) for an invalid id."""
     return new_run_id() if given is None else check_run_id(given)

@@ -1,7 +1,7 @@
-"""A run that goes on: its events, its result, and the ways to end or to stop it.
+"""`RunHandle`: a run in progress, with its events, its result, and methods to cancel or interrupt it.
 
-In: the coroutine of the run. Out: events as an async iterator. The run is a task of its own: it
-does not depend on who reads its events or waits for its result.
+In: the coroutine of the run. Out: events as an async iterator. The run is a task of its own and does not
+depend on anybody reading its events or awaiting its result.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from callsheet.store import RunStatus
 
 
 class RunHandle(AsyncIterator[RunEvent]):
-    """A run under way, made by `Runtime.start`.
+    """A run in progress, made by `Runtime.start` or `Runtime.start_resume`.
 
-    Iterating gives each event once, in order, and goes on where it was left; it ends with the
-    run, and raises what `result` raises. A reader that is slow or leaves holds nothing up. As an
-    async context manager it waits for the run's end; an exception in its block interrupts the
-    run, which can then be resumed from its journal.
+    Iterating yields each event once, in order; a later loop continues where an earlier one stopped. It ends
+    with the run and raises what `result` raises. A slow or absent reader does not delay the run. As an async
+    context manager the handle waits for the run's end; an exception in the block interrupts the run, which
+    can then be resumed from its journal. Use it on the thread of its event loop only.
 
         async with runtime.start(plan) as run:
             async for event in run:
@@ -47,7 +47,7 @@ class RunHandle(AsyncIterator[RunEvent]):
         log: StepLog | None = None,
     ) -> None:
         self.run_id = run_id
-        """The run's id, as the journal knows it."""
+        """The run's id, also in the journal."""
         self._stream = stream
         self._log = log
         self._inputs = inputs
@@ -61,31 +61,31 @@ class RunHandle(AsyncIterator[RunEvent]):
 
     @property
     def is_done(self) -> bool:
-        """Whether the run goes on no more."""
+        """Whether the run has ended or stopped."""
         return self._task.done()
 
     def step(self, index: str) -> StepResult | None:
-        """What became of a step of a plan of dependencies, None until it has ended."""
+        """The result of a step of a dependency plan; None until it has ended, and for other plans."""
         return None if self._log is None else self._log.get(index)
 
     def title(self, index: str) -> str:
-        """The title of a step of a plan of dependencies, also of one that a planner has added."""
+        """The title of a step of a dependency plan, including those that a planner has added."""
         return "" if self._log is None else self._log.title(index)
 
     def calls_begun(self) -> Usage:
-        """Of a plan of dependencies: the calls that have left so far, also of a run that was interrupted."""
+        """The calls of a dependency plan that have been sent so far, also after an interruption."""
         return Usage() if self._log is None else self._log.calls_begun()
 
     def when_done(self, tell: Callable[[], object]) -> None:
-        """Call `tell` when the run goes on no more."""
+        """Call `tell` when the run has ended or stopped."""
         self._task.add_done_callback(lambda _: tell())
 
     async def result(self) -> RunResult:
-        """The result, as soon as there is one; may be asked more than once.
+        """Wait for the result; may be awaited more than once.
 
-        Cancelling this call leaves the run alone. Raises PlanError for a plan that must not run,
-        CallsheetError for tools or a journal that cannot be used, RunInterrupted for a run that
-        was interrupted.
+        Cancelling this call does not affect the run. Raises PlanError for a plan with errors,
+        CallsheetError for tools or a journal that cannot be used, RunInterrupted for a run that was
+        interrupted.
         """
         await asyncio.wait({self._task})
         if not self._task.cancelled() and self._task.exception() is None:
@@ -96,10 +96,9 @@ class RunHandle(AsyncIterator[RunEvent]):
         return self._task.result()
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """End the run for good: its status becomes `cancelled`, calls under way are given up.
+        """End the run for good: its status becomes `cancelled`, calls in progress are abandoned.
 
-        Of several calls the first counts; a run that has ended stays as it is. To be called on
-        the thread of the event loop, as everything here.
+        The first call counts; a run that has ended is not changed.
         """
         if self._reason is not None or self.is_done:
             return
@@ -110,9 +109,9 @@ class RunHandle(AsyncIterator[RunEvent]):
             self._task.cancel()
 
     async def interrupt(self) -> None:
-        """Stop the run without an end, and wait until it has stopped.
+        """Stop the run without ending it, and wait until it has stopped.
 
-        What has happened stays in the journal; `Runtime.resume` carries the run on.
+        The journal keeps what has happened; `Runtime.resume` continues the run.
         """
         self._task.cancel()
         await asyncio.wait({self._task})
@@ -136,7 +135,7 @@ class RunHandle(AsyncIterator[RunEvent]):
             driver.cancel(self._reason)
 
     def _stopped(self) -> RunResult:
-        """The result of a run that was cancelled before anything of it happened."""
+        """The result of a run that was cancelled before its driver started."""
         return RunResult(self.run_id, RunStatus.CANCELLED, variables=dict(self._inputs), error=self._reason)
 
     def __aiter__(self) -> RunHandle:
@@ -161,10 +160,10 @@ class RunHandle(AsyncIterator[RunEvent]):
             return
         await self.interrupt()
         if not self._task.cancelled():
-            self._task.exception()  # it has been looked at: what the block raised counts
+            self._task.exception()  # mark it as retrieved: the exception of the block is the one to raise
 
     async def _finish(self) -> None:
-        """Wait for the end; who is cancelled meanwhile leaves no run behind."""
+        """Wait for the end of the run; if this is cancelled meanwhile, interrupt the run too."""
         try:
             await self.result()
         except asyncio.CancelledError:

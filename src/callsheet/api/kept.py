@@ -1,7 +1,7 @@
-"""Whether the plan that a library keeps is still the one that a run was begun with.
+"""Checks whether a plan in the library has changed since a run of it began.
 
-In: a library, the id of a plan, the plan of the run. Out: nothing, or what differs as an error. A run always
-goes on with its own plan; who names it by the id of the plan may think of another one.
+In: a library, the id of a plan, the plan of the run. Out: nothing, or an error that lists the differences.
+A run always continues with its own plan; a user who names it by plan id may expect the current one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _MOST_TOLD = 5
 
 
 def check_kept(library: PlanLibrary, plan_id: str, begun_with: Plan) -> None:
-    """Raise CallsheetError (PLN029) if the library has another plan under this id now.
+    """Raise CallsheetError (PLN029) if the library now has a different plan under this id.
 
-    Titles, goals and ids are no part of what a plan does. A plan that is not there (any more) is no other.
+    Differences in titles, goals and ids do not count, nor does a plan that is no longer there.
     """
     if plan_id in library.ids():
         check_same(plan_id, begun_with, library.load(plan_id).result.plan)
 
 
 def check_same(plan_id: str, begun_with: Plan, kept: Plan | None) -> None:
-    """As `check_kept`, for the plan that is kept under the id; None for one that cannot be read."""
+    """Like `check_kept`, given the plan that is kept under the id; None if it could not be parsed."""
     told = ["it has errors now"] if kept is None else list(_differences(diff_plans(begun_with, kept)))
     if told:
         more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""

@@ -1,6 +1,6 @@
-"""What a runtime is made of: tools, servers, model, journal, limits; nothing of it is open yet.
+"""`Kit`: the validated configuration of a runtime, before anything is opened.
 
-In: what users write in `Runtime(…)`. Out: the parts of a `Kit`, or what is wrong with them.
+In: the arguments of `Runtime(…)`. Out: the parts of a `Kit`, or an error for an invalid argument.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Servers: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Iterable[McpS
 
 
 class RuntimeOptions(TypedDict, total=False):
-    """What `Runtime` takes by name; its docstring says what each is."""
+    """The keyword arguments of `Runtime`, which documents them."""
 
     tools: Iterable[ToolSource]
     mcp: Servers | None
@@ -74,9 +74,9 @@ _TABLES = ("mcpServers", "servers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """All that a runtime was given, read and checked.
+    """The configuration of a runtime, read and validated.
 
-    `tools` are those that need no server: given ones, built-in ones, transforms.
+    `tools` are those that need no server: the user's, built-in ones, transforms.
     """
 
     tools: tuple[Tool, ...]
@@ -96,45 +96,45 @@ class Kit:
     agents: AgentRules | None = None
     """How the machine drives agents, None where it does not."""
     agent_blocks: str | None = None
-    """What becomes of doubts in the LCTL blocks of agents; None hands out none."""
+    """What to do about doubts in the LCTL blocks of agents; None if agents get no block."""
     pins: PinKeeper | None = None
-    """What judges the tools of servers; None takes them as they are when they are opened."""
+    """Compares server tools with their pins; None accepts them as they are when the server is opened."""
     workspace: str = ""
-    """The folder of the file tools, empty where there are none."""
+    """The folder of the file tools, empty if there are none."""
     fetch: FetchSettings | None = None
-    """How the built-in tools fetch pages; None where they are not there."""
+    """How the built-in tools fetch pages; None if there are none."""
     execution: ExecutionSettings | None = None
-    """How the built-in tools run code; None where they are not there."""
+    """How the built-in tools run code; None if there are none."""
     policy: Policy | None = None
-    """What plans and their calls are held against."""
+    """The policy that plans and their calls are checked against."""
     collector: Collector | None = None
-    """Where runs are sent while they go on."""
+    """Where traces are sent during runs."""
     language: LanguageModel | None = None
-    """Who is asked for plans; None where there is no model, or one that carries out whole operations."""
+    """The model that is asked for plans; None without a model, or with an `OperationModel`."""
 
     def bounds(self, limits: Limits | None) -> Limits:
-        """The limits of a run: those that it is given or the runtime's, on the schedule that was named."""
+        """The limits of a run: its own or the runtime's, with the runtime's schedule if one was named."""
         chosen = self.limits if limits is None else wanted("limits", limits, Limits, "Limits(…)")
         return chosen if self.schedule is None else replace(chosen, schedule=self.schedule)
 
     @property
     def means(self) -> Means:
-        """Who carries out, beside tools, what a plan asks for."""
+        """Whether there is a model, an agent and a compiler."""
         drives = self.agents is not None and self.agents.drives_agents
         return Means(self.model is not None, self.agent is not None or drives, self.replan is not None)
 
     @property
     def files(self) -> Path:
-        """The folder for files that servers send."""
+        """The folder for files received from servers."""
         return (default_data() if self.data is None else self.data) / "files"
 
 
 def builtin_settings(
     given: bool | BuiltinSettings, workspace: str | os.PathLike[str] | None, data: Path | None
 ) -> BuiltinSettings | None:
-    """The settings of the built-in tools; None where there are to be none.
+    """The settings of the built-in tools; None if they are not wanted.
 
-    Raises ValueError for a workspace without them.
+    Raises ValueError for a workspace without built-in tools.
     """
     if isinstance(given, BuiltinSettings):
         return given if workspace is None else replace(given, workspace=Path(workspace))
@@ -146,7 +146,7 @@ def builtin_settings(
 
 
 def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
-    """The servers that are given; raises CallsheetError (CFG110 to CFG113) for what names none."""
+    """The server configurations; raises CallsheetError (CFG110 to CFG113) for an invalid one."""
     from callsheet.ports.mcp import McpServerConfig, load_config, parse_config  # noqa: PLC0415 - only where servers are named
 
     if isinstance(given, str | os.PathLike):
@@ -161,7 +161,7 @@ def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
 
 
 def pin_keeper(pinned: bool, pins: str | os.PathLike[str] | None) -> PinKeeper | None:
-    """What holds the tools of servers against a file of pins; None where neither is asked for."""
+    """What compares server tools with a file of pins; None if neither argument asks for it."""
     if not pinned and pins is None:
         return None
     from callsheet.ports.mcp.trust import PinFile, PinKeeper, default_pins  # noqa: PLC0415 - only then

@@ -1,7 +1,7 @@
-"""What users give as a model, as a language model that can be asked for plans.
+"""Adapts whatever a user gives as a model to `LanguageModel`, which can be asked for plans.
 
 In: `provider:model`, a LanguageModel, a function from prompt to answer, a ChatModel. Out: a LanguageModel;
-None for what carries out whole operations and takes no conversations.
+None for an OperationModel, which takes no conversations.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from callsheet.ports.models.operations import Complete, ModelAnswer
 from callsheet.ports.models.prompts import Messages
 
 AnyModel: TypeAlias = "Model | LanguageModel | str"
-"""What may be asked for a plan."""
+"""Any form in which a model may be given."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionModel:
-    """A function that goes on with conversations, as a language model: it is held to no constraint."""
+    """A function from messages to an answer as a language model; it supports no constraint."""
 
     complete_with: Complete = field(repr=False)
     name: str = "function"
@@ -43,8 +43,8 @@ class FunctionModel:
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
     ) -> Completion:
-        """Ask the function; raises ModelFailed for an answer that is no text, and whatever it raises."""
-        del max_tokens  # a function bounds its answers itself
+        """Ask the function; raises ModelFailed for an answer that is not text, and whatever it raises."""
+        del max_tokens  # a function limits its answers itself
         if constraint is not None:
             raise ValueError("a function takes no constraint")
         began = time.monotonic()
@@ -59,7 +59,10 @@ class FunctionModel:
 
 
 def language_model(given: AnyModel) -> LanguageModel | None:
-    """The language model that is given; raises CallsheetError (MDL001, …) for a name that nobody knows."""
+    """The given model as a LanguageModel, None for an OperationModel.
+
+    Raises CallsheetError (MDL001, …) for an unknown name.
+    """
     if isinstance(given, str):
         from callsheet.ports.models.opening import open_model  # noqa: PLC0415 - only where a name is given
 

@@ -1,4 +1,4 @@
-"""The file of this user's logins with MCP servers, with the keys that open it."""
+"""Opens the encrypted file with this user's MCP server logins."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from callsheet.store.vault import Vault
 
 
 def login_file() -> LoginFile:
-    """The file that the environment names, else the user's own; it need not be there."""
+    """The file named by the environment, else the user's default; it need not exist."""
     return LoginFile(default_logins(), Vault())

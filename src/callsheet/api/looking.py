@@ -1,4 +1,4 @@
-"""What can be said of plans, and made for goals, on the tools of a runtime; nothing runs here.
+"""The methods of `Runtime` that run nothing: `check`, `verify`, `dry_run`, `create_plan`, `compile`.
 
 In: plans, goals. Out: findings, proofs, dry runs, plans.
 """
@@ -20,15 +20,14 @@ from callsheet.ports.calls import CallContext
 
 
 class Looking(Opening):
-    """Looks at plans and has them made; it opens its kit as a runtime does."""
+    """The part of `Runtime` that checks plans and asks models for them."""
 
     # ------------------------------------------------------------ checking
 
     async def check(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None) -> Findings:
-        """What is wrong with a plan on the tools of this runtime; servers are asked, nothing runs.
+        """Check a plan against the tools of this runtime; servers may be opened, nothing is run.
 
-        `inputs` are the variables that the run will be given. Raises PlanError for a text that
-        is no plan.
+        `inputs` are the variables that the run will get. Raises PlanError for a text that is not a plan.
         """
         given = wanted_names("inputs", inputs)
         async with self._opened() as session:
@@ -42,10 +41,10 @@ class Looking(Opening):
         approved: Iterable[str] = (),
         can_ask: bool = True,
     ) -> Proof:
-        """Hold a plan against the policy of this runtime, on its tools; servers are asked, nothing runs.
+        """Prove a plan against the policy and the tools of this runtime; nothing is run.
 
-        Takes what `callsheet.verify` takes. Raises PlanError for a text that is no plan, ValueError for a
-        runtime without a policy.
+        Servers may be opened. The other arguments are those of `callsheet.verify`. Raises PlanError for a
+        text that is not a plan, ValueError for a runtime without a policy.
         """
         given = wanted_names("inputs", inputs)
         async with self._opened() as session:
@@ -61,15 +60,14 @@ class Looking(Opening):
         price: float | None = None,
         ask_servers: bool = False,
     ) -> DryRun:
-        """What a plan would do, step by step; nothing is called, started or recorded.
+        """Predict what a plan would do, step by step; nothing is called or recorded.
 
-        Whatever is known is resolved: `inputs`, literals, transforms of known values, and the
-        results that `assume` gives by step id. `needs_approval` names further tools that a person is
-        asked about, besides those of `approve`; `price` is that of a million prompt tokens. Tools of
-        servers are looked at only with `ask_servers`, which starts them; without it what they do is
-        unknown. Raises
-        PlanError for a plan that `run` would refuse, CallsheetError (RUN040) for an assumption
-        about no step.
+        Known values are resolved: `inputs`, literals, transforms of known values, and the results that
+        `assume` gives by step id. `needs_approval` names tools that need a person's approval, in addition to
+        `Runtime(approve=…)`; `price` is the price of a million prompt tokens. Server tools are looked up only
+        with `ask_servers`, which starts the servers; otherwise their effects are unknown. Raises PlanError
+        for a plan that `run` would refuse, CallsheetError (RUN040) for an assumed result of a step that does
+        not exist or calls nothing.
 
         >>> import asyncio
         >>> from callsheet import Runtime
@@ -90,12 +88,12 @@ class Looking(Opening):
     # ------------------------------------------------------------ planning
 
     async def create_plan(self, goal: str, context: str = "", *, call: CallContext | None = None) -> Plan:
-        """A plan of dependencies for a goal: the planner, or the model, is asked once; nothing is run.
+        """Ask the planner, or the model, for a dependency plan for a goal; nothing is run.
 
-        It is told the tools of this runtime, servers included; `context` is data about the goal. Raises
-        CallsheetError: PLN010 for an answer that is no plan or a plan that could not run here (a tool that
-        nobody offers, a circle, …), with all that is wrong with it, PLN011 where nobody is there to
-        make one; and whatever the planner raises. What the model has spent is told to `call`.
+        It is told the tools of this runtime, servers included; `context` is data about the goal. A model may
+        repair its answer once. Its usage is charged to `call`. Raises CallsheetError: PLN010, with all
+        errors, for an answer that is not a plan or a plan that could not run here (an unknown tool, a
+        cycle, …), PLN011 if there is neither a planner nor a model; and whatever the planner raises.
 
         >>> import asyncio
         >>> from callsheet import Runtime
@@ -109,7 +107,7 @@ class Looking(Opening):
             return await session.create_plan(goal, context, call or CallContext("", "plan"))
 
     def create_plan_sync(self, goal: str, context: str = "") -> Plan:
-        """As `create_plan`, for programs without an event loop."""
+        """Like `create_plan`, for programs without an event loop."""
         return self._run_sync(self.create_plan(goal, context), "create_plan")
 
     async def compile(
@@ -121,13 +119,13 @@ class Looking(Opening):
         verify: Verify | None = None,
         options: CompileOptions | None = None,
     ) -> Compiled | CompileFailed:
-        """A plan for a goal: the model is asked, and once more where its answer is wrong; nothing is run.
+        """Ask the model for a plan for a goal, and once more if its answer has errors; nothing is run.
 
-        The model is told the tools of this runtime that fit the goal, servers included, and held to a
-        grammar of them where it takes one. `context` is data about the goal; of `inputs`, the variables
-        that the run will be given, it is told names, kinds and sizes. `verify` says what speaks against a
-        plan beside the checks. Raises CallsheetError (CMP001) where no model is there that can be asked;
-        whatever else goes wrong is told by `CompileFailed`.
+        The model is told the tools of this runtime that fit the goal, servers included, and its answer is
+        constrained by a grammar of them if it supports that. `context` is data about the goal. Of `inputs`,
+        the variables that the run will get, it is told names, kinds and sizes. `verify` returns further
+        diagnostics about a plan that passed the checks; by default those of the runtime's policy. Raises
+        CallsheetError (CMP001) without a model that can be asked; all other failures give `CompileFailed`.
 
         >>> import asyncio
         >>> from callsheet import Runtime
@@ -155,14 +153,14 @@ class Looking(Opening):
         verify: Verify | None = None,
         options: CompileOptions | None = None,
     ) -> Compiled | CompileFailed:
-        """As `compile`, for programs without an event loop."""
+        """Like `compile`, for programs without an event loop."""
         work = self.compile(goal, context, inputs=inputs, verify=verify, options=options)
         return self._run_sync(work, "compile")
 
     # ------------------------------------------------------------ without async
 
     def check_sync(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None) -> Findings:
-        """As `check`, for programs without an event loop."""
+        """Like `check`, for programs without an event loop."""
         return self._run_sync(self.check(plan, inputs), "check")
 
     def dry_run_sync(
@@ -175,7 +173,7 @@ class Looking(Opening):
         price: float | None = None,
         ask_servers: bool = False,
     ) -> DryRun:
-        """As `dry_run`, for programs without an event loop."""
+        """Like `dry_run`, for programs without an event loop."""
         work = self.dry_run(
             plan, inputs, assume=assume, needs_approval=needs_approval, price=price, ask_servers=ask_servers
         )
@@ -189,6 +187,6 @@ class Looking(Opening):
         approved: Iterable[str] = (),
         can_ask: bool = True,
     ) -> Proof:
-        """As `verify`, for programs without an event loop."""
+        """Like `verify`, for programs without an event loop."""
         work = self.verify(plan, inputs, approved=approved, can_ask=can_ask)
         return self._run_sync(work, "verify")

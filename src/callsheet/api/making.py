@@ -1,6 +1,6 @@
-"""Plans that are made while a runtime is open: for a goal, for a RE-PLAN, for a graph that has failed.
+"""Makes plans with the model or planner of an open session: for goals, RE-PLANs and failed graphs.
 
-In: goals, and what the machine asks for. Out: plans that were checked on the tools that are reached.
+In: goals, and the machine's `Compile` commands. Out: plans that were checked against the session's tools.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from callsheet.ports.models.model import ModelFailed
 from callsheet.runtime.gateway import CompilePort
 
 Examine: TypeAlias = "Callable[[Plan, Mapping[str, object]], Awaitable[Findings]]"
-"""Says what is wrong with a plan that is given variables."""
+"""Checks a plan for a run with these variables."""
 
 
 class PlanMaking:
-    """Makes plans on the tools of a session."""
+    """Makes plans for the tools of a session."""
 
     def __init__(self, kit: Kit, tools: OpenTools, examine: Examine) -> None:
         self._kit = kit
@@ -51,7 +51,7 @@ class PlanMaking:
         self._examine = examine
 
     def compiler(self, ears: Ears) -> CompilePort:
-        """Who makes the new plans of a run, which its followers are told of."""
+        """The port that makes the new plans of a run, and tells its observers of them."""
 
         async def compile_again(
             command: Compile, context: CallContext
@@ -66,7 +66,7 @@ class PlanMaking:
         return compile_again
 
     async def _new_plan(self, command: Compile, context: CallContext) -> Steps:
-        """The plan of a RE-PLAN, or the steps that go on from where a graph has failed."""
+        """The plan of a RE-PLAN, or the steps that continue a failed graph."""
         if command.progress is None:
             if self._kit.replan is None:
                 raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
@@ -83,10 +83,10 @@ class PlanMaking:
         return await self._kit.planner.revise(command, offered(self._tools.registry), context, check)
 
     async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
-        """A checked plan of dependencies for a goal; what it cost is told to `call`.
+        """A checked dependency plan for a goal; model usage is charged to `call`.
 
-        Raises CallsheetError: PLN011 without a planner, what a model fails with, all that is wrong with the
-        plan.
+        Raises CallsheetError: PLN011 without a planner, PLN010 with the errors of the plan, or the error of
+        a model that gave no answer.
         """
         if self._kit.planner is None:
             raise no_planner()

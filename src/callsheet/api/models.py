@@ -1,7 +1,7 @@
-"""What users give as model, agent and compiler, as the ports that a run goes out through.
+"""Adapts a user's model, agent and compiler to the ports that a run calls.
 
-In: functions, async or not. Out: ports. A function that is not async runs in a thread, so that
-it cannot hold the run up.
+In: functions, async or not. Out: ports. A function that is not async runs in a thread, so that it does not
+block the run.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from callsheet.ports.python_tools import to_json
 from callsheet.runtime.gateway import AgentPort, ModelPort
 
 Answer: TypeAlias = "str | ModelAnswer"
-"""A model's answer, alone or with the tokens and the cost that it took."""
+"""A model's answer: text alone, or with tokens and cost."""
 PromptFunction: TypeAlias = "Callable[[str], Answer | Awaitable[Answer]]"
-"""Takes a prompt, gives the model's answer."""
+"""Takes a prompt, returns the model's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:
-    """A model that takes a conversation: messages, each a dict with `role` and `content`.
+    """A model that takes a conversation: a list of messages, each a dict with `role` and `content`.
 
-    `strict` holds answers to what the operation promises (a category of the list, TRUE or
-    FALSE): an answer that is not is asked for once more, then the step fails.
+    With `strict`, an answer that the operation does not allow (not a category of the list, not TRUE or
+    FALSE) is asked for once more; then the step fails.
     """
 
     complete: Callable[[list[dict[str, str]]], Answer | Awaitable[Answer]]
@@ -45,7 +45,7 @@ class ChatModel:
 class OperationModel:
     """A model that carries out whole operations (`@LLM_CLASSIFY`, `@CONSENSUS`, …) itself.
 
-    `carry_out` takes a `ModelRequest` and gives the operation's value.
+    `carry_out` takes a `ModelRequest` and returns the operation's value, or an awaitable of it.
     """
 
     carry_out: Callable[[ModelRequest], Any]
@@ -53,10 +53,10 @@ class OperationModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One operation that a plan asks of a model.
+    """One model operation of a plan.
 
-    `operation` is its name (`LLM_SUMMARIZE`), `inputs` are its positional values in order,
-    `arguments` the named ones; `step` asks.
+    `operation` is its name (`LLM_SUMMARIZE`), `inputs` its positional values in order, `arguments` the named
+    ones; `step` is the id of the step that asks.
     """
 
     operation: str
@@ -66,14 +66,14 @@ class ModelRequest:
 
 
 Model: TypeAlias = "str | LanguageModel | PromptFunction | ChatModel | OperationModel"
-"""What `Runtime(model=…)` takes; a text is `provider:model` or the address of a server."""
+"""What `Runtime(model=…)` takes; a string is `provider:model` or the address of a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentTask:
     """What `@AGENT_SOLVE` asks of an agent: a goal, further inputs, and the named arguments.
 
-    `lctl` is the LCTL block that says how sure the inputs are; empty unless the runtime hands out blocks.
+    `lctl` is the LCTL block that says how certain the inputs are; empty without `Runtime(agent_blocks=…)`.
     """
 
     goal: str
@@ -84,9 +84,9 @@ class AgentTask:
 
 @dataclass(frozen=True, slots=True)
 class AgentAnswer:
-    """What an agent may give instead of the bare value: the value, and an LCTL block about it.
+    """What an agent may return instead of the bare value: the value with an LCTL block about it.
 
-    Where the runtime hands out no blocks, nobody looks at it.
+    The block is ignored without `Runtime(agent_blocks=…)`.
     """
 
     value: Any
@@ -94,23 +94,26 @@ class AgentAnswer:
 
 
 Agent: TypeAlias = "Callable[[AgentTask], Any]"
-"""What `Runtime(agent=…)` takes; gives the value of the step or an `AgentAnswer`, or an awaitable of it."""
+"""What `Runtime(agent=…)` takes; returns the step's value or an `AgentAnswer`, or an awaitable of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplanRequest:
-    """Why a plan cannot go on, and the variables that are set; both are data, not instructions."""
+    """Why a plan cannot continue, and the variables set so far; both are data, not instructions."""
 
     reason: str
     variables: Mapping[str, JSON]
 
 
 Compiler: TypeAlias = "Callable[[ReplanRequest], Plan | str | Awaitable[Plan | str]]"
-"""What `Runtime(compiler=…)` takes: gives the new plan, or its text."""
+"""What `Runtime(compiler=…)` takes: returns the new plan or its text, or an awaitable of it."""
 
 
 def opened(model: Model | None) -> Model | None:
-    """The model, where it was named the one of that name; raises CallsheetError as `open_model` does."""
+    """The model, opened if it is given by name.
+
+    Raises CallsheetError as `open_model` does, TypeError for what is no model.
+    """
     if not isinstance(model, str):
         is_one = isinstance(model, LanguageModel | ChatModel | OperationModel)
         return model if is_one else wanted_function("model", model, "a model, its name or a function")
@@ -120,7 +123,7 @@ def opened(model: Model | None) -> Model | None:
 
 
 def model_port(model: Model) -> ModelPort:
-    """The port of a model."""
+    """The port that carries out the operations of a model."""
     if isinstance(model, OperationModel):
         return _operation_port(model)
     if isinstance(model, ChatModel):
@@ -129,7 +132,7 @@ def model_port(model: Model) -> ModelPort:
 
 
 def agent_port(agent: Agent) -> AgentPort:
-    """The port of an agent: the goal is the argument of that name, else the first input."""
+    """The port of an agent; its goal is the argument `goal`, else the first input."""
 
     async def solve(command: RunAgent, context: CallContext) -> JSON:
         arguments, inputs = dict(command.args), list(command.inputs)
@@ -150,7 +153,7 @@ def agent_port(agent: Agent) -> AgentPort:
 
 
 async def called(function: Callable[..., Any], *arguments: object) -> Any:
-    """What a function gives, async or not; one that is not runs in a thread."""
+    """The result of a function, async or not; one that is not runs in a thread."""
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - whether it is async, not whether it is there
     ):
@@ -163,12 +166,12 @@ async def called(function: Callable[..., Any], *arguments: object) -> Any:
 def _without_stop(function: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
     try:
         return function(*arguments)
-    except StopIteration as error:  # which no future can hold: nobody would hear of the end
+    except StopIteration as error:  # a future cannot hold it, and would never complete
         raise RuntimeError("the function raised StopIteration") from error
 
 
 def completing(model: str | LanguageModel | PromptFunction | ChatModel) -> Complete:
-    """How a model that takes prompts or conversations is asked."""
+    """A function that continues a conversation with the given model."""
     if isinstance(model, str):
         model = cast("LanguageModel", opened(model))
     if isinstance(model, LanguageModel):
@@ -180,7 +183,7 @@ def completing(model: str | LanguageModel | PromptFunction | ChatModel) -> Compl
 
 
 def prompt_text(messages: Messages) -> str:
-    """A conversation as one prompt; what the model itself said before is introduced.
+    """A conversation as one prompt; earlier answers of the model are introduced as such.
 
     >>> print(prompt_text([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]))
     Be brief.

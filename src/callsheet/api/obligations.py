@@ -1,7 +1,7 @@
-"""What a proof takes for granted, held against how the runtime is set up, before anything runs.
+"""Checks before a run that the runtime's settings meet the obligations that a proof relies on.
 
-In: the obligations of a proof, the policy, the settings of the built-in tools, what else is there. Out: each
-one that nobody sees to: an error where the settings say otherwise, a warning where another tool has to do it.
+In: the obligations of a proof, the policy, the settings of the built-in tools. Out: diagnostics for unmet
+ones: an error if the settings contradict it, a warning if it depends on a tool that is not built in.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BUILTIN = "builtin"
 
 @dataclass(frozen=True, slots=True)
 class Undertaking:
-    """What a runtime can see to: how pages are fetched and code is run, whether labels outlive the run."""
+    """What a runtime guarantees: how it fetches pages and runs code, and whether labels outlive a run."""
 
     registry: Registry
     fetch: FetchSettings | None = None
@@ -36,7 +36,7 @@ class Undertaking:
 def unmet(
     obligations: Iterable[Obligation], plan: Plan, policy: Policy, here: Undertaking
 ) -> tuple[Diagnostic, ...]:
-    """What is to be said of obligations that are not accepted; an error among it refuses the plan."""
+    """Diagnostics for the obligations that are not met; an error among them refuses the plan."""
     found: dict[Diagnostic, None] = {}
     if here.execution is not None and here.execution.workspace == "read" and not _knows_code(policy):
         for step in plan.steps:
@@ -51,7 +51,7 @@ def unmet(
 
 
 def _may_run_code(step: Step, policy: Policy) -> bool:
-    """Whether a step runs code, or may have it run by an agent or by a plan of its own."""
+    """Whether a step runs code, directly or through an agent or a re-plan."""
     match step.action:
         case Call(kind=CallKind.AGENT):
             return policy.agent is not None and not CODE.isdisjoint(map(fold, policy.agent.tools))
@@ -64,7 +64,7 @@ def _may_run_code(step: Step, policy: Policy) -> bool:
 
 
 def _knows_code(policy: Policy) -> bool:
-    """Whether the policy says whose data code gives."""
+    """Whether the policy describes what code returns."""
     named = (*policy.tools, *(rule.pattern for rule in policy.sources if rule.kind == "tool"))
     return not CODE.isdisjoint(map(fold, named))
 
@@ -97,17 +97,17 @@ def _unmet(obligation: Obligation, policy: Policy, here: Undertaking) -> Iterato
             if obligation.weakens and not here.keeps_labels:
                 yield _forgets(obligation)
         case Duty.VERIFY_AGAIN | Duty.APPROVE:
-            pass  # the gateway proves new plans, the machine judges each call and asks
+            pass  # always met: the gateway proves new plans, the machine judges each call and asks
 
 
 def untrusted_hosts(policy: Policy, fetch: FetchSettings) -> list[str]:
-    """Of the hosts that may be fetched from though they are not public, those of no audience."""
+    """The entries of `allow_private_hosts` that are in no audience of the policy."""
     known = AllowedHosts.parse(host for audience in policy.audiences for host in audience.hosts)
     return [entry for entry in fetch.allow_private_hosts if not _covers(known, entry)]
 
 
 def _covers(known: AllowedHosts, entry: str) -> bool:
-    """Whether all that an entry of the configuration names belongs to audiences."""
+    """Whether every host that a configuration entry matches belongs to an audience."""
     name = entry.strip().lower().removesuffix(".")
     if name == "*":
         return known.everything

@@ -1,4 +1,4 @@
-"""One plan run or proved, one goal compiled, for scripts: `run`, `arun`, `verify`, `compile`."""
+"""Functions for scripts that need no `Runtime` object: `run`, `arun`, `verify`, `compile`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def run(
     run_id: str | None = None,
     **options: Unpack[RuntimeOptions],
 ) -> RunResult:
-    """Run a plan, its text or its file, and wait for its end.
+    """Run a plan, given as `Plan`, text or path, and wait for its end.
 
-    `options` are what `Runtime` takes (`tools`, `mcp`, `builtins`, `model`, `journal`, …). Raises
+    `options` are the arguments of `Runtime` (`tools`, `mcp`, `builtins`, `model`, `journal`, …). Raises
     what `Runtime.run` raises, and RuntimeError inside a running event loop.
 
     >>> run('S1: @CALC ("$a + 1") > $b\\nS2: @RESPOND ("b is $b")', {"a": 1}).response
@@ -43,7 +43,7 @@ async def arun(
     run_id: str | None = None,
     **options: Unpack[RuntimeOptions],
 ) -> RunResult:
-    """As `run`, to be awaited."""
+    """Like `run`, for use in an event loop."""
     return await Runtime(**options).run(plan, inputs, run_id=run_id)
 
 
@@ -56,10 +56,10 @@ async def compile(  # noqa: A001 - it is called callsheet.compile
     compiling: CompileOptions | None = None,
     **options: Unpack[RuntimeOptions],
 ) -> Compiled | CompileFailed:
-    """A plan for a goal, or what is wrong with the model's answer; nothing is run.
+    """Ask a model for a plan for a goal; nothing is run.
 
-    `options` are what `Runtime` takes: `model`, and the tools that the plan may call. Raises what
-    `Runtime.compile` raises.
+    `options` are the arguments of `Runtime`: `model`, and the tools that the plan may call; `compiling` are
+    those of the compiler. Returns and raises what `Runtime.compile` does.
 
     >>> import asyncio
     >>> made = asyncio.run(compile("Say hello", model=lambda prompt: 'S1: @respond ("Hello")'))
@@ -78,12 +78,12 @@ def verify(
     approved: Iterable[str] = (),
     can_ask: bool = True,
 ) -> Proof:
-    """Prove a plan against a policy: that no run of it does what the policy forbids. Nothing runs.
+    """Prove that no run of a plan does what a policy forbids; nothing is run.
 
     `policy` is `strict`, `workspace`, `open`, the path of a file, or a Policy. `inputs` are the variables
-    that the run will be given, `approved` ids of steps to which somebody has said yes. Where nobody can be
-    asked during the run (`can_ask`), what needs a yes is refused. Raises PlanError for a text that is no
-    plan, and CallsheetError (POL001 to POL006) for a policy that is none.
+    that the run will get; `approved` are ids of steps that a person has approved. With `can_ask=False`
+    nobody can be asked during the run, and calls that need approval are refused. Raises PlanError for a
+    text that is not a plan, CallsheetError (POL001 to POL006) for an invalid policy.
 
     >>> text = 'S1: @READ_FILE (path="notes.txt") > $a\\nS2: @FETCH_PAGE (url="https://x.example/?$a") > $b'
     >>> [(v.step, v.flow) for v in verify(text, "workspace").verdict.violations]

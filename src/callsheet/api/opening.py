@@ -1,6 +1,6 @@
-"""What keeps tools and journal open between runs: `with`, `async with`, or neither.
+"""Opens and closes the session of a runtime: for each run, or once within `with` or `async with`.
 
-In: a kit. Out: the session that a run works in, on the event loop that it belongs to.
+In: a kit. Out: the session that a run uses, on the event loop that it belongs to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IS_BUSY = "another thread runs something with this runtime; make one for each t
 
 
 class Opening:
-    """Something that opens its kit for each run, or once within `with` or `async with`."""
+    """The part of `Runtime` that opens its kit for each run, or once within `with` or `async with`."""
 
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
@@ -72,9 +72,10 @@ class Opening:
                 runner.run(let_go())
 
     def _opened(self) -> AbstractAsyncContextManager[Session]:
-        """The session of `async with`, or one for this run alone.
+        """The session of `async with`, or one for this call alone.
 
-        No generator: a loop that ends closes those that are left all at once, and not from the outside in.
+        Not an async generator: a loop that shuts down closes all of those at once instead of in nesting
+        order.
         """
         if self._session is None:
             return Session(self._kit)
@@ -91,7 +92,7 @@ class Opening:
             raise ValueError("this runtime has no journal: Runtime(journal=PATH)")
 
     def _handle(self, handle: RunHandle) -> RunHandle:
-        """The handle, known until its run has ended, so that closing finds it."""
+        """Keep the handle until its run has ended, so that closing the runtime can interrupt it."""
         self._handles.add(handle)
         handle.when_done(lambda: self._handles.discard(handle))
         return handle
@@ -110,7 +111,7 @@ class Opening:
 
 
 def require_loop(name: str, instead: str) -> None:
-    """Raise RuntimeError outside of an event loop, with what to write there."""
+    """Raise RuntimeError outside an event loop; `instead` is the alternative that the message names."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

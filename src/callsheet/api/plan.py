@@ -1,7 +1,7 @@
-"""The plan that users hold: the one plan of the IR, with the text it was read from.
+"""The public `Plan`: a plan of the IR together with the text it was parsed from.
 
-In: LTP text, Micro-CLI, JSON plans, files, canonical JSON. Out: an immutable `Plan` that checks itself and
-prints itself in every spelling, or PlanError with all that is wrong.
+In: LTP text, Micro-CLI, JSON plans, files, canonical JSON. Out: an immutable `Plan` that can be checked and
+written in every syntax, or PlanError with all errors.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from callsheet.ir import Plan as Steps
 from callsheet.ir.diff import PlanDiff, diff_plans
 
 Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag"]
-"""A spelling of plans; `auto` reads LTP text, or Micro-CLI or a JSON plan where the text is that.
+"""A syntax of plans; `auto` detects Micro-CLI and JSON plans, and reads everything else as LTP text.
 
-`dag` is a JSON plan, as JSON or as YAML.
+`dag` is a JSON plan, written as JSON or YAML.
 """
 
 _WAY_OUT = "give the path of a plan"
@@ -40,11 +40,11 @@ _FILES = (".ltp", ".micro", ".json", *_YAML)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """A plan: its steps, and the text it was read from.
+    """A plan: its steps, and the text it was parsed from.
 
-    `ir` is the plan itself; two plans are equal if these are, whatever their spelling, spans and
-    comments. `source` is the text, None for a plan that came from none. `notes` are the warnings
-    and hints of its reading (loose spellings, prose around the plan).
+    `ir` is the plan itself; two plans are equal if these are, whatever their syntax, spans and comments.
+    `source` is the text, None for a plan that was not parsed from text. `notes` are the parser's warnings
+    and hints (loose spelling, prose around the plan).
 
     >>> plan = Plan.parse('S1: @READ_FILE (path="a.txt") > $a')
     >>> plan
@@ -66,10 +66,10 @@ class Plan:
     def parse(
         cls, text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: Collection[str] = ()
     ) -> Plan:
-        """Read a plan; `name` is what messages call the text.
+        """Parse a plan; `name` is the name of the text in messages.
 
-        `inputs` names variables that a run will be given, so that a bare word in Micro-CLI can
-        be one of them. Raises PlanError with every error of the text.
+        `inputs` names the variables that a run will get, so that a bare word in Micro-CLI can refer to one.
+        Raises PlanError with all errors of the text.
 
         >>> Plan.parse('search "tea" > hits\\nrespond hits').step("S2").action
         Respond(values=(Ref(name='hits', path=()),))
@@ -88,10 +88,9 @@ class Plan:
     ) -> Plan:
         """Read a plan from a file.
 
-        The suffix tells its spelling: `.ltp`, `.micro`, `.json` (canonical or a JSON plan), `.yaml`,
-        `.yml`; else it is read as `auto` does.
-
-        Raises PlanError: CFG012 if the file cannot be read, and all that is wrong inside.
+        Without `syntax` the suffix decides: `.ltp`, `.micro`, `.json` (canonical JSON or a JSON plan),
+        `.yaml`, `.yml`; any other is read as `auto`. Raises PlanError: CFG012 if the file cannot be read,
+        else with all errors of the text.
         """
         place = wanted_path("path", path)
         try:
@@ -112,7 +111,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: str | Mapping[str, Any]) -> Plan:
-        """The plan of its canonical JSON, as text or as data; raises PlanError (CFG001).
+        """Read a plan from canonical JSON, given as text or as data; raises PlanError (CFG001).
 
         >>> plan = Plan.parse("respond 1")
         >>> Plan.from_json(plan.to_json()) == plan
@@ -135,29 +134,29 @@ class Plan:
 
     @property
     def title(self) -> str | None:
-        """What the plan is called, if its text says so."""
+        """The title, if the plan has one."""
         return self.ir.title
 
     @property
     def goal(self) -> str | None:
-        """What the plan is for, if its text says so."""
+        """The goal, if the plan states one."""
         return self.ir.goal
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of the canonical form: the same for every spelling of the same plan."""
+        """The SHA-256 of the canonical form, the same for a plan in any syntax."""
         return plan_hash(self.ir)
 
     def step(self, step_id: str) -> Step | None:
-        """The step of that id, None if there is none."""
+        """The step with this id, None if there is none."""
         return self.ir.step(step_id)
 
     def check(self, *, tools: Iterable[ToolSource] | None = None, inputs: Collection[str] = ()) -> Findings:
-        """What is wrong with the plan, or could be better; nothing is run.
+        """Check the plan; nothing is run.
 
-        With `tools`, calls are checked against these, and others are unknown; without, tools are
-        not looked at (`Runtime.check` looks at all that a runtime has). `inputs` names variables
-        that the run will be given.
+        With `tools`, calls are checked against these, and all other tools are unknown; without, tools are
+        not checked (`Runtime.check` uses those of a runtime). `inputs` names the variables that the run will
+        get.
 
         >>> def greet(name: str) -> str: ...
         >>> plan = Plan.parse('S1: @GREET (nam="Ada") > $text\\nS2: @RESPOND ($text)')
@@ -174,7 +173,7 @@ class Plan:
         return Findings(advised(self.ir, found), self.source)
 
     def diff(self, new: Plan) -> PlanDiff:
-        """What differs between this plan and a newer one: steps added, removed, changed, moved, renamed.
+        """The differences from this plan to `new`: steps added, removed, changed, moved, renamed.
 
         >>> old = Plan.parse('search "tea" > hits')
         >>> (step,) = old.diff(Plan.parse('search "green tea" > hits')).different()
@@ -186,17 +185,18 @@ class Plan:
     # ------------------------------------------------------------ writing
 
     def to_ltp(self) -> str:
-        """The plan as LTP text, as `callsheet fmt` prints it; raises CallsheetError (LTP070).
+        """The plan as LTP text, as `callsheet fmt` prints it.
 
-        A JSON plan becomes a text level by level; where a step fails, that text ends.
+        A dependency plan is written level by level; unlike the original, the text plan ends at the first
+        failed step. Raises CallsheetError (LTP070) for what LTP text cannot express.
         """
         return format_plan(to_text_order(self.ir).plan)
 
     def to_dag(self, *, tools: Iterable[ToolSource] = ()) -> str:
-        """The plan as a JSON plan; raises CallsheetError (DAG070) for what a graph cannot say.
+        """The plan as a JSON plan; raises CallsheetError (DAG070) for what a graph cannot express.
 
-        A plan of text order keeps its order: each step waits for the one above it. Arguments without
-        a name get those of `tools`; transforms need not be given.
+        The steps of an ordered text plan each depend on the step above. Positional arguments get their names
+        from `tools`; transforms need not be given.
 
         >>> print(Plan.parse('S1: @READ_FILE (path="a.txt") > $a').to_dag(), end="")
         {
@@ -218,7 +218,7 @@ class Plan:
         return format_dag(to_dag(self.ir, parameters_of(self.ir, registry)).plan)
 
     def to_micro(self) -> str:
-        """The plan as Micro-CLI; raises CallsheetError (MIC070) for what the shorthand cannot say.
+        """The plan as Micro-CLI; raises CallsheetError (MIC070) for what Micro-CLI cannot express.
 
         >>> print(Plan.parse('S1: @WEB_SEARCH (query="tea") > $hits').to_micro(), end="")
         search "tea" > hits
@@ -247,13 +247,13 @@ class Plan:
 PlanLike: TypeAlias = "Plan | str | os.PathLike[str]"
 """A plan, its text, or the path of its file.
 
-A `str` is text, unless it is one word that ends in `.ltp`, `.micro`, `.json`, `.yaml` or `.yml`, which
-no plan is.
+A `str` is text, unless it is a single word that ends in `.ltp`, `.micro`, `.json`, `.yaml` or `.yml`: no
+plan text looks like that.
 """
 
 
 def as_plan(given: PlanLike, inputs: Collection[str] = ()) -> Plan:
-    """The plan that is given, read if need be; raises PlanError."""
+    """The given plan, parsed or loaded if necessary; raises PlanError."""
     if isinstance(given, Plan):
         return given
     if isinstance(given, str):
@@ -265,7 +265,7 @@ def as_plan(given: PlanLike, inputs: Collection[str] = ()) -> Plan:
 
 
 def parse(text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: Collection[str] = ()) -> Plan:
-    """As `Plan.parse`."""
+    """Parse a plan; the same as `Plan.parse`."""
     return Plan.parse(text, name=name, syntax=syntax, inputs=inputs)
 
 

@@ -1,7 +1,7 @@
-"""Plans of dependencies made by a planner: for a goal, and for a graph that has failed.
+"""Asks a planner or a model for dependency plans: for a goal, or to continue a failed graph.
 
-In: what users give as planner or model, a goal or where a graph stands, the tools that there are. Out: a
-plan that has passed the checks, or CallsheetError with all that is wrong with the answer.
+In: the user's planner or model, a goal or the state of a graph, the available tools. Out: a dependency
+plan, or CallsheetError with all errors of the answer.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from callsheet.ports.tools import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What a planner is asked for.
+    """A request to a planner.
 
-    `goal` is what the plan is for and `context` data about it. `progress` is where a graph stands that
-    has failed: its steps that are done, failed (with their errors) and remain; None for a new plan. The
-    `variables` are the names of those that are set. `messages` is all of it as a conversation for a model,
-    tools included.
+    `goal` is what the plan is for and `context` data about it. `progress` is the state of a failed graph:
+    its steps that are done, failed (with their errors) and remaining; None for a new plan. `variables` are
+    the names of the variables that are set. `messages` is the whole request, tools included, as a
+    conversation for a model.
     """
 
     goal: str
@@ -53,13 +53,13 @@ class PlanRequest:
 
 
 Planned: TypeAlias = "Plan | str | Mapping[str, Any]"
-"""A plan, its JSON text (prose around it is left out), or the data of its JSON."""
+"""A plan, its JSON text (prose around it is ignored), or its JSON data."""
 Planner: TypeAlias = "Callable[[PlanRequest], Planned | Awaitable[Planned]]"
 """What `Runtime(planner=…)` takes."""
 
 
 _MANY_TOOLS, _MANY_TOKENS = 60, 6_000
-"""How much of the tools is told: plans of dependencies are asked of larger models."""
+"""How many tools, and tokens of them, a prompt may contain; dependency plans are made by larger models."""
 
 
 def _unchecked(_plan: Steps) -> tuple[Diagnostic, ...]:
@@ -68,9 +68,9 @@ def _unchecked(_plan: Steps) -> tuple[Diagnostic, ...]:
 
 @dataclass(frozen=True, slots=True)
 class GraphPlanner:
-    """Asks for plans: a planner of the user's, else a model, which may repair its answer once.
+    """Makes plans with the user's planner, else with a model, which may repair its answer once.
 
-    Of variables and failures a model is told names, kinds and sizes, and more of those that are `shared`.
+    A model is told names, kinds and sizes of variables and failures, and the values of `shared` variables.
     """
 
     planner: Planner | None = None
@@ -80,10 +80,10 @@ class GraphPlanner:
     async def create(
         self, goal: str, context: str, tools: Iterable[ToolSpec], call: CallContext, check: Check = _unchecked
     ) -> Steps:
-        """A plan for a goal; what it cost is told to `call`.
+        """A plan for a goal; usage is charged to `call`.
 
-        A model's answer has passed `check`; a planner's is not checked yet. Raises CallsheetError for an
-        answer that is no plan, ModelFailed for none.
+        A model's plan has passed `check`; a planner's has not been checked. Raises CallsheetError for an
+        answer that is not a plan, ModelFailed for no answer.
         """
         request = PlanRequest(goal, context, None, ())
         told, remarks = _told(goal, tools)
@@ -94,7 +94,7 @@ class GraphPlanner:
     async def revise(
         self, command: Compile, tools: Iterable[ToolSpec], call: CallContext, check: Check = _unchecked
     ) -> Steps:
-        """The steps that go on from where a graph has failed, as `create` gives a plan."""
+        """The steps that continue a failed graph; checks and raises as `create` does."""
         progress = command.progress
         assert progress is not None
         goal = progress.plan.goal or progress.plan.title or ""
@@ -104,7 +104,7 @@ class GraphPlanner:
         )
         told, remarks = _told(f"{goal}. {left}", tools)
         call.remark(*remarks)
-        tells = self.planner is not None  # which has the errors with the progress as well
+        tells = self.planner is not None  # a planner gets the errors in `progress` anyway
         call.shown = None if tells else label_of_shared(command, self.shared)
         prompt = revision_prompt(
             progress, command.variables, told, self.shared, tells_errors=tells, odd=odd_of(command)
@@ -142,7 +142,7 @@ class GraphPlanner:
 
 
 def graph_planner(planner: Planner | None, model: Model | None, shared: Shared = ()) -> GraphPlanner | None:
-    """Who makes plans of dependencies; None where nobody can."""
+    """The maker of dependency plans; None with neither a planner nor a model that can be asked."""
     if planner is not None:
         return GraphPlanner(planner, shared=shared)
     asked_for = None if model is None else language_model(model)
@@ -150,7 +150,7 @@ def graph_planner(planner: Planner | None, model: Model | None, shared: Shared =
 
 
 def _told(goal: str, tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], tuple[Remark, ...]]:
-    """The tools that a model is told for a goal, in their order, and how many are left out."""
+    """The tools that the prompt for a goal contains, in their order, and remarks on those left out."""
     given = list(tools)
     chosen = catalogue_for(goal, given, max_tools=_MANY_TOOLS, max_tokens=_MANY_TOKENS, fills=True)
     names = {offer.name for offer in chosen.offers}
@@ -159,8 +159,8 @@ def _told(goal: str, tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], tuple[R
 
 
 def _reading(check: Check, text: str, held_to: Constraint | None) -> Reading:
-    """The plan of dependencies in a model's answer, checked."""
-    del held_to  # a model is held to no constraint here
+    """The dependency plan in a model's answer, checked."""
+    del held_to  # dependency plans are asked for without a grammar
     result = read_graph_answer(text)
     if result.plan is None:
         return Reading(None, result.diagnostics, result.source)
@@ -176,7 +176,7 @@ def _as_graph(plan: Steps) -> Steps:
 
 
 def no_planner() -> CallsheetError:
-    """That nobody is there to make a plan (PLN011)."""
+    """The error for a missing planner and model (PLN011)."""
     return CallsheetError.single(
         "PLN011",
         "nobody is there to make a plan",
@@ -185,7 +185,7 @@ def no_planner() -> CallsheetError:
 
 
 def refused(plan: Plan, found: Iterable[Diagnostic]) -> CallsheetError | None:
-    """What is wrong with a plan that a planner made; None if it may run."""
+    """The error PLN010 for a generated plan with errors; None if it may run."""
     errors = tuple(d for d in found if d.is_error)
     if not errors:
         return None
@@ -199,7 +199,7 @@ def refused(plan: Plan, found: Iterable[Diagnostic]) -> CallsheetError | None:
 
 
 def _read(given: Any) -> Steps:
-    """The plan of a planner's answer; raises CallsheetError where it is none."""
+    """The plan in a planner's answer; raises CallsheetError if it is not one."""
     if isinstance(given, Plan):
         plan = given.ir
     else:

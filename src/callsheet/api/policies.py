@@ -1,7 +1,7 @@
-"""Policies by name: those that are shipped, and files of the user's own.
+"""Loads policies by name: shipped ones, files, and those of a shared store.
 
-In: `strict`, `workspace`, `open`, the path of a TOML file, or `store:NAME` for one that machines share.
-Out: a Policy. Raises CallsheetError (POL001 to POL006) for a file that is wrong or not there.
+In: `strict`, `workspace`, `open`, the path of a TOML file, or `store:NAME` for a policy in the shared store.
+Out: a Policy. Raises CallsheetError (POL001 to POL006) for a policy that is invalid or missing.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ __all__ = [
 ]
 
 SHIPPED = ("strict", "workspace", "open")
-"""The policies that come with callsheet, the strictest first."""
+"""The policies shipped with callsheet, strictest first."""
 
 PolicyLike: TypeAlias = "Policy | str | os.PathLike[str]"
-"""A policy, the name of a shipped one, or the path of a file."""
+"""A policy, the name of a shipped or shared one, or the path of a file."""
 _MOST_BYTES = 1 << 20
 
 
 def policy_of(given: PolicyLike | None) -> Policy | None:
-    """The policy that is meant; raises CallsheetError (POL001 to POL006) for one that is none."""
+    """The policy, loaded if given by name or path; raises CallsheetError (POL001 to POL006)."""
     if isinstance(given, Policy) or given is None:
         return given
     return load_policy(given)
 
 
 def load_policy(named: str | os.PathLike[str]) -> Policy:
-    """The policy of this name or in this file; what it extends is looked for beside it.
+    """Load the policy of this name or in this file; a policy that it extends is looked up beside it.
+
+    Raises CallsheetError (POL001 to POL006) for a policy that is invalid or missing.
 
     >>> load_policy("workspace").refuse_unknown_tools
     True
@@ -58,7 +60,7 @@ def load_policy(named: str | os.PathLike[str]) -> Policy:
 
 
 def load_shared(source: Source) -> Policy:
-    """A policy as the shared store has it, or is to have it: it extends what is shipped or shared."""
+    """Parse a policy of the shared store, which may extend only shipped and shared policies."""
     return read_policy(source, _shared_or_shipped)
 
 
@@ -69,7 +71,7 @@ def _shared_or_shipped(name: str) -> Source | None:
 
 
 def policy_source(named: str | os.PathLike[str]) -> Source:
-    """The text of a policy; raises CallsheetError (POL006) where there is none."""
+    """The text of a policy; raises CallsheetError (POL006) if it cannot be read."""
     if isinstance(named, str) and named in SHIPPED:
         return _shipped(named)
     if isinstance(named, str) and is_shared(named):
@@ -102,10 +104,9 @@ def _shipped(name: str) -> Source:
 
 
 def policies_beside(folder: Path) -> Find:
-    """Finds what a policy in this folder extends: a shipped one, or a file beside it.
+    """A lookup for the policies that one in this folder extends: shipped, shared, or a file beside it.
 
-    What it gives is None for what is not there, and raises CallsheetError (POL006) for a file that cannot be
-    read.
+    The lookup returns None for a missing policy and raises CallsheetError (POL006) for an unreadable file.
     """
 
     def find(name: str) -> Source | None:

@@ -1,7 +1,7 @@
-"""Plans that have been checked and made ready on the tools of a session, for their further runs.
+"""A cache of plans that a session has checked and compiled, so that further runs start faster.
 
-In: a plan and the names of the variables that a run is given. Out: what was made of it before. A plan is
-known again by being the same object; the least recently used are let go.
+In: a plan and the names of a run's input variables. Out: the cached preparation. Plans are compared by
+identity; the least recently used are dropped.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from callsheet.machine import Program, ToolFacts
 from callsheet.policy.model import Policy
 
 MOST = 64
-"""How many plans are kept."""
+"""The greatest number of cached plans."""
 MOST_STEPS = 20_000
-"""A plan of more steps is not kept."""
+"""A plan with more steps is not cached."""
 
 
 class Prepared(NamedTuple):
-    """A plan that has no errors: the facts and pins of its tools, its program, the policy that allows it."""
+    """A plan without errors, ready to run: tool facts and pins, its program, the bound policy."""
 
     facts: Mapping[str, ToolFacts]
     pins: Mapping[str, str]
@@ -30,14 +30,14 @@ class Prepared(NamedTuple):
 
 
 class PreparedPlans:
-    """The plans that were prepared last, at most `most`."""
+    """An LRU cache of at most `most` prepared plans."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._kept: OrderedDict[tuple[int, frozenset[str]], tuple[Plan, Prepared]] = OrderedDict()
 
     def get(self, plan: Plan, inputs: Iterable[str]) -> Prepared | None:
-        """What was made of this plan for a run that is given these variables."""
+        """The preparation of this plan for a run with these variables; None if not cached."""
         place = id(plan), frozenset(inputs)
         found = self._kept.get(place)
         if found is None:
@@ -46,7 +46,7 @@ class PreparedPlans:
         return found[1]
 
     def put(self, plan: Plan, inputs: Iterable[str], prepared: Prepared) -> None:
-        """Keep what was made of a plan; the plan is kept with it, so that no other has its identity."""
+        """Cache a preparation, together with the plan, so that its `id()` is not reused."""
         if len(plan.steps) > MOST_STEPS:
             return
         self._kept[id(plan), frozenset(inputs)] = plan, prepared
@@ -54,5 +54,5 @@ class PreparedPlans:
             self._kept.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget all: the tools are others now."""
+        """Drop everything, because the tools have changed."""
         self._kept.clear()

@@ -1,7 +1,7 @@
-"""A plan held against a policy on the tools that are there, before anything runs.
+"""Proves a plan against a policy and the available tools, before anything runs.
 
-In: a plan, a policy, a registry, what the run is given. Out: a proof, or all that speaks against the plan, as
-diagnostics with their places. Nothing is called.
+In: a plan, a policy, a registry, the run's inputs. Out: a `Proof`, with a located diagnostic for each
+violation. Nothing is called.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from callsheet.ports.tools import Registry
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What came of holding a plan against a policy.
+    """The result of proving a plan against a policy.
 
-    `policy` is bound to the tools that are there. `doubts` are what is to be said of its entries, an error
-    among them refuses every plan.
+    `policy` is bound to the available tools. `doubts` are diagnostics about the policy's entries and the
+    runtime's settings; an error among them refuses the plan too.
     """
 
     plan: Plan
@@ -50,12 +50,12 @@ class Proof:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """All that is to be said, what refuses the plan last, in the order of its steps."""
+        """All diagnostics: first the doubts, then the violations in the order of the steps."""
         return (*self.doubts, *map(diagnostic_of, self.verdict.violations))
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:
-        """What the run has to see to."""
+        """What the runtime has to ensure for the proof to hold."""
         return self.verdict.obligations
 
     @property
@@ -64,11 +64,11 @@ class Proof:
         return self.verdict.steps
 
     def under(self, here: Undertaking) -> Proof:
-        """The proof with what is to be said of how the runtime is set up: its obligations have to be met."""
+        """The proof with diagnostics for those of its obligations that this runtime does not meet."""
         return replace(self, doubts=(*self.doubts, *unmet(self.obligations, self.plan, self.policy, here)))
 
     def raise_if_refused(self, source: Source | None = None) -> None:
-        """Raise PolicyRefused with all that speaks against the plan, in the text that it was read from."""
+        """Raise PolicyRefused with all errors, if there are any; `source` is the text of the plan."""
         wrong = [d for d in self.diagnostics if d.is_error]
         if wrong:
             raise PolicyRefused(wrong, source)
@@ -85,7 +85,10 @@ class Proof:
 
 
 class PolicyRefused(CallsheetError):
-    """A policy refuses a plan; nothing of it has run. Faces end with exit status 3."""
+    """A policy refuses a plan, of which nothing has run, or the rest of a run that is resumed.
+
+    The command line ends with exit status 3.
+    """
 
 
 def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
@@ -100,13 +103,12 @@ def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
     left: Left = NOTHING_LEFT,
     not_asked: str | None = None,
 ) -> Proof:
-    """Hold a plan against a policy.
+    """Prove a plan against a policy.
 
-    Without a `registry` the policy's entries are taken as they stand. `inputs` are the variables that the run
-    is given; their labels are those of `labels`, else the policy's. `approved` are ids of steps to which
-    somebody has said yes. Where nobody can be asked during the run (`can_ask`), what needs a yes is refused.
-    `left` are the labels of what earlier runs have left in files, `not_asked` where, in words, a tool that is
-    not in the registry may be all the same.
+    Without a `registry` the policy's entries are used as written. `inputs` are the run's variables, labelled
+    by `labels`, else by the policy. `approved` are ids of steps that a person has approved. With
+    `can_ask=False` calls that need approval are refused. `left` are the labels of files that earlier runs
+    wrote. `not_asked` names, for messages, a place that may have further tools and was not queried.
     """
     bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry, _may_call(plan))
     bound = replace(bound, approved=bound.approved | frozenset(names_of(approved, "approved")))
@@ -119,7 +121,7 @@ def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
 
 
 def _may_call(plan: Plan) -> frozenset[str] | None:
-    """The tools that a plan may call; None where a model chooses some during the run."""
+    """The folded names of the tools that a plan may call; None if a model chooses some during the run."""
     actions = [step.action for step in plan.steps]
     if any(isinstance(a, Replan) or (isinstance(a, Call) and a.kind is CallKind.AGENT) for a in actions):
         return None
@@ -158,7 +160,7 @@ def violation_to_json(violation: Violation) -> dict[str, Any]:
 def objections_by(
     policy: Policy, registry: Registry, inputs: Iterable[str]
 ) -> Callable[[ReadPlan], tuple[Diagnostic, ...]]:
-    """What a policy says against a plan that a model has made for these inputs."""
+    """A function that returns a policy's errors about a plan that a model made for these inputs."""
 
     def objections(plan: ReadPlan) -> tuple[Diagnostic, ...]:
         found = prove(plan.ir, policy, registry, inputs=inputs).diagnostics
@@ -168,7 +170,7 @@ def objections_by(
 
 
 def refused_by(objection: PolicyRefusal) -> PolicyRefused:
-    """That a call which is under way is refused, as its step would be."""
+    """The error for a call in progress that a policy refuses."""
     code, message = CODES[Rule(objection.rule)], f"{objection.message} ({objection.step} is under way)"
     return PolicyRefused(
         [Diagnostic(code, Severity.ERROR, message, help=objection.help, step=objection.step)]

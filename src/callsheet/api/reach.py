@@ -1,6 +1,6 @@
-"""Which tools a plan calls, which of them can be reached, and what a run is told of them.
+"""Collects what a run needs to know about the tools of its plan: which are missing, facts, pins, servers.
 
-In: plans, tools and a registry. Out: names, facts, pins, and the registry of what needs no server.
+In: plans, tools and a registry. Out: names, facts, pins, and the registry of tools that need no server.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 def default_data() -> Path:
-    """The folder in which callsheet keeps its data for this user."""
+    """The folder with callsheet's data for this user."""
     from platformdirs import user_data_dir  # noqa: PLC0415 - costs more than reading a plan
 
     return Path(user_data_dir("callsheet", appauthor=False))
 
 
 def local_registry(given: Iterable[Tool], builtins: BuiltinSettings | None) -> Registry:
-    """The tools that need no server; those that are given take the place of built-in ones.
+    """The tools that need no server; given tools replace built-in ones of the same name.
 
-    Transforms and `@ASK_HUMAN` are always there, built-in tools where their settings are given. Raises
-    CallsheetError for two given tools of one name, or settings that cannot be kept.
+    Transforms and `@ASK_HUMAN` are always included, built-in tools if their settings are given. Raises
+    CallsheetError for two given tools with one name, or settings that cannot be met.
     """
     own = [*given]
     taken = {tool.spec.name for tool in own}
@@ -44,7 +44,7 @@ def local_registry(given: Iterable[Tool], builtins: BuiltinSettings | None) -> R
 
 
 def spec_lookup(registry: Registry) -> Callable[[str], ToolSpec | None]:
-    """The declaration of a tool by one of its names, as tools come and go; of one that may be called."""
+    """A live lookup of the declarations of callable tools by any of their names."""
 
     def spec_of(name: str) -> ToolSpec | None:
         tool = registry.get(name)
@@ -54,7 +54,7 @@ def spec_lookup(registry: Registry) -> Callable[[str], ToolSpec | None]:
 
 
 def take_in(registry: Registry, tool: Tool, alias: str) -> None:
-    """Add a server's tool; where its name is taken by a local tool, under its qualified name."""
+    """Add a server's tool, under its qualified name if a local tool has its name."""
     held = registry.get(tool.spec.name)
     if held is not None and not held.spec.origin.startswith("mcp:"):
         tool = replace(tool, spec=replace(tool.spec, name=alias))
@@ -66,8 +66,8 @@ def take_in_all(
 ) -> None:
     """Add the tools of all servers, each with its qualified name.
 
-    `away` are the names, with the qualified ones, of tools whose servers cannot be opened now: no other
-    server gets calls by them that it would not get with all servers there.
+    `away` are the names and qualified names of tools whose servers cannot be opened now. They are reserved,
+    so that no other server gets calls that it would not get if all servers were open.
     """
     for tool, alias in tools:
         take_in(registry, tool, alias)
@@ -78,7 +78,7 @@ def take_in_all(
 
 
 def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[str, ...]:
-    """The tools that a plan calls, or its agents may, and that are not in the registry."""
+    """The tools that a plan or its agents may call and that are not in the registry."""
     calls = (step.action for step in plan.steps)
     names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call))
     names |= dict.fromkeys(names_for_agents(plan, registry, agents))
@@ -86,14 +86,14 @@ def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = Non
 
 
 def refused_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[Diagnostic, ...]:
-    """Why tools that a plan calls, or its agents may, must not be called (TOL020, TOL021)."""
+    """The refusals (TOL020, TOL021) of tools that a plan or its agents may call."""
     names = dict.fromkeys((*called_names(plan), *names_for_agents(plan, registry, agents)))
     tools = (tool for name in names if (tool := registry.get(name)) is not None)
     return tuple(tool.spec.refusal for tool in tools if tool.spec.refusal is not None)
 
 
 def pins_of(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> dict[str, str]:
-    """The hashes of the declarations of the tools that a plan calls, or its agents may."""
+    """The pins (hashes of declarations) of the tools that a plan or its agents may call."""
     names = (*called_names(plan), *names_for_agents(plan, registry, agents))
     tools = ((name, registry.get(name)) for name in names)
     return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
@@ -102,9 +102,9 @@ def pins_of(plan: Plan, registry: Registry, agents: AgentRules | None = None) ->
 def servers_of(
     plan: Plan, registry: Registry, open_now: Iterable[ServerStatus], agents: AgentRules | None = None
 ) -> dict[str, JSON]:
-    """Of the tools of servers that a plan calls, or its agents may: which server's, and how it is reached.
+    """The server of each server tool that a plan or its agents may call, for the note of a run.
 
-    By tool the server's name, `pipe` or `tcp`, and the protocol, for the note of a run.
+    Maps the tool to the server's name, `pipe` or `tcp`, and the protocol version.
     """
     reached: dict[str, list[JSON]] = {
         f"mcp:{server.name}": [server.name, "tcp" if server.pid is None else "pipe", server.protocol or ""]
@@ -120,10 +120,7 @@ def servers_of(
 
 
 def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
-    """The hash of the declaration of the tool that a name leads to now.
-
-    That is "" for a tool without one, and None where there is no tool of that name.
-    """
+    """A live lookup of a tool's pin by name: "" for a tool without one, None for an unknown name."""
 
     def pin_of(name: str) -> str | None:
         tool = registry.get(name)
@@ -133,7 +130,7 @@ def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
 
 
 def pins_for_library(plan: Plan, registry: Registry) -> dict[str, str | None]:
-    """What a plan that is kept is to know of the tools that it calls, as `pin_lookup` has it."""
+    """The pins to store with a plan in the library, as `pin_lookup` gives them."""
     pin_of = pin_lookup(registry)
     return {name: pin_of(name) for name in called_names(plan)}
 
@@ -144,27 +141,27 @@ def facts_of(
     on_in_doubt: OnInDoubt = OnInDoubt.ASK,
     agents: AgentRules | None = None,
 ) -> dict[str, ToolFacts]:
-    """What a run needs to know of the tools that a plan calls, or its agents may.
+    """The machine's facts about the tools that a plan or its agents may call.
 
-    `on_in_doubt` is the run's policy for calls in doubt, where a tool has none of its own. Without rules for
-    `agents` the machine drives none.
+    `on_in_doubt` applies to tools that set none themselves. Without rules for `agents` the machine drives
+    none.
     """
     names = (*called_names(plan), *names_for_agents(plan, registry, agents))
     tools = ((name, registry.get(name)) for name in dict.fromkeys(names))
     facts = {name: _facts(tool.spec, on_in_doubt) for name, tool in tools if tool is not None}
-    if on_in_doubt is OnInDoubt.FAIL:  # an agent's effect is nobody's word: it is never repeated unasked
+    if on_in_doubt is OnInDoubt.FAIL:  # nobody declares an agent's effect: `retry` does not apply to it
         facts.update((call.tool, ToolFacts(on_in_doubt=on_in_doubt)) for _, call in agent_steps(plan))
     return facts | loops_of(plan, registry, agents)
 
 
 def parameters_of(plan: Plan, registry: Registry) -> dict[str, tuple[str, ...]]:
-    """The parameters, in their order, of the tools that a plan calls and that are in the registry."""
+    """The parameter names, in order, of the registered tools that a plan calls."""
     tools = ((name, registry.get(name)) for name in called_names(plan))
     return {name: tool.spec.parameter_names for name, tool in tools if tool is not None}
 
 
 def _facts(spec: ToolSpec, on_in_doubt: OnInDoubt) -> ToolFacts:
-    """The facts of one tool; the run's word to retry does not count where nobody declared the effect."""
+    """The facts of one tool; `retry` becomes `ask` for a tool whose effect nobody declared."""
     is_undeclared = spec.effect is Effect.UNSAFE and not spec.is_declared
     if on_in_doubt is OnInDoubt.RETRY and is_undeclared:
         on_in_doubt = OnInDoubt.ASK

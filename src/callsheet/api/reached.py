@@ -1,7 +1,6 @@
-"""The tools that a runtime reaches: its own, and those of MCP servers, which are opened when they are needed.
+"""The tool registry of a session; MCP servers are opened when a plan first needs them.
 
-In: a kit, plans. Out: a registry, and what was doubtful when the servers were opened. They stay open until
-the session ends.
+In: a kit, plans. Out: a registry, and diagnostics about the servers. They stay open until the session ends.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ _log = logging.getLogger("callsheet")
 
 
 class OpenTools:
-    """The tools of a session. Servers close with `stack`; `when_opened` is called once they are open."""
+    """The tools of a session. `stack` closes the servers; `when_opened` is called once they are open."""
 
     def __init__(self, kit: Kit, stack: AsyncExitStack, when_opened: Callable[[], None]) -> None:
         self.registry = Registry(kit.tools)
         self.are_all_here = not kit.servers
-        """Whether no server is left to be opened."""
+        """Whether all servers have been opened, or there are none."""
         self.servers: tuple[ServerStatus, ...] = ()
-        """Those that are open."""
+        """The servers that are open."""
         self._kit = kit
         self._stack = stack
         self._when_opened = when_opened
         self._opening = asyncio.Lock()
         self._pool: McpPool | None = None
         self._doubts: tuple[Diagnostic, ...] = ()
-        """What was wrong or doubtful when the servers were opened."""
+        """Diagnostics from opening the servers."""
 
     async def reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
-        """Open the servers if a tool of the plan is not here, or if no plan is given.
+        """Open the servers if the plan needs a tool that is not registered, or if no plan is given.
 
-        Gives what is doubtful about them: an error only where a tool of the plan is missing.
+        Returns the diagnostics about the servers, with errors only if a tool of the plan is still missing.
         """
         async with self._opening:
             if not self.are_all_here and (plan is None or self._needs_servers(plan)):
@@ -59,7 +58,7 @@ class OpenTools:
         return tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in self._doubts)
 
     def _needs_servers(self, plan: Steps) -> bool:
-        """Whether a tool that a plan needs is not here, or its agents may call whatever there is."""
+        """Whether a tool of the plan is not registered, or its agents may call all tools."""
         rules = self._kit.agents
         return bool(absent_tools(plan, self.registry, rules)) or asks_for_all_tools(plan, rules)
 
@@ -82,7 +81,7 @@ class OpenTools:
             _log.warning("%s: %s", doubt.code, doubt.message)
 
     def credentials(self) -> Known:
-        """The credentials that were configured for the servers, and those of the environment."""
+        """The known credentials, for masking: those configured for servers and those of the environment."""
         found = [*in_environment(os.environ)]
         if self._kit.servers:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers

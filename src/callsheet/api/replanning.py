@@ -1,6 +1,6 @@
-"""Who makes the plan of a RE-PLAN: a compiler of the user's, or a model that may repair its answer.
+"""Makes the plan of a RE-PLAN with the user's compiler, or with a model that may repair its answer.
 
-In: what users give. Out: a function from the command of a run to a plan that fits the tools of the run.
+In: the user's compiler or model. Out: a function from the machine's command to a plan.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from callsheet.ports.calls import CallContext
 from callsheet.ports.tools import Registry
 
 Replan: TypeAlias = "Callable[[Compile, CallContext, Registry], Awaitable[Steps]]"
-"""Makes the plan of a RE-PLAN for the tools that there are; a compiler's is not checked yet."""
+"""Makes the plan of a RE-PLAN for the registered tools; a compiler's plan has not been checked."""
 
 
 def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = ()) -> Replan | None:
-    """How a RE-PLAN gets its plan: by the compiler, else by a model that takes prompts.
+    """What makes the plans of RE-PLANs: the compiler, else a model that takes prompts, else None.
 
-    Of the variables a model is told kinds and sizes, and the values of those that are `shared`.
+    A model is told kinds and sizes of the variables, and the values of those that are `shared`.
     """
     if compiler is not None:
         return _by_compiler(compiler)

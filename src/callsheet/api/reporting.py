@@ -1,4 +1,4 @@
-"""A run of a runtime's journal as one HTML file for people, or as an LCTL document for agents.
+"""`Runtime.report` and `Runtime.lctl`: a recorded run as an HTML file, or as an LCTL document for agents.
 
 In: the id of a run. Out: the path of the file, or the document.
 """
@@ -18,7 +18,7 @@ from callsheet.views.report.values import MOST_BYTES
 
 
 class Reporting(Looking):
-    """Writes reports and hand-offs; it opens its kit as a runtime does."""
+    """The part of `Runtime` that writes reports and LCTL documents."""
 
     async def report(
         self,
@@ -29,12 +29,12 @@ class Reporting(Looking):
         max_value: int = MOST_BYTES,
         redact: bool = False,
     ) -> Path:
-        """Write a run of the journal as one HTML file, and give its path.
+        """Write a recorded run as a single HTML file, and return its path.
 
-        `run_id`, and `diff` for a run that it is compared with, are ids, the beginnings of some, or `last`.
-        Values of more than `max_value` bytes are shortened; with `redact` all are left out. Raises
-        CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be read;
-        OSError where the file cannot be written; ValueError for a runtime without a journal.
+        `run_id`, and `diff` for a run to compare it with, are ids, prefixes of ids, or `last`. Values of more
+        than `max_value` bytes are shortened; with `redact` all values are left out. Raises CallsheetError:
+        JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events cannot be read; OSError if the file
+        cannot be written; ValueError for a runtime without a journal.
         """
         from callsheet.runtime import reporting  # noqa: PLC0415 - brings the viewer, which few programs need
         from callsheet.views.report.build import Showing  # noqa: PLC0415 - as above
@@ -61,7 +61,7 @@ class Reporting(Looking):
         max_value: int = MOST_BYTES,
         redact: bool = False,
     ) -> Path:
-        """As `report`, for programs without an event loop."""
+        """Like `report`, for programs without an event loop."""
         work = self.report(run_id, path, diff=diff, max_value=max_value, redact=redact)
         return self._run_sync(work, "report")
 
@@ -74,15 +74,15 @@ class Reporting(Looking):
         items: bool = False,
         confidence: Mapping[str, float] | None = None,
     ) -> Handoff | DebugDocument:
-        """A run of the journal as an LCTL document; `callsheet.lctl.write` gives its text.
+        """A recorded run as an LCTL document; `callsheet.lctl.write` gives its text.
 
-        `run_id` is an id, the beginning of one, or `last`. `at` names a step, or one of its visits such as
-        `S3@2`, or is the number of an event: the hand-off after it; without it, where the run stands. `items`
-        tells the results of each FOREACH one by one. `debug` asks for the post-mortem
-        (True) or the hand-off (False); by default a run that failed has a post-mortem. `confidence` says
-        how sure the results of tools are, from 0 to 1 by tool. Raises CallsheetError: JRN002 for an unknown
-        run, JRN012, JRN015 or JRN020 where its events cannot be read, RUN060 for a step that it has not done,
-        JRN041 for an event that it does not have.
+        `run_id` is an id, a prefix of one, or `last`. `at` is a step, one of its visits such as `S3@2`, or
+        the number of an event: the document then describes the run after it, by default its latest state.
+        `items` lists the results of each FOREACH one by one. `debug` selects the post-mortem (True) or the
+        hand-off (False); by default a failed run gives a post-mortem. `confidence` maps tools to how certain
+        their results are, from 0 to 1. Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or
+        JRN020 if its events cannot be read, RUN060 for a step that the run has not done, JRN041 for an event
+        that it does not have; ValueError for a confidence outside 0 to 1, or a runtime without a journal.
         """
         self._require_journal()
         given = wanted_names("confidence", confidence)
@@ -106,6 +106,6 @@ class Reporting(Looking):
         items: bool = False,
         confidence: Mapping[str, float] | None = None,
     ) -> Handoff | DebugDocument:
-        """As `lctl`, for programs without an event loop."""
+        """Like `lctl`, for programs without an event loop."""
         work = self.lctl(run_id, at, debug=debug, items=items, confidence=confidence)
         return self._run_sync(work, "lctl")

@@ -1,4 +1,4 @@
-"""How a run of the library ended or where it stands, and the error of one that did not end well."""
+"""`RunResult`, the outcome or current state of a run, and `RunFailed`, raised for an unsuccessful one."""
 
 from __future__ import annotations
 
@@ -27,15 +27,19 @@ class RunResult(Veiled):
     """How a run ended, or what it waits for.
 
     `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is
-    the plan's answer or message; `variables` are those that were set at the end, by name without `$`.
-    `terminated` says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
-    A run that is in doubt has no end yet: `in_doubt` lists the calls that left and gave no
-    answer; `Runtime.decide` decides about one, `Runtime.resume` carries the run on. A run that is
-    `waiting` has asked people: `waiting` lists what; `Runtime.answer`, then `Runtime.resume` carry
-    it on. `running` is a run that `resume` carries on as it is: `unanswered` lists the calls whose model gave
-    no answer; without any it is what `decide` gives when nothing is in doubt any more. Of a run that has
-    ended otherwise than well, `in_doubt` are calls that were under way then and may have taken place.
-    `repr`, and what `raise_for_status` says, show no secret; the values are as they are.
+    the plan's answer or message; `variables` are the variables at the end, by name without `$`.
+    `terminated` says that a TERMINATE ended the plan, `ended_at` which step did; `error` is what failed.
+
+    Three states are not ends; `Runtime.resume` continues the run:
+
+    - `in_doubt`: the calls listed in `in_doubt` were sent and gave no answer; `Runtime.decide` decides on
+      one.
+    - `waiting`: the run has asked people the questions in `waiting`; `Runtime.answer` answers one.
+    - `running`: the model gave no answer to the calls in `unanswered`; or, without any, `Runtime.decide` has
+      decided on the last call in doubt.
+
+    In a run that ended unsuccessfully, `in_doubt` lists calls that were in progress then and may have taken
+    place. `repr` and the message of `raise_for_status` mask secrets; the values themselves are unchanged.
     """
 
     run_id: str
@@ -49,26 +53,26 @@ class RunResult(Veiled):
     in_doubt: tuple[DoubtfulCall, ...] = ()
     waiting: tuple[PendingAsk, ...] = ()
     unanswered: tuple[DoubtfulCall, ...] = ()
-    """The calls of models that gave no answer, and why; `Runtime.resume` makes them again."""
+    """The model calls that got no answer, and why; `Runtime.resume` makes them again."""
     refusal: Refusal | None = None
-    """The limit that the run would have gone over, where one ended it."""
+    """The limit that the run would have exceeded, if one ended it."""
     objection: PolicyRefusal | None = None
-    """What the policy refused, where that ended the run."""
+    """What the policy refused, if that ended the run."""
     usage: Usage = field(default_factory=Usage, compare=False)
     """What the run has used: steps, calls by tool, tokens, cost, bytes, seconds."""
     steps: tuple[StepResult, ...] = field(default=(), compare=False, repr=False)
-    """Of a plan of dependencies: what became of each step, in the order in which they ended."""
+    """The results of the steps of a dependency plan, in the order in which they ended; else empty."""
 
     @property
     def replanned(self) -> bool:
-        """Whether the run went on with a new plan: after a RE-PLAN, or after a graph had failed."""
+        """Whether the run continued with a new plan, after a RE-PLAN or a failed graph."""
         return self.usage.replans > 0
 
     @classmethod
     def of(
         cls, outcome: RunOutcome, steps: tuple[StepResult, ...] = (), hides: Hides | None = None
     ) -> RunResult:
-        """The result that a driver's outcome tells of; its `repr` masks what `hides` says."""
+        """The result for a driver's outcome; its `repr` masks what `hides` contains."""
         made = cls._of(outcome, steps)
         if hides is None:
             return made
@@ -118,11 +122,11 @@ class RunResult(Veiled):
 
     @property
     def ok(self) -> bool:
-        """Whether the plan came to its end: by an answer, a TERMINATE or its last step."""
+        """Whether the plan ran to its end: to an answer, a TERMINATE or its last step."""
         return self.status is RunStatus.DONE
 
     def raise_for_status(self) -> Self:
-        """The result itself if the run is done; raises RunFailed for any other.
+        """Return this result if the run is done; raise RunFailed otherwise.
 
         >>> import callsheet
         >>> callsheet.run('S1: @RESPOND ("hello")').raise_for_status().response
@@ -156,10 +160,7 @@ class RunResult(Veiled):
 
 
 class RunFailed(CallsheetError):
-    """A run that did not come to a good end, raised by `RunResult.raise_for_status`.
-
-    `result` is the result that was asked.
-    """
+    """A run that is not done, raised by `RunResult.raise_for_status`; `result` is its result."""
 
     def __init__(self, result: RunResult, message: str, way_out: str | None) -> None:
         self.result = result

@@ -1,7 +1,7 @@
-"""On what terms a run is carried on, and what is said where that is under another policy.
+"""The terms on which a run is resumed, and the check of a policy that differs from the run's own.
 
-In: what somebody who resumes a run asks for, the run as it stands. Out: the policy that it goes on under, or
-why it does not.
+In: the arguments of `resume`, the current state of the run. Out: the policy under which the run continues,
+or the error that prevents it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _MOST_TOLD = 20
 
 
 class Terms(NamedTuple):
-    """What holds for a run from now on.
+    """The terms on which a run is resumed.
 
-    `verdict` is what becomes of calls in doubt, `limits` are those that hold in the place of its own, and
-    so is `policy`, where it is accepted that the run's own was another.
+    `verdict` is the decision on calls in doubt. `limits` replace the run's own. `policy` replaces the run's
+    own if it is the same, or if `accepts_changed_policy`.
     """
 
     verdict: Resolution | None = None
@@ -54,7 +54,7 @@ class Terms(NamedTuple):
         policy: PolicyLike | None = None,
         accepts_changed_policy: bool = False,
     ) -> Terms:
-        """The terms that a program gives; raises as `verdict_of` and `policy_of` do."""
+        """The validated terms; raises as `verdict_of` and `policy_of` do, TypeError for wrong limits."""
         verdict = None if in_doubt is None else verdict_of(in_doubt)
         if limits is not None:
             wanted("limits", limits, Limits, "Limits(…)")
@@ -62,7 +62,7 @@ class Terms(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """Where a run goes on: its journal, what the runtime sees to, and the folder of the file tools."""
+    """Where a run is resumed: its journal, what the runtime guarantees, and the folder of the file tools."""
 
     journal: Journal
     run_id: str
@@ -73,11 +73,11 @@ class Circumstances(NamedTuple):
 def other_policy(
     given: Policy, here: Circumstances, *, is_accepted: bool, tell: Callable[[str], None] | None = None
 ) -> PolicyFor:
-    """Holds a run against the policy that it is to go on under; gives None where that is its own.
+    """A function that takes a folded run and returns the policy to continue it under.
 
-    `tell` hears of each difference that is accepted. Raises CallsheetError: JRN023 for a policy that differs
-    and is not accepted, and for a run that was started without any; PolicyRefused for what is left of the
-    plan.
+    It returns None if the given policy is the run's own; `tell` is called with each accepted difference. It
+    raises CallsheetError: JRN023 for a policy that differs and is not accepted, and for a run that was
+    started without one; PolicyRefused if the policy refuses the rest of the plan.
     """
 
     def policy(folded: Folded) -> Policy | None:
@@ -103,13 +103,13 @@ def other_policy(
 
 
 def _left(here: Circumstances) -> Left:
-    """What is noted of the places that the run may read."""
+    """The stored labels of the places that the run may read."""
     with open_labels(here.journal.path) as store:
         return left_in(store, here.workspace, here.run_id)
 
 
 def _try(here: Circumstances, policy: Policy) -> None:
-    """Hold what is under way against the policy, on a copy of the run; raises PolicyRefused."""
+    """Check the calls in progress against the policy, on a copy of the run; raises PolicyRefused."""
     plan = here.journal.plan(here.journal.find_run(here.run_id).plan_hash)[0]
     copy = fold_run(here.journal, here.run_id, plan)
     if copy.machine.result is not None:
@@ -136,7 +136,7 @@ def _differs(run_id: str, own: Policy, given: Policy, told: list[str]) -> Callsh
 
 
 def unproved(run_id: str) -> CallsheetError:
-    """That a run which was started without a policy cannot go on under one."""
+    """The error for resuming a run under a policy when it was started without one."""
     return CallsheetError.single(
         "JRN023",
         f"run {run_id} was started without a policy, so nobody knows where its values come from",

@@ -1,6 +1,6 @@
-"""The runtime: tools, a model and a journal, and the plans that run on them.
+"""`Runtime`: runs plans with a set of tools, a model and a journal.
 
-In: what an operator gives, then plans. Out: results, or handles that tell how a run goes.
+In: the configuration, then plans. Out: results, or handles that stream the events of a run.
 """
 
 from __future__ import annotations
@@ -62,49 +62,53 @@ from callsheet.store import Journal, check_run_id
 
 
 class Runtime(Adopting):
-    """Runs plans on the tools it is given, and on no others.
+    """Runs plans with the given tools, and no others.
 
-    - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
-      paths of Python files with decorated functions.
-    - `mcp`: the path of an `mcpServers` file, its content as a dict, or the table in it. Servers
-      start when a plan first needs them.
-    - `pins` is a file in which the declarations of their tools are kept: what is declared differently later
-      is not called. With `pinned` only what a person has approved (`callsheet trust approve`) is called and
-      shown to models; the file is then the user's own unless it is named. Without both, a tool is
+    - `tools`: functions (decorated with `@tool`, or plain: their effect is then `unsafe`), `Tool` objects,
+      and paths of Python files with decorated functions.
+    - `mcp`: the path of an `mcpServers` file, its content as a dict, or the table in it. Servers start when
+      a plan first needs them.
+    - `pins`: a file with the declarations of server tools; a tool that is declared differently later is not
+      called. With `pinned` only tools that a person has approved (`callsheet trust approve`) are called and
+      shown to models; the file is then the user's default unless `pins` names one. Without both, a tool is
       refused only if it changes after its server was opened.
-    - `builtins`: True for the built-in tools in the folder `workspace` (the working directory),
-      or their `BuiltinSettings`; `data` is the folder of memory and received files.
-    - `model`: carries out `@LLM_…` and the like: the name of a model (`provider:model`, or the address
-      of a server), a `LanguageModel`, a function from prompt to answer, a `ChatModel` or an
-      `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
-      RE-PLAN, `planner` those of `create_plan` and of graphs that have failed
+    - `builtins`: True for the built-in tools in the folder `workspace` (default: the working directory), or
+      their `BuiltinSettings`; `data` is the folder for memory and received files.
+    - `model`: carries out `@LLM_…` and other model operations. The name of a model (`provider:model`, or the
+      address of a server), a `LanguageModel`, a function from prompt to answer, a `ChatModel` or an
+      `OperationModel`.
+    - `agent`: carries out `@AGENT_SOLVE` as a whole; without it the machine drives the model turn by turn.
+      `compiler` makes the plan of a RE-PLAN, `planner` the plans of `create_plan` and of failed graphs
       (`Limits(replans_on_failure=…)`); without them the model is asked. All may be async or not.
-    - `agent_blocks` hands `@AGENT_SOLVE` an LCTL block that says how sure its inputs are, and checks one
-      that it returns: `flag` tells doubts beside the answer, `block` fails the step for a fact below 0.40 or
-      a block that breaks a rule, `review` asks a person then, also for one below 0.60. It needs a journal.
-    - `share_values` names the variables whose values a model that plans anew may be told, or is a function
-      that says it of a name; of all others it is told names, kinds and sizes.
-    - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
-      and no run can be resumed.
-    - `limits` bound each run.
-    - `schedule` is `sequential` or `auto`: whether calls that only read leave before their step's turn, where
-      nobody can tell it from the result. By default the limits say it, and theirs is `sequential`.
-    - `on_in_doubt` is what becomes of calls that may have taken place, of tools that do not say it
-      themselves: `ask`, `fail`, or `retry`, which holds for tools whose effect is declared.
-    - `approve` names tools before each of whose calls a person is asked; the rule is recorded with the
-      run. A call that nobody has approved within `approval_timeout` is denied: seconds or a text such as
-      `3d`, or these by tool, "" for all others; by default it waits for ever. `on_approval` answers in
-      the program what runs ask: it is given a `PendingAsk` and gives an `Answer`, True, False, or None
-      to leave it to `answer`. It may be async or not.
+    - `agent_tools`: the tools that agents may call. Without it, an agent gets the tools that its step names,
+      else those that only read.
+    - `agent_blocks`: give `@AGENT_SOLVE` an LCTL block that says how certain its inputs are, and check the
+      block that it returns. `flag` reports doubts beside the answer; `block` fails the step for a fact below
+      0.40 or a block that breaks a rule; `review` asks a person instead, also for a fact below 0.60. Needs a
+      journal.
+    - `share_values`: the variables whose values a replanning model may see, as names or as a predicate on
+      names; of all others it is told names, kinds and sizes.
+    - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded and no run can
+      be resumed.
+    - `limits`: the limits of each run.
+    - `schedule`: `sequential`, or `auto` to send calls that only read ahead of their step's turn where that
+      cannot change the result. By default the limits decide, whose default is `sequential`.
+    - `on_in_doubt`: what to do about calls that may have taken place, for tools that do not set it
+      themselves: `ask`, `fail`, or `retry`, which applies to tools with a declared effect.
+    - `approve`: the tools that need a person's approval before each call; recorded with the run. A call that
+      is not approved within `approval_timeout` is denied: seconds, a text such as `3d`, or a dict of these by
+      tool, "" for all others; by default it waits for ever. `on_approval` answers the questions of runs
+      within the program: it takes a `PendingAsk` and returns an `Answer`, True, False, or None to leave the
+      question to `answer`. It may be async or not.
+    - `otlp`: the address of an OpenTelemetry collector, or `OtelSettings` with headers. Each run is sent to
+      it from the journal while it goes on; an unreachable collector does not affect the run.
+    - `policy`: `strict`, `workspace`, `open`, the path of a policy file, or a `Policy`. Each plan is proved
+      against it before it runs, and each call is checked against it.
 
-    - `otlp` is the address of a collector of OpenTelemetry, or `OtelSettings` with headers: each run is sent
-      to it while it goes on, from its journal. A collector that is away costs a run nothing.
-    - `policy` is `strict`, `workspace`, `open`, the path of a policy file, or a `Policy`: each plan is proved
-      against it before it runs, and each call is held to it.
-
-    Within `with` or `async with`, servers and the journal stay open between runs, and leaving
-    it interrupts what still runs. Without, each run opens and closes its own. Raises
-    CallsheetError for tools, servers or settings that cannot be used; nothing is started yet.
+    Within `with` or `async with`, servers and the journal stay open between runs; leaving the block
+    interrupts the runs that are still in progress. Otherwise each run opens and closes its own. Raises
+    CallsheetError for tools, servers or settings that cannot be used, ValueError and TypeError for wrong
+    arguments; nothing is started yet.
 
     >>> def greet(name: str) -> str:
     ...     return f"Hello {name}"
@@ -191,16 +195,16 @@ class Runtime(Adopting):
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
     ) -> RunResult:
-        """Check a plan and run it to its end, or to calls in doubt.
+        """Check a plan and run it until it ends, is in doubt, or waits for people.
 
-        `inputs` are variables by name, without `$`; `secrets` are such that are secret: they are sealed in
-        the journal wherever they stand, and under a policy nobody may read them. `run_id` names the run, by
-        default a new id; `limits` take the place of the runtime's. A plan that fails gives a result with that
-        status (`result.raise_for_status()` raises). Cancelling this call interrupts the run: its
-        journal keeps what has happened, and `resume` carries it on.
+        `inputs` are variables by name, without `$`; `secrets` are further ones that are secret: they are
+        encrypted wherever they occur in the journal, and under a policy nobody may read them. `run_id` is the
+        id of the run, by default a new one; `limits` replace the runtime's. A failed plan gives a result with
+        that status (`result.raise_for_status()` raises). Cancelling this call interrupts the run: its journal
+        keeps what has happened, and `resume` continues it.
 
-        Raises PlanError for a text that is no plan, or a plan with errors; CallsheetError for
-        tools or a journal that cannot be used.
+        Raises PlanError for a text that is not a plan or a plan with errors, PolicyRefused for one that the
+        policy refuses, CallsheetError for tools, inputs or a journal that cannot be used.
 
         >>> import asyncio
         >>> asyncio.run(Runtime().run('S1: @CALC ("$n * 2") > $twice', {"n": 21})).variables["twice"]
@@ -224,10 +228,10 @@ class Runtime(Adopting):
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
     ) -> RunHandle:
-        """Start a run on the running event loop and give its handle, which streams its events.
+        """Start a run on the running event loop and return its handle, which streams the events.
 
-        Takes what `run` takes. Raises PlanError for a text that is no plan; whatever else is
-        wrong is raised by the handle.
+        The arguments are those of `run`. Raises PlanError for a text that is not a plan, CallsheetError for
+        invalid inputs, RuntimeError without an event loop; the handle raises all other errors.
         """
         require_loop("start", "run_sync")
         values, secret = with_secrets(inputs, secrets)
@@ -255,17 +259,16 @@ class Runtime(Adopting):
         policy: PolicyLike | None = None,
         accept_changed_policy: bool = False,
     ) -> RunResult:
-        """Carry a run on where its journal ends; a run that has ended gives its result again.
+        """Continue a run where its journal ends; for a run that has ended, return its result again.
 
-        `run_id` is an id, the beginning of one, or `last`. No finished call is made again.
-        `in_doubt` decides what becomes of calls that may or may not have taken place; without
-        it the run goes on with what `decide` has decided, and the result lists the rest. The limits
-        are those that the run has, unless `limits` are given: what has been used counts against
-        them. A run under a policy goes on under the one it was started with. Where `policy` is given and
-        differs, that is refused (JRN023) unless `accept_changed_policy`; then what is left of the plan is
-        proved against it, with the labels that the values have. Raises CallsheetError: no such run, a
-        damaged journal, another process that owns the run, tools that are gone or (JRN021) have changed,
-        unless `accept_changed_tools`; PolicyRefused for what is left of the plan.
+        `run_id` is an id, a prefix of one, or `last`. No finished call is made again. `in_doubt` decides on
+        calls that may or may not have taken place; without it the decisions of `decide` apply, and the result
+        lists the undecided calls. The run keeps its limits unless `limits` are given; what it has used counts
+        against them. It also keeps its policy: a different `policy` is refused (JRN023) unless
+        `accept_changed_policy`, and then the rest of the plan is proved against it, with the current labels
+        of the values. Raises CallsheetError for an unknown run, a damaged journal, a run that another process
+        owns, and tools that are missing or, unless `accept_changed_tools`, have changed (JRN021);
+        PolicyRefused if the policy refuses the rest of the plan; ValueError for a runtime without a journal.
         """
         self._require_journal()
         terms = Terms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
@@ -275,13 +278,13 @@ class Runtime(Adopting):
             return _result(outcome, log, session)
 
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
-        """Decide what becomes of a call in doubt; `resume` then carries the run on.
+        """Decide on a call in doubt; `resume` then continues the run.
 
-        `call` is the key of a call as `RunResult.in_doubt` has it, or a step with one call in doubt;
-        with `every` a step stands for all of its calls. The decision is in the journal when this
-        returns; no tool is called. The result lists what is still in doubt; with nothing left its
-        status is `running`. Raises CallsheetError: JRN030 for a call that is not in doubt (any more),
-        JRN031 for a step with several, JRN004 while a process carries the run on.
+        `call` is the key of a call in `RunResult.in_doubt`, or a step with one call in doubt; with `every` a
+        step means all of its calls. The decision is in the journal when this returns; no tool is called. The
+        result lists the calls still in doubt; if none is left its status is `running`. Raises CallsheetError:
+        JRN030 for a call that is not in doubt, JRN031 for a step with several, JRN004 while another process
+        runs it; ValueError for a runtime without a journal.
         """
         self._require_journal()
         verdict = verdict_of(decision)
@@ -292,13 +295,14 @@ class Runtime(Adopting):
     async def cancel(
         self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
     ) -> RunResult | None:
-        """End a run of the journal for good, wherever it is: waiting, in doubt, interrupted, or under way.
+        """End a recorded run for good, whether it is waiting, in doubt, interrupted, or in progress.
 
-        No tool is called. A process that carries the run on is asked to end it and waited for, up to
-        `patience` seconds; None if it has not ended it by then: it will when it looks, or else the next
-        `resume` does. `in_doubt` of the result are calls that had left and may have taken place.
-        Raises CallsheetError: JRN002 for an unknown run, JRN032 for one that has ended, JRN012 for a
-        damaged journal. A run that this runtime has started is cancelled by its handle, too.
+        No tool is called. If another process runs it, that process is asked to end the run and waited for, up
+        to `patience` seconds. Returns None if it has not done so by then; it will when it next looks, or else
+        the next `resume` does. `in_doubt` of the result lists calls that had been sent and may have taken
+        place. Raises CallsheetError: JRN002 for an unknown run, JRN032 for one that has ended, JRN012 for a
+        damaged journal; ValueError for a runtime without a journal. `RunHandle.cancel` cancels a run that
+        this runtime started.
         """
         self._require_journal()
         async with self._opened() as session:
@@ -315,9 +319,9 @@ class Runtime(Adopting):
         policy: PolicyLike | None = None,
         accept_changed_policy: bool = False,
     ) -> RunHandle:
-        """As `resume`, with a handle: the events begin with those of the past, marked `replayed`.
+        """Like `resume`, but returns a handle; its events begin with the past ones, marked `replayed`.
 
-        `run_id` is the whole id.
+        `run_id` is the complete id.
         """
         require_loop("start_resume", "resume_sync")
         self._require_journal()
@@ -345,9 +349,9 @@ class Runtime(Adopting):
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
     ) -> RunResult:
-        """As `run`, for programs without an event loop; raises RuntimeError inside of one.
+        """Like `run`, for programs without an event loop; raises RuntimeError inside one.
 
-        Ctrl-C interrupts the run, which can be resumed.
+        Ctrl-C interrupts the run, which can then be resumed.
         """
         work = self.run(plan, inputs, run_id=run_id, limits=limits, secrets=secrets)
         return self._run_sync(work, "run")
@@ -362,7 +366,7 @@ class Runtime(Adopting):
         policy: PolicyLike | None = None,
         accept_changed_policy: bool = False,
     ) -> RunResult:
-        """As `resume`, for programs without an event loop."""
+        """Like `resume`, for programs without an event loop."""
         work = self.resume(
             run_id,
             in_doubt=in_doubt,
@@ -374,23 +378,23 @@ class Runtime(Adopting):
         return self._run_sync(work, "resume")
 
     def decide_sync(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
-        """As `decide`, for programs without an event loop."""
+        """Like `decide`, for programs without an event loop."""
         return self._run_sync(self.decide(run_id, call, decision, every=every), "decide")
 
     def cancel_sync(
         self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
     ) -> RunResult | None:
-        """As `cancel`, for programs without an event loop."""
+        """Like `cancel`, for programs without an event loop."""
         return self._run_sync(self.cancel(run_id, reason, patience=patience), "cancel")
 
     @property
     def limits(self) -> Limits:
-        """The limits of each run, unless it is given others."""
+        """The limits of runs that are given none of their own."""
         return self._kit.limits
 
 
 def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] | None) -> AgentRules | None:
-    """How the machine drives agents: none without a model that takes conversations."""
+    """The rules for agents; None without a model that takes conversations."""
     if model is None or isinstance(model, OperationModel):
         return None
     allowed = None if tools is None else tuple(map(canonical_tool_name, names_of(tools, "agent_tools")))

@@ -1,4 +1,4 @@
-"""Runs of a program, sent to a collector of traces while they go on."""
+"""Sends the traces of runs to an OpenTelemetry collector while they are in progress."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ _log = logging.getLogger("callsheet")
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Where runs are sent while they go on; with `content`, arguments and results as well."""
+    """The collector for traces; with `content`, arguments and results are sent as well."""
 
     target: Target
     content: bool = False
 
 
 def collector_of(given: str | OtelSettings | None) -> Collector | None:
-    """The collector that a program names; raises CallsheetError (TRC003 its address, TRC004 a header)."""
+    """The collector that `Runtime(otlp=…)` names.
+
+    Raises CallsheetError: TRC003 for an invalid address, TRC004 for an invalid header.
+    """
     if given is None:
         return None
     settings = OtelSettings(url=checked_url(given)) if isinstance(given, str) else given
@@ -35,7 +38,7 @@ def collector_of(given: str | OtelSettings | None) -> Collector | None:
 async def sent_beside(
     collector: Collector | None, journal: Journal | None, run_id: str
 ) -> AsyncGenerator[None]:
-    """Send a run while it goes on; what could not be sent is logged, and can be sent afterwards."""
+    """Send the trace of a run during the block; a failure is only logged, and the trace can be sent later."""
     if collector is None or journal is None:
         yield
         return

@@ -1,17 +1,15 @@
-"""What a runtime has open: tools, MCP servers, the journal; and runs on them.
+"""`Session`: the open tools, MCP servers and journal of a runtime, and the operations on them.
 
-In: a kit. Out: findings and outcomes. Servers are opened together when a plan first calls a tool
-that is not here, and stay open until the session ends; so does the journal.
+In: a kit. Out: findings and run outcomes. All servers are opened when a plan first calls a tool that is not
+registered; they and the journal stay open until the session ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.agents import wrong_tools
@@ -67,11 +65,6 @@ from callsheet.sealing.veiled import Hides
 from callsheet.store import Journal
 from callsheet.store.records import Start, secret_labels
 
-if TYPE_CHECKING:
-    pass
-
-_log = logging.getLogger("callsheet")
-
 
 class Session:
     """The open tools and journal of a runtime, as an async context manager."""
@@ -85,7 +78,7 @@ class Session:
         self._making = PlanMaking(kit, self.tools, self.examine)
         self._journal: Journal | None = None
         self._known = Known()
-        """The secrets of the runs that have come by."""
+        """The secrets of the runs that this session has seen."""
 
     async def __aenter__(self) -> Session:
         return self
@@ -99,7 +92,7 @@ class Session:
 
     @property
     def journal(self) -> Journal | None:
-        """The journal, opened at its first use; None if runs are not recorded."""
+        """The journal, opened on first use; None if runs are not recorded."""
         given = self._kit.journal
         if self._journal is None and given is not None:
             if isinstance(given, Journal):
@@ -110,7 +103,7 @@ class Session:
         return self._journal
 
     async def examine(self, plan: Plan, inputs: Mapping[str, object]) -> Findings:
-        """What is wrong with a plan on the tools that this session reaches."""
+        """Check a plan against the tools of this session, opening servers if it needs them."""
         doubts = await self.tools.reach(plan.ir)
         found = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
         found = (*found, *wrong_tools(plan.ir, self._registry, self._kit.agents))
@@ -127,7 +120,7 @@ class Session:
         labels: Mapping[str, Label] | None = None,
         can_ask: bool,
     ) -> Proof:
-        """Hold a plan against the policy, on the tools that this session reaches; ValueError without one."""
+        """Prove a plan against the policy and tools of this session; raises ValueError without a policy."""
         if self._kit.policy is None:
             raise ValueError("this runtime has no policy: give Runtime(policy=…)")
         await self.tools.reach(plan.ir)
@@ -154,7 +147,7 @@ class Session:
         *,
         asks_servers: bool,
     ) -> DryRun:
-        """What a plan would do; servers are opened only where they are to be asked what they offer."""
+        """Predict what a plan would do; servers are opened only with `asks_servers`."""
         doubts = await self.tools.reach(plan.ir) if asks_servers else ()
         not_asked = None if asks_servers or self.tools.are_all_here else "a server of this runtime"
         found = check_plan(plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means)
@@ -180,7 +173,7 @@ class Session:
         ears: Ears,
         watch: Watch,
     ) -> RunOutcome:
-        """Check a plan and run it to its end; raises PlanError for one with errors."""
+        """Check a plan and run it; raises PlanError for one with errors, PolicyRefused by the policy."""
         launch = await self._launch(plan, given, limits)
         watch = ears.watching(watch)
         self._known = launch.known + self._known
@@ -196,13 +189,13 @@ class Session:
     async def adopt(
         self, plan: Plan, given: Given, done: Mapping[str, JSON], run_id: str, limits: Limits | None
     ) -> None:
-        """Check a plan and put a run of it into the journal that stands where `done` says."""
+        """Check a plan and record a run of it whose steps in `done` are finished."""
         assert self.journal is not None
         launch = await self._launch(plan, given, limits)
         adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done)
 
     async def _launch(self, plan: Plan, given: Given, limits: Limits | None) -> Launch:
-        """What a run of a plan is started with, once it is checked; raises PlanError for one with errors."""
+        """Check a plan, unless it is cached, and collect what a run of it starts with."""
         ready = self._ready.get(plan.ir, given.told) or await self._prepare(plan, given)
         bounds = self._kit.bounds(limits)
         if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
@@ -223,14 +216,14 @@ class Session:
         )
 
     def _note_of(self, plan: Plan) -> dict[str, JSON]:
-        """What is noted with a run besides what it is held to."""
+        """Information recorded with a run that does not affect it: the plan's name, the servers used."""
         note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
         if self.tools.servers:
             note["servers"] = servers_of(plan.ir, self._registry, self.tools.servers, self._kit.agents)
         return note
 
     async def _prepare(self, plan: Plan, given: Given) -> Prepared:
-        """Check a plan and make it ready to run, so that its further runs need none of that."""
+        """Check, prove and compile a plan, and cache the outcome for further runs."""
         findings = await self.examine(plan, given.values)
         findings.raise_for_errors()
         policy = None
@@ -248,19 +241,19 @@ class Session:
         return ready
 
     def _left(self) -> Left:
-        """The labels of what earlier runs have left in the workspace."""
+        """The labels of files that earlier runs wrote in the workspace."""
         journal = self._kit.journal
         if journal is None or self._kit.policy is None:
             return NOTHING_LEFT
         return left_before(journal.path if isinstance(journal, Journal) else journal, self._kit.workspace)
 
     def _undertaking(self) -> Undertaking:
-        """What this runtime sees to of what a proof takes for granted."""
+        """The guarantees of this runtime on which a proof may rely."""
         kit = self._kit
         return Undertaking(self._registry, kit.fetch, kit.execution, keeps_labels=kit.journal is not None)
 
     async def revise(self, draft: Draft) -> Revision:
-        """What is known of the tools of an edited plan; raises PlanError and PolicyRefused."""
+        """Check and prove an edited plan, and collect its tools' facts; raises PlanError, PolicyRefused."""
         plan, start = Plan(draft.plan), draft.start
         (await self.examine(plan, start.inputs)).raise_for_errors()
         policy = None
@@ -276,12 +269,12 @@ class Session:
         return Revision(plan.ir, facts, pins_of(plan.ir, self._registry, self._kit.agents), policy)
 
     def find(self, text: str) -> str:
-        """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""
+        """The full id of a recorded run, from a prefix or `last`; raises JournalError (JRN002)."""
         assert self.journal is not None
         return self.journal.find_run(text).run_id
 
     async def resume(self, run_id: str, terms: Terms, ears: Ears, watch: Watch) -> RunOutcome:
-        """Carry a run of the journal on; raises CallsheetError if that cannot be."""
+        """Continue a recorded run; raises CallsheetError if it cannot be continued."""
         journal = self.journal
         assert journal is not None
         self.learn(run_id)
@@ -329,13 +322,13 @@ class Session:
     async def decide(
         self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool
     ) -> RunOutcome:
-        """Write down what becomes of calls in doubt; raises JournalError if they are not."""
+        """Record a decision on calls in doubt; raises JournalError if they are not in doubt."""
         assert self.journal is not None
         self.learn(run_id)
         return await asyncio.to_thread(decide_calls, self.journal, run_id, calls, verdict, every=every)
 
     async def cancel(self, run_id: str, reason: str, patience: float) -> RunOutcome | None:
-        """End a run for good; None where its process was asked to and has not ended it in `patience` seconds.
+        """End a run for good; None if its process has been asked and not ended it in `patience` seconds.
 
         Raises JournalError as `cancel_run` does.
         """
@@ -344,7 +337,7 @@ class Session:
         return await cancel_run(self.journal, run_id, reason, patience)
 
     def _ports(self, ears: Ears) -> Ports:
-        """The ways out of a run."""
+        """The ports through which a run calls tools, models and agents."""
         registry = self._registry
 
         def route(name: str) -> Route | None:
@@ -363,16 +356,16 @@ class Session:
 
     @property
     def hides(self) -> Hides:
-        """What `repr` of what is told of runs masks."""
+        """The secrets that the `repr` of events and results masks."""
         return Hides(Finder(self.tools.credentials() + self._known, Shapes()))
 
     def learn(self, run_id: str) -> None:
-        """Know the secrets that a run of the journal was given."""
+        """Add the secrets that a recorded run was given to the known ones."""
         assert self.journal is not None
         self._known = self.journal.declared(run_id) + self._known
 
     def _turns(self) -> TurnPort | None:
-        """Who answers the questions of agents that the machine drives."""
+        """The port for the turns of agents that the machine drives; None if it drives none."""
         if self._kit.agents is None or self._kit.language is None:
             return None
         from callsheet.ports.models.agents import AgentTurns, asking  # noqa: PLC0415 - only for agents
@@ -380,7 +373,7 @@ class Session:
         return AgentTurns(asking(self._kit.language), spec_lookup(self._registry))
 
     async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
-        """A checked plan of dependencies for a goal; what it cost is told to `call`."""
+        """A checked dependency plan for a goal; model usage is charged to `call`."""
         return await self._making.create_plan(goal, context, call)
 
     async def compile(

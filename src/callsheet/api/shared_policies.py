@@ -1,7 +1,7 @@
-"""Policies of the store that machines share: `store:NAME` is what every machine reads the same.
+"""Reads and writes policies in the store that several machines share, named `store:NAME`.
 
-In: a name, a text. Out: the text, or that it is there now. Raises CallsheetError (POL006) for what is not
-there and for a store that cannot be used, CFG230 and CFG231 for a wrong address.
+In: a name, a text. Out: the text, or its address in the store. Raises CallsheetError: POL006 for a missing
+policy or an unusable store, CFG230 or CFG231 for a wrong store address.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from callsheet.store.shared.texts import SharedFiles
 
 PREFIX = "store:"
-"""How the name of a shared policy begins."""
+"""The prefix of the name of a shared policy."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 _BELOW = "policies"
 
 
 def is_shared(name: str) -> bool:
-    """Whether a name is that of a policy of the store."""
+    """Whether a name refers to a shared policy."""
     return name.startswith(PREFIX)
 
 
 def shared_policy(name: str) -> Source:
-    """The text of the policy `store:NAME`; raises CallsheetError (POL006) where the store has none."""
+    """The text of the policy `store:NAME`; raises CallsheetError (POL006) if the store has none."""
     with _files() as files:
         try:
             return Source(name, files.read(_checked(name)).decode("utf-8"))
@@ -45,14 +45,14 @@ def shared_policy(name: str) -> Source:
 
 
 def share_policy(name: str, text: str) -> str:
-    """Put the text of a policy that was checked into the store; gives its address there."""
+    """Store the text of a policy, which the caller has checked, and return its address."""
     with _files() as files, files.locked():
         files.write(_checked(name), text)
         return files.place(_checked(name))
 
 
 def shared_names() -> tuple[str, ...]:
-    """The names of the policies of the store, in order; none where there is no store."""
+    """The names of all shared policies, in order; empty without a shared store."""
     if shared_address() is None:
         return ()
     with _files() as files:

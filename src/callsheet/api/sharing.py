@@ -1,4 +1,4 @@
-"""What a planner is shown of the data of a run, as the label that all it then says has."""
+"""Computes the policy label of the data that a planner is shown, which its answer then inherits."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from callsheet.machine import Compile
 
 
 def label_of_shared(command: Compile, shared: Shared) -> Label:
-    """The label of what a planner is told of the variables: of the values that are shared.
+    """The joined label of the variables whose values a planner is shown.
 
-    Names of variables, kinds and sizes, and the kinds of failures, count as public: they are a few bits. The
-    names of fields do not: `odd_of` says of which variables they are not told.
+    Names, kinds and sizes of variables, and kinds of failures, count as public: they carry only a few bits.
+    Field names do not; `odd_of` gives the variables for which they are withheld.
     """
     labels = command.labels or {}
     return join(label for name, label in labels.items() if is_shared(name, shared))
 
 
 def odd_of(command: Compile) -> frozenset[str]:
-    """The variables whose fields are not named to a planner: strangers chose them, or they are private."""
+    """The variables whose field names are withheld from a planner: untrusted or not public."""
     labels = command.labels or {}
     return frozenset(name for name, label in labels.items() if label.untrusted or not label.is_public)

@@ -1,7 +1,7 @@
-"""What became of the steps of a plan of dependencies: outcome, value, time.
+"""Collects the results of the steps of a dependency plan: status, value, time.
 
-In: a machine's notes and a clock. Out: `StepResult`s in the order in which steps ended. Text plans,
-whose steps may run a million times, are told of by their events alone.
+In: the machine's notes and a clock. Out: `StepResult`s in the order in which steps ended. The steps of text
+plans may run a million times; for them there are only events.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from callsheet.sealing.veiled import Hides, Veiled, veil
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StepResult(Veiled):
-    """What became of a step; its `repr` shows no secret.
+    """The result of a step of a dependency plan; its `repr` masks secrets.
 
-    `index` and `title` are the plan's, `tool` is the tool as its provider calls it, empty for an answer.
-    `value` is the result of a step that is done, `variable` the one that took it, `error` why one failed
-    or was skipped. `seconds` is how long it took, retries included; None for what a resumed run had
-    done before.
+    `index` and `title` are the plan's; `tool` is the provider's name of the tool, empty for a step that
+    calls none. `value` is the result of a finished step and `variable` where it was assigned; `error` says
+    why a step failed or was skipped. `seconds` is the duration with retries, None for what happened before
+    a run was resumed.
     """
 
     index: str
@@ -41,17 +41,17 @@ class StepResult(Veiled):
 
     @property
     def success(self) -> bool:
-        """Whether the step is done."""
+        """Whether the step finished without failing."""
         return self.status == "done"
 
     @property
     def was_skipped(self) -> bool:
-        """Whether the step was left out: by its condition, or because what it waits for failed."""
+        """Whether the step was skipped: by its condition, or because a step that it depends on failed."""
         return self.status == "skipped"
 
 
 class StepLog:
-    """Follows the steps of one run."""
+    """Collects the step results of one run."""
 
     def __init__(self, plan: Plan | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._steps = {} if plan is None else _steps_of(plan)
@@ -61,37 +61,37 @@ class StepLog:
         self._results: dict[str, StepResult] = {}
         self._calls: Counter[str] = Counter()
         self.hides: Hides | None = None
-        """What `repr` of the results masks."""
+        """The secrets that the `repr` of the results masks."""
 
     def begin_from(self, plan: Plan, new_plans: Iterable[tuple[str, Plan]]) -> None:
-        """Follow a run that is taken up: its plan, and those that took its place."""
+        """Set the plan of a resumed run and the plans that replaced it."""
         self._steps = _steps_of(plan)
         for _, new in new_plans:
             self._steps |= _steps_of(new)
 
     def compiled(self, plan: Plan) -> None:
-        """Know the steps of a new plan."""
+        """Add the steps of a new plan."""
         self._steps |= _steps_of(plan)
 
     def calls_begun(self) -> Usage:
-        """The calls that have left so far, attempts included; those that a budget refused count as well."""
+        """The calls begun so far, counting each attempt, and also those that a budget refused."""
         return Usage(calls=sum(self._calls.values()), calls_by_tool=dict(self._calls))
 
     def results(self) -> tuple[StepResult, ...]:
-        """The steps that have an outcome, in the order in which they ended."""
+        """The results so far, in the order in which the steps ended."""
         return tuple(self._results.values())
 
     def title(self, index: str) -> str:
-        """The title of a step, of whichever plan of the run; empty where it has none."""
+        """The title of a step in any plan of the run; empty if it has none."""
         step = self._steps.get(index)
         return "" if step is None else step.title or ""
 
     def get(self, index: str) -> StepResult | None:
-        """What became of a step, as soon as it has ended."""
+        """The result of a step; None until it has ended."""
         return self._results.get(index)
 
     def watching(self, watch: Watch) -> Watch:
-        """The watch, with this log hearing what it hears."""
+        """The watch, with this log added as an observer."""
         observer, on_driver = watch.observer, watch.on_driver
 
         def note(said: Note) -> None:
@@ -107,7 +107,7 @@ class StepLog:
         return replace(watch, observer=note, on_driver=begins)
 
     def note(self, note: Note) -> None:
-        """Take what happens to a step."""
+        """Record a note of the machine."""
         step = self._steps.get(note.step)
         if step is None:
             return
@@ -158,7 +158,7 @@ _VALUES = frozenset({"value", "error"})
 
 
 def log_of(plan: Plan) -> StepLog | None:
-    """What follows a run of this plan; None for one of text order."""
+    """A log for a run of this plan; None for a text plan."""
     return StepLog(plan) if plan.order is Order.DAG else None
 
 

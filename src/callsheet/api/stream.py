@@ -1,9 +1,8 @@
-"""From a machine's notes to the events that a reader takes when it likes.
+"""Turns the machine's notes into the event stream of a run, without making the run wait for its reader.
 
-In: notes, as the driver's observer; they are let through when what they tell of is in the
-journal. Out: events, each once, in order. The run never waits for a reader. What is not read yet
-is kept as the note it came as, which refers to the run's own values: a few notes for each
-executed step and each attempt of a call, which the run's limits bound.
+In: notes from the driver, held back until the journal contains what they report. Out: events, each once, in
+order. Unread events are kept as notes, which refer to the run's own values: a few for each executed step and
+each attempt of a call, so the run's limits bound them.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _VALUES = frozenset({"value", "error", "text", "reason", "detail"})
 
 
 class _Heard(NamedTuple):
-    """A note as it came: with its number and with what the step did then."""
+    """A note with its number and the step's action at that time."""
 
     number: int
     note: Note
@@ -51,13 +50,13 @@ class _Heard(NamedTuple):
 
 
 class EventStream:
-    """The events of one run; notes go in on one side, a reader takes events on the other."""
+    """The events of one run: the driver puts notes in, a reader takes events out."""
 
     def __init__(self, run_id: str, plan: Plan | None, *, replays: bool = False) -> None:
         self._run_id = run_id
         self._actions = {} if plan is None else actions_of(plan)
         self._new_plans: dict[tuple[int, str], Plan] = {}
-        """By how many re-plans there were before and the step that asked."""
+        """By the number of earlier re-plans and the step that asked."""
         self._generation = 0
         self._replays = replays
         self._count = 0
@@ -66,29 +65,29 @@ class EventStream:
         self._is_closed = False
         self._more = asyncio.Event()
         self.hides: Hides | None = None
-        """What `repr` of the events masks."""
+        """The secrets that the `repr` of the events masks."""
 
     # ------------------------------------------------------------ the run's side
 
     def begin_from(self, plan: Plan, new_plans: Iterable[tuple[str, Plan]]) -> None:
-        """Tell of a run that is taken up: its plan, and those that RE-PLANs got, by their keys."""
+        """Set the plan of a resumed run and the plans of its re-plans, by their keys."""
         self._actions = actions_of(plan)
         for key, new in new_plans:
             self.compiled(key, new)
 
     def compiled(self, key: str, plan: Plan) -> None:
-        """Note the plan that the RE-PLAN of this key got; it counts once the run goes on with it."""
+        """Register the plan made for the re-plan with this key; it takes effect with its `REPLANNED` note."""
         asked = parse_key(key)
         self._new_plans[asked.generation, asked.step] = plan
 
     def goes_on(self) -> None:
-        """From now on notes tell of what happens, not of what has happened."""
+        """Stop marking events as replayed: from now on they are new."""
         self._replays = False
 
     def note(self, note: Note) -> None:
-        """Hold a note back until the next `release`."""
+        """Queue a note, to be released by the next `release`."""
         if note.kind is NoteKind.ENDED:
-            return  # the end is told with its result, when that is in the journal
+            return  # `end` emits it with the result, once that is in the journal
         action = self._actions.get(note.step, "")
         self._count += 1
         self._held.append(_Heard(self._count, note, action, self._replays))
@@ -98,11 +97,11 @@ class EventStream:
             self._generation += 1
 
     async def release(self) -> None:
-        """Let through what was noted; called when the journal holds it."""
+        """Release the queued notes; called when the journal contains what they report."""
         self._let_through()
 
     def end(self, result: RunResult) -> None:
-        """Tell of the end, or of the calls in doubt."""
+        """Emit the calls in doubt and the final event, and close the stream."""
         self._let_through()
         for call in result.in_doubt:
             self._count += 1
@@ -115,7 +114,7 @@ class EventStream:
         self.close()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the stream: no more events will come."""
         self._is_closed = True
         self._more.set()
 
@@ -128,7 +127,7 @@ class EventStream:
     # ------------------------------------------------------------ the reader's side
 
     async def next(self) -> RunEvent | None:
-        """The next event, as soon as there is one; None when all have been taken and none comes."""
+        """Wait for the next event; None when the stream is closed and all events have been taken."""
         while not self._ready:
             if self._is_closed:
                 return None
@@ -145,12 +144,12 @@ class EventStream:
 
 
 def actions_of(plan: Plan) -> dict[str, str]:
-    """What each step does; of two steps with one id the first counts."""
+    """The action word of each step; of two steps with one id the first counts."""
     return {step.id: word_of(step.action) for step in reversed(plan.steps)}
 
 
 class _Place(TypedDict):
-    """What all events of a step have."""
+    """The fields common to all events of a step."""
 
     run_id: str
     number: int
@@ -160,7 +159,7 @@ class _Place(TypedDict):
 
 
 def event_of_note(run_id: str, number: int, note: Note, action: str) -> RunEvent | None:
-    """What a note of the past tells, as an event; None for one that tells of no step."""
+    """A note from the journal as a replayed event; None for one that is about no step."""
     if note.kind in (NoteKind.ENDED, NoteKind.BEFORE):
         return None
     heard = _Heard(number, note, action, replayed=True)
@@ -168,14 +167,14 @@ def event_of_note(run_id: str, number: int, note: Note, action: str) -> RunEvent
 
 
 def _edited(run_id: str, heard: _Heard) -> VariableEdited:
-    """The event of a variable that was set by hand."""
+    """The event for an edited variable."""
     number, note, _, replayed = heard
     said, value = note.var or "", deepcopy(note.value)
     return VariableEdited(run_id=run_id, number=number, replayed=replayed, variable=said, value=value)
 
 
 def _event(run_id: str, heard: _Heard) -> RunEvent:
-    """The event of a note; values are copied only here, so that an unread event costs nothing."""
+    """The event for a note; values are copied only here, so that an unread event costs nothing."""
     number, note, action, replayed = heard
     kind, step, detail, variable, value, _ = note
     place: _Place = {

@@ -1,4 +1,4 @@
-"""Plan files as text, and canonical JSON as a plan, with a diagnostic for whatever is wrong."""
+"""Reads plan files and canonical JSON, with a diagnostic for everything that can go wrong."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _MAX_BYTES = 100_000_000
 
 
 def read_text(file: BinaryIO, name: str, way_out: str) -> str:
-    """The text of an open file; `name` is what a message calls it, `way_out` what it advises.
+    """The text of an open file; `name` and `way_out` (the help) are for error messages.
 
-    Raises CallsheetError (CFG012) for what is larger than 100 MB or no UTF-8; OSError as the
-    file raises it.
+    Raises CallsheetError (CFG012) for more than 100 MB or text that is not UTF-8; OSError as the file does.
     """
     data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
@@ -32,12 +31,12 @@ def read_text(file: BinaryIO, name: str, way_out: str) -> str:
 
 
 def unreadable(name: str, reason: str, way_out: str) -> CallsheetError:
-    """The error that says why a plan cannot be read."""
+    """The error for a plan that cannot be read (CFG012)."""
     return CallsheetError.single("CFG012", f"the plan {name} cannot be read: {reason}", help=way_out)
 
 
 def is_canonical_json(text: str) -> bool:
-    """Whether a text is, or tries to be, a plan in callsheet's own JSON: an object with `ir`."""
+    """Whether a text is canonical JSON (an object with `ir`), or looks like a broken version of it."""
     if '"ir"' not in text:
         return False
     try:
@@ -48,9 +47,9 @@ def is_canonical_json(text: str) -> bool:
 
 
 def plan_of_file(source: Source) -> Plan:
-    """The plan in a file of JSON: canonical, or a JSON plan.
+    """The plan in a JSON file, either canonical or a JSON plan.
 
-    Raises CallsheetError (CFG001, or DAG codes) with all that is wrong.
+    Raises CallsheetError (CFG001, or DAG codes) with all errors.
     """
     if is_canonical_json(source.text):
         return plan_of_json(source)
@@ -58,7 +57,7 @@ def plan_of_file(source: Source) -> Plan:
 
 
 def plan_of_json(source: Source) -> Plan:
-    """The plan in a text of canonical JSON; raises CallsheetError (CFG001) where it is none."""
+    """The plan in canonical JSON text; raises CallsheetError (CFG001) if it is not one."""
     try:
         return plan_from_json(read_json(source.text))
     except NotJson as error:

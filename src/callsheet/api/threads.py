@@ -1,7 +1,7 @@
-"""What a tool leaves running on a loop that is ours: threads and tasks, and none is waited for.
+"""Closes an event loop without waiting for the threads and tasks that tools left running on it.
 
-A plain function runs in a thread and cannot be stopped; a coroutine can swallow its cancellation. When it is
-late, or the user has pressed Ctrl-C, nobody waits for its answer any more, and so who called must not either.
+A plain function runs in a thread and cannot be stopped; a coroutine can swallow its cancellation. After a
+time-out or Ctrl-C nobody needs their results, so the caller must not be blocked by them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GRACE = 1.0
 
 
 async def with_own_threads(work: Coroutine[Any, Any, _T]) -> _T:
-    """The coroutine's result, with threads of its own for the functions that it calls."""
+    """Await a coroutine with a thread pool of its own, and do not wait for the pool afterwards."""
     loop = asyncio.get_running_loop()
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="callsheet-tool")
     loop.set_default_executor(threads)
@@ -25,12 +25,12 @@ async def with_own_threads(work: Coroutine[Any, Any, _T]) -> _T:
         return await work
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
-        # Closing the loop waits for its executor: it gets one that has nothing to do.
+        # Closing the loop waits for its executor, so give it an idle one.
         loop.set_default_executor(ThreadPoolExecutor(1))
 
 
 async def to_the_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """As `with_own_threads`, on a loop that is closed next."""
+    """Like `with_own_threads`, for a loop that is about to be closed."""
     try:
         return await with_own_threads(work)
     finally:
@@ -38,9 +38,9 @@ async def to_the_end(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def let_go() -> None:
-    """Cancel the tasks that are left, and let go of those that do not heed it within a second.
+    """Cancel the remaining tasks, and abandon those that have not ended within a second.
 
-    Closing a loop cancels its tasks too, and waits for them for ever.
+    Closing a loop cancels its tasks too, but waits for them without a limit.
     """
     loop = asyncio.get_running_loop()
     left = asyncio.all_tasks() - {asyncio.current_task()}
@@ -49,7 +49,7 @@ async def let_go() -> None:
     if not left:
         return
     _, deaf = await asyncio.wait(left, timeout=_GRACE)
-    for task in deaf:  # documented under "Extending asyncio"; nothing else keeps the loop from waiting
+    for task in deaf:  # documented under "Extending asyncio"; the only way to keep the loop from waiting
         asyncio.tasks._unregister_task(task)  # pyright: ignore
-    if deaf:  # they are destroyed while pending, which is no news
+    if deaf:  # silence "Task was destroyed but it is pending"
         loop.set_exception_handler(lambda _loop, _context: None)

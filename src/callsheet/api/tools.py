@@ -1,6 +1,6 @@
-"""What users give as tools: functions, files of functions, finished tools; as a list of tools.
+"""Turns what users give as tools (functions, files of functions, `Tool` objects) into a list of tools.
 
-In: what `Runtime(tools=…)` and `plan.check(tools=…)` take. Out: tools, or CallsheetError.
+In: the argument of `Runtime(tools=…)` or `plan.check(tools=…)`. Out: tools, or CallsheetError.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ path of a Python file with decorated functions."""
 
 
 def read_tools(sources: Iterable[ToolSource]) -> tuple[Tool, ...]:
-    """The tools of all sources, in their order.
+    """The tools of all sources, in order.
 
-    Raises CallsheetError: CFG105 for a function that cannot be a tool, CFG100 to CFG104 for a
-    file; TypeError for a source of no known kind.
+    Raises CallsheetError: CFG105 for a function that cannot be a tool, CFG100 to CFG104 for a file;
+    TypeError for a source of another type.
     """
     if callable(sources) or isinstance(sources, str | os.PathLike):
         raise TypeError("tools takes a list: tools=[…]")

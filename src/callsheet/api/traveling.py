@@ -1,6 +1,6 @@
-"""Runs that are played back, run again from a step, or forked.
+"""`Runtime.playback`, `rerun` and `fork`: go through a recorded run, or branch a new run off it.
 
-In: runs of the journal, what is edited. Out: what happened, event by event; or how the new run ended.
+In: recorded runs, edits. Out: what happened, event by event; or the result of the new run.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ from callsheet.store import JournalError
 from callsheet.trace.playing import Moment, play
 
 Consent: TypeAlias = "bool | Callable[[Sequence[EffectAhead]], bool]"
-"""Whether what changes something outside may happen: said at once, or by a function that is shown it."""
+"""Whether calls with effects may be made: a bool, or a function that is shown them and decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Something that happened in a run.
+    """An event of a run that was played back.
 
-    `seq` is the number of the event of the journal that led to it, `time` that event's, in seconds since
-    1970.
+    `seq` is the number of the journal event that caused it, `time` its time in seconds since 1970.
     """
 
     seq: int
@@ -47,16 +46,16 @@ class Played:
 
 
 class Traveling(Watching):
-    """Goes back and forth in the runs of the journal."""
+    """The part of `Runtime` that plays runs back and branches new runs off them."""
 
     # ------------------------------------------------------------ nothing runs
 
     async def playback(self, run_id: str, start: int = 1, end: int | None = None) -> list[Played]:
-        """What happened in a run from the event `start` of its journal to the event `end`; nothing is run.
+        """What happened in a run between the journal events `start` and `end`, inclusive; nothing is run.
 
-        `run_id` is an id, the beginning of one, or `last`. The end of the run is not among the events: its
-        result is what `resume` gives. Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or
-        JRN020 where its events cannot be read.
+        `run_id` is an id, a prefix of one, or `last`. The end of the run is not included; `resume` gives its
+        result. Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events
+        cannot be read; ValueError for a runtime without a journal.
         """
         self._require_journal()
         wanted("start", start, int, "the number of an event")
@@ -101,13 +100,13 @@ class Traveling(Watching):
         accept_changed_tools: bool = False,
         limits: Limits | None = None,
     ) -> RunResult:
-        """Run the plan of a run again from a step, as a new run that keeps the results of what came before.
+        """Run a plan again from a step, as a new run that keeps the earlier results.
 
-        `step` is an id, or one of its visits such as `S3@2`. `effects` is True, or a function that is shown
-        what may change something outside and says yes: otherwise that is refused (JRN083). `new_id` names the
-        new run, `by` who does this; all else is as for `resume`. Raises CallsheetError: JRN002 for an unknown
-        run, JRN022 for one of another version, JRN081 for a step that it has not come to, and what `resume`
-        raises.
+        `step` is an id, or one of its visits such as `S3@2`. `effects` allows calls that may change something
+        outside: True, or a function that is shown them and returns True; otherwise they are refused (JRN083).
+        `new_id` is the id of the new run, `by` the person who asks; the other arguments are those of
+        `resume`. Raises CallsheetError: JRN002 for an unknown run, JRN022 for one of another version, JRN081
+        for a step that the run has not reached, and what `resume` raises.
         """
         self._require_journal()
         wanted("step", step, str, "the id of a step")
@@ -132,12 +131,13 @@ class Traveling(Watching):
         accept_changed_tools: bool = False,
         limits: Limits | None = None,
     ) -> RunResult:
-        """Go on from the event `at` of a run in a new run, with something edited there.
+        """Continue from the event `at` of a run in a new run, with edits.
 
-        `variables` are set by name; `arguments` by step and name, as data; `steps` are other lines of plan
-        (in a graph JSON objects) by the step whose place they take. The rest is as for `rerun`. Raises
-        CallsheetError: JRN041 for an event that the run does not have, JRN082 for an edit that comes too
-        late, JRN084 for one of what is not there; PlanError and PolicyRefused for an edited plan.
+        `variables` maps names to new values, `arguments` maps (step, name) to new argument values, `steps`
+        maps steps to the plan lines that replace them (JSON objects in a dependency plan). The other
+        arguments are those of `rerun`. Raises CallsheetError: JRN041 for an event that the run does not have,
+        JRN082 for an edit that comes too late, JRN084 for an edit of something that does not exist; PlanError
+        and PolicyRefused for an edited plan.
         """
         self._require_journal()
         wanted("at", at, int, "the number of an event")
@@ -163,15 +163,15 @@ class Traveling(Watching):
     # ------------------------------------------------------------ without async
 
     def playback_sync(self, run_id: str, start: int = 1, end: int | None = None) -> list[Played]:
-        """As `playback`, for programs without an event loop."""
+        """Like `playback`, for programs without an event loop."""
         return self._run_sync(self.playback(run_id, start, end), "playback")
 
     def rerun_sync(self, run_id: str, step: str, **given: Any) -> RunResult:
-        """As `rerun`, for programs without an event loop; takes what that takes."""
+        """Like `rerun`, for programs without an event loop; takes what that takes."""
         return self._run_sync(self.rerun(run_id, step, **given), "rerun")
 
     def fork_sync(self, run_id: str, at: int, **given: Any) -> RunResult:
-        """As `fork`, for programs without an event loop; takes what that takes."""
+        """Like `fork`, for programs without an event loop; takes what that takes."""
         return self._run_sync(self.fork(run_id, at, **given), "fork")
 
 
@@ -186,7 +186,7 @@ def _check_names(new_id: object, effects: object, by: object) -> None:
 async def _carry_on(
     session: Session, forking: Forking, effects: Consent, new_id: str | None, terms: Terms
 ) -> RunResult:
-    """Make the new run, once what lies ahead of it may happen, and carry it on."""
+    """Create the new run, if the effects ahead of it are allowed, and run it."""
     ahead = forking.effects
     if ahead and not (effects(ahead) if callable(effects) else effects):
         raise _not_agreed(ahead)

@@ -1,4 +1,4 @@
-"""The events of a run as its journal has them, also while they come; and where in runs a text stands."""
+"""`Runtime.tail` and `Runtime.search`: follow the journal of a run, and search recorded runs for a text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from callsheet.store import RunStatus
 
 _STATUSES = (*map(str, RunStatus), "interrupted")
 _PAUSE = 0.1
-"""Seconds between two looks for further events."""
+"""Seconds between polls for further events."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEvent:
-    """An event of a run as its journal has it.
+    """An event in the journal of a run.
 
-    `seq` counts from 1, `time` is in seconds since 1970; `type` is such as `start`, `intent`, `ok`, `err`,
-    `end`. `key` and `step` say whose call it is about, where it is about one. `body` is its data; what is
-    secret is sealed in it.
+    `seq` counts from 1; `time` is in seconds since 1970; `type` is `start`, `intent`, `ok`, `err`, `end` or
+    another. `key` and `step` identify the call that it is about, if any. `body` is its data, in which
+    secrets stay encrypted.
     """
 
     run_id: str
@@ -37,11 +37,11 @@ class JournalEvent:
 
 @dataclass(frozen=True, slots=True)
 class SearchMatch:
-    """A place of a run in which a text was found.
+    """A place in a run where a text was found.
 
-    `seq` is the number of the event, `what` the kind of thing it stands in: `given`, `argument`, `result`,
-    `error`, `answer` and the like. `path` leads to it from there; `variable` is the one that takes a result,
-    or was given. `before` and `after` are what stands around the `text`.
+    `seq` is the number of the event; `what` is the kind of value: `given`, `argument`, `result`, `error`,
+    `answer` and others. `path` is the path within that value; `variable` is the variable that got the result
+    or was given. `before` and `after` are the context around the matched `text`.
     """
 
     run_id: str
@@ -77,7 +77,7 @@ class RecordedRun:
 
 
 class Watching(Exporting):
-    """Looks on; it opens its kit as a runtime does."""
+    """The part of `Runtime` that follows and searches recorded runs."""
 
     async def runs(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:
         """The runs of the journal, the newest first, at most `limit`, of one `status` if given.
@@ -100,11 +100,11 @@ class Watching(Exporting):
     async def tail(
         self, run_id: str, *, follow: bool = False, after: int = 0
     ) -> AsyncGenerator[JournalEvent]:
-        """The events of a run of the journal, from the one behind the number `after` on.
+        """Yield the journal events of a run that come after the number `after`.
 
-        `run_id` is an id, the beginning of one, or `last`. With `follow` those that come as well, also where
-        another process carries the run on, until it ends, waits for people or a decision, or its process
-        is gone. Raises CallsheetError: JRN002 for an unknown run, JRN012 where its events cannot be read;
+        `run_id` is an id, a prefix of one, or `last`. With `follow`, new events are yielded as they come,
+        also from a run in another process, until the run ends, waits for people or a decision, or its process
+        is gone. Raises CallsheetError: JRN002 for an unknown run, JRN012 if its events cannot be read;
         ValueError for a runtime without a journal.
         """
         self._require_journal()
@@ -121,7 +121,7 @@ class Watching(Exporting):
                 await asyncio.sleep(_PAUSE)
 
     def tail_sync(self, run_id: str, *, after: int = 0) -> list[JournalEvent]:
-        """The events that a run has by now, for programs without an event loop; raises as `tail` does."""
+        """The events that a run has now, for programs without an event loop; raises as `tail` does."""
 
         async def listed() -> list[JournalEvent]:
             return [event async for event in self.tail(run_id, after=after)]
@@ -131,13 +131,13 @@ class Watching(Exporting):
     async def search(
         self, text: str, run_id: str | None = None, *, ignore_case: bool = False, limit: int | None = None
     ) -> list[SearchMatch]:
-        """The places that have a text, or a pattern of RE2 where it stands between slashes: `/[0-9]+ EUR/`.
+        """Find a text, or an RE2 pattern written between slashes such as `/[0-9]+ EUR/`, in recorded runs.
 
-        It is looked for in a run, named by its id, the beginning of one, or `last`, or without one in all
-        runs of the journal, the newest first: in what they were given, in arguments, results, errors, answers
-        of people and edits. At most `limit` places. Raises CallsheetError: JRN002 for an unknown run, JRN012,
-        JRN015 or JRN020 where its events cannot be read, JRN085 for a pattern that RE2 does not know;
-        ValueError for an empty text, or a runtime without a journal.
+        `run_id` is an id, a prefix of one, or `last`; without it all runs are searched, newest first. Inputs,
+        arguments, results, errors, answers of people and edits are searched. Returns at most `limit` matches.
+        Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events cannot be
+        read, JRN085 for a pattern that RE2 does not support; ValueError for an empty text, or a runtime
+        without a journal.
         """
         self._require_journal()
         wanted("text", text, str, "a text or a pattern between slashes")
@@ -147,7 +147,7 @@ class Watching(Exporting):
     def search_sync(
         self, text: str, run_id: str | None = None, *, ignore_case: bool = False, limit: int | None = None
     ) -> list[SearchMatch]:
-        """As `search`, for programs without an event loop."""
+        """Like `search`, for programs without an event loop."""
         return self._run_sync(self.search(text, run_id, ignore_case=ignore_case, limit=limit), "search")
 
 
@@ -173,7 +173,7 @@ def _listed(session: Session, status: str | None, limit: int | None) -> list[Rec
 
 
 def _is_carried_on(session: Session, run_id: str) -> bool:
-    """Whether a process carries the run on, so that more may come."""
+    """Whether a process is running it, so that more events may come."""
     from callsheet.store.owned import is_owned  # noqa: PLC0415 - few programs need it
     from callsheet.store.place import place_of  # noqa: PLC0415 - as above
 

@@ -1,1 +1,1 @@
-"""The faces of callsheet: thin, without semantics of their own."""
+"""The applications on top of callsheet (CLI, HTTP, MCP, chat, LSP); thin, without semantics of their own."""

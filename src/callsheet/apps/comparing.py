@@ -1,7 +1,7 @@
-"""One goal, reached in several ways with the same model and tools: compiled to a plan, and as a ReAct loop.
+"""Compares two ways to reach one goal with the same model and tools: a compiled plan and a ReAct loop.
 
-In: a goal, a setup, a check of answers. Out: for each way whether it solved the goal, and all that it took.
-Everything is carried out for real, as often as is asked, once for each way.
+In: a goal, a setup, a check of answers. Out: for each attempt whether it solved the goal, and its costs.
+Everything is carried out for real, so calls with effects are made once for each way and attempt.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MAX_TURNS = 20
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What became of the goal on one way.
+    """The outcome and the costs of one attempt at the goal.
 
     `model_calls` are all questions to the model, with what was asked again because a try had failed;
     `compiling` of them made the plan, `repairs` of these for the second time, and `replans` is how often new
@@ -70,10 +70,10 @@ class Way:
 
 
 async def compared(goal: str, setup: Setup, solves: Solved, times: int = 1) -> list[list[Way]]:
-    """The goal as a compiled plan, as a sequential ReAct loop, and as one that makes calls side by side.
+    """Reach the goal with a compiled plan, a sequential ReAct loop, and one that makes calls in parallel.
 
-    Of each way there are so many attempts. They take turns, so that the first of each finds in the model's
-    cache what stood there before, and later ones what a program that goes on would find there. Raises
+    Each way has `times` attempts. They alternate, so that the first attempt of each way starts with the
+    model's cache as it was, and later ones with the cache of a program that keeps running. Raises
     CallsheetError for a model or tools that cannot be used.
     """
     async with _opened(setup) as toolbox:

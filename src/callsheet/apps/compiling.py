@@ -1,6 +1,6 @@
-"""A goal that is compiled for the command line: the plan library first, then the model of a setup.
+"""Compiles a goal for the command line: looks in the plan library first, then asks the setup's model.
 
-In: a goal, a setup. Out: what came of it, with the tools that it was checked against.
+In: a goal, a setup. Out: the plan or the errors, with the pins of the tools that it was checked against.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WAY_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A plan of the library for a goal: its id, the goal it was saved for, how near that is, and its text."""
+    """A plan of the library that fits a goal: its id, the goal it was saved for, its score, its text."""
 
     id: str
     goal: str
@@ -47,9 +47,9 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of a goal: a plan of the library, or what compiling gave.
+    """The result for a goal: a plan of the library (`kept`), or of compiling (`result`).
 
-    `doubts` are about the tools; `tools` are the hashes of the declarations of those that the plan calls.
+    `doubts` are diagnostics about the tools; `tools` are the pins of those that the plan calls.
     """
 
     kept: Kept | None
@@ -66,14 +66,14 @@ class Made:
 
     @property
     def plan(self) -> Plan | None:
-        """The plan itself."""
+        """The plan, if there is one."""
         if self.kept is not None:
             return self.kept.plan
         return self.result.plan.ir if isinstance(self.result, Compiled) else None
 
 
 def language_of(setup: Setup) -> LanguageModel:
-    """The model of a setup that can be asked for plans; raises CallsheetError (CMP001) for none."""
+    """The model of a setup that can be asked for plans; raises CallsheetError (CMP001) without one."""
     given = model_of(setup)
     model = None if given is None else language_model(given)
     if model is None:
@@ -82,7 +82,7 @@ def language_of(setup: Setup) -> LanguageModel:
 
 
 def no_model() -> CallsheetError:
-    """CMP001, with the ways to get a model."""
+    """The error for a missing model (CMP001), with the ways to get one."""
     message = "no model is configured that could be asked for a plan"
     return CallsheetError.single("CMP001", message, help=_WAY_OUT)
 
@@ -96,11 +96,11 @@ async def compiled_for(
     policy: Policy | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Made:
-    """A plan for a goal: of the library if it has one, else a new one.
+    """A plan for a goal: from the library if it has one, else a new one.
 
-    A plan for the very goal is taken; one for a goal that is near is taken if `takes` says so. No model
-    is opened for either. Where none is configured, a local one that was fetched is asked, and `say` is told.
-    What the `policy` refuses counts as wrong in a new plan; of a kept one it raises PolicyRefused.
+    A plan saved for the same goal is used; one for a similar goal if `takes` returns True. Neither needs a
+    model. If none is configured, a downloaded local model is asked, and `say` is called with a note of it.
+    What the `policy` refuses counts as an error in a new plan; for a kept plan it raises PolicyRefused.
     """
     async with open_toolbox(setup) as toolbox:
         return await compiled_on(toolbox, goal, context, setup, library, takes, policy, say)
@@ -116,7 +116,7 @@ async def compiled_on(
     policy: Policy | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Made:
-    """As `compiled_for`, on tools that are open."""
+    """Like `compiled_for`, with tools that are already open."""
     registry = toolbox.registry
     if library is not None and not context:
         kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
@@ -134,9 +134,9 @@ async def compiled_on(
 
 
 def saved_as(name: str, goal: str, made: Made, library: PlanLibrary) -> StoredPlan | None:
-    """Keep the plan for a goal under an id, as a new version of what is there; None where there is no plan.
+    """Save the plan for a goal under an id, as a new version if the id exists; None if there is no plan.
 
-    Raises CallsheetError for what the library does not take (PLN001, PLN022), or cannot write (PLN004).
+    Raises CallsheetError for what the library refuses (PLN001, PLN022) or cannot write (PLN004).
     """
     plan, how = made.plan, made.result.accounting.to_json() if made.result is not None else None
     if plan is None:
@@ -145,7 +145,7 @@ def saved_as(name: str, goal: str, made: Made, library: PlanLibrary) -> StoredPl
 
 
 def _kept(library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[Kept], bool]) -> Kept | None:
-    """The plan of the library that is taken for a goal; one that could not run here never is."""
+    """The plan of the library to use for a goal; never one that could not run here."""
     found = find_by_goal(library, goal, pin_lookup(registry))
     if found.exact is not None:
         kept = _loaded(library, found.exact)
@@ -173,7 +173,7 @@ def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
 
 
 async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:
-    """What the model of a setup would be asked, or any model that takes plain text where there is none."""
+    """The prompt for the model of a setup, or for a model without constraints if there is none."""
     given = model_of(with_fetched(setup, lambda _: None))
     model = None if given is None else language_model(given)
     accepts = () if model is None else tuple(model.accepts)
@@ -184,7 +184,7 @@ async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str
 def prompt_on(
     toolbox: Toolbox, goal: str, context: str = "", accepts: tuple[Syntax, ...] = ()
 ) -> list[dict[str, str]]:
-    """What a model is asked that takes constraints of these kinds, on tools that are open."""
+    """The prompt for a model that accepts constraints of these kinds, with tools that are open."""
     from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
 
     return prompt_for(Request(goal, offered(toolbox.registry), context), accepts, Options()).messages

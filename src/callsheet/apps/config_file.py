@@ -1,7 +1,7 @@
-"""Where the user's configuration file is, and its one key that stands for a variable of the environment.
+"""Locates the user's configuration file, and applies its key `store` as an environment variable.
 
-`store` is read below the applications, where stores are opened, from `CALLSHEET_STORE` alone. So a process
-takes the key for that variable while it carries out a command.
+The code that opens stores reads only `CALLSHEET_STORE`, so that variable is set from the key while a command
+runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from callsheet.diagnostics import Source
 
 VARIABLE = "CALLSHEET_CONFIG"
-"""Names the configuration file in place of the one in the user's configuration folder."""
+"""The environment variable that names another configuration file than the user's default."""
 _STORE = "CALLSHEET_STORE"
 
 
@@ -30,9 +30,10 @@ def settings_path(environ: Mapping[str, str] | None = None) -> Path:
 
 @contextmanager
 def shared_store() -> Generator[None]:
-    """The store of the configuration file, where the environment names none, until the block is left.
+    """Set the store variable from the configuration file during the block, if the environment has none.
 
-    Raises CallsheetError (CFG016) for a file that is not TOML. What else is wrong with it, who needs it says.
+    Raises CallsheetError (CFG016) for a file that is not TOML; its other errors are reported where the
+    settings are loaded.
     """
     address = None if _STORE in os.environ else _configured()
     if address is None:

@@ -1,7 +1,7 @@
-"""The text of a configuration file: the table that it is, and what is wrong with it at its place.
+"""Parses the text of a configuration file, and reports errors at their place.
 
-In: a text with its name. Out: data, or CallsheetError (CFG016). A line is shown up to the key alone, without
-the texts that stand before it: the value of a key may be a password.
+In: a text with its name. Out: data, or CallsheetError (CFG016). Errors show a line only up to the key,
+without quoted texts before it, because the value of a key may be a password.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TEXT = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def read_table(source: Source) -> dict[str, Any]:
-    """The table that a configuration is; raises CallsheetError (CFG016)."""
+    """The table in a configuration file; raises CallsheetError (CFG016)."""
     try:
         return read_toml(source.text)
     except tomllib.TOMLDecodeError as error:
@@ -29,7 +29,7 @@ def read_table(source: Source) -> dict[str, Any]:
 def wrong_key(
     source: Source, path: Path, message: str, way_out: str | None, code: str = "CFG016"
 ) -> CallsheetError:
-    """What is wrong with the key at a path, or with the nearest one above it that is there."""
+    """An error at the key with this path, or at its nearest parent that the text contains."""
     span = place_of(source.text, key_spans(source.text), path)
     return _error(code, source, span, message, way_out)
 
@@ -40,7 +40,7 @@ def _error(code: str, source: Source, span: Span | None, message: str, way_out: 
 
 
 def _up_to(text: str, span: Span) -> str:
-    """The text as far as the end of the span, with no text in quotes on the line before it."""
+    """The text up to the end of the span, without quoted texts earlier on its line."""
     line = text.rfind("\n", 0, span.start) + 1
     hidden = _TEXT.sub(lambda found: "…" * len(found[0]), text[line : span.start])
     return text[:line] + hidden + text[span.start : span.end]

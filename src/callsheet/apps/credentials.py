@@ -1,6 +1,6 @@
-"""What is configured of secrets for a run of the journal: in the environment, and for its servers.
+"""Collects the configured credentials of a recorded run, so that edits can be checked for them.
 
-In: a journal and a run. Out: the credentials, to be looked for in what is edited. No server is opened.
+In: a journal and a run. Out: the credentials. No server is opened.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from callsheet.store.records import Start
 
 
 def credentials_for(journal: Journal, run: str) -> Known:
-    """The credentials of the environment, and of the servers that a run was started with.
+    """The credentials of the environment and of the servers that a run was started with.
 
-    Raises JournalError for an unknown run.
+    Raises JournalError for an unknown run, CallsheetError (CFG017) for a run that records no setup.
     """
     first = next(journal.events(journal.find_run(run).run_id), None)
     start = Start.from_json({} if first is None or first.body is None else first.body)
     setup = Setup.from_note(start.launch)
     found = [*in_environment(os.environ)]
-    with suppress(CallsheetError):  # what is not there any more is told of where it is needed
+    with suppress(CallsheetError):  # a missing configuration is reported where it is needed
         servers = choose_servers(setup, None).configs
         if servers:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers

@@ -1,4 +1,4 @@
-"""Looks at everything that callsheet needs on this machine, one item after another.
+"""Checks everything that callsheet needs on this machine, item by item; for `callsheet doctor`.
 
 In: a setup and a journal's place. Out: items, each with what was found and, where it is not in
 order, the way out. It changes nothing but a probe file in the journal's folder, which it removes.

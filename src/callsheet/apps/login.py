@@ -1,4 +1,4 @@
-"""Logging in to an MCP server, and out: what `callsheet login` and `callsheet logout` do.
+"""Logs in to an MCP server, and out; for `callsheet login` and `callsheet logout`.
 
 In: a setup and the name of a server; a way to show an address and, where nobody listens here, to be handed
 what came back. Out: the login, kept; or CallsheetError (TOL032 to TOL041).

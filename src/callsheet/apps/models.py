@@ -1,6 +1,6 @@
-"""Who is asked in a run of the command line: the model of a setup, and what it carries out.
+"""The models of a run from the command line: which model a setup uses, and for what.
 
-In: a setup, a plan, its limits. Out: the model's port, who makes new plans, and the port by which they come.
+In: a setup, a plan, its limits. Out: the ports for model operations, agents' turns and new plans.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WAY_OUT = (
 
 
 def model_of(setup: Setup) -> Model | None:
-    """The model of a setup; None where there is none. Raises CallsheetError for one that cannot be used."""
+    """The model of a setup, None if it names none; raises CallsheetError for one that cannot be used."""
     if is_function(setup.model):
         return ChatModel(_function(setup.model))
     if not setup.names_model:
@@ -52,14 +52,14 @@ def model_of(setup: Setup) -> Model | None:
 
 
 def is_function(named: str) -> bool:
-    """Whether a model is named as a function of a Python file."""
+    """Whether a model name refers to a function in a Python file."""
     return named.rpartition(":")[0].endswith(".py")
 
 
 def with_fetched(setup: Setup, say: Callable[[str], None], plan: Steps | None = None) -> Setup:
-    """The setup with a local model that was fetched, where none is configured; `say` is told so.
+    """The setup, with a downloaded local model if none is configured; `say` is called with a note of it.
 
-    Of a `plan` only where a step of it asks a model.
+    With a `plan`, only if one of its steps needs a model.
     """
     if setup.names_model or (plan is not None and not _asks(plan)):
         return setup
@@ -71,7 +71,7 @@ def with_fetched(setup: Setup, say: Callable[[str], None], plan: Steps | None = 
 
 
 def required_model(setup: Setup) -> Model:
-    """The model of a setup; raises CallsheetError (PLN011) where there is none."""
+    """The model of a setup; raises CallsheetError (PLN011) if it names none."""
     model = model_of(setup)
     if model is None:
         message = "no model is configured that could make a plan"
@@ -80,16 +80,16 @@ def required_model(setup: Setup) -> Model:
 
 
 def required_planner(setup: Setup) -> GraphPlanner:
-    """Who makes plans of dependencies; raises CallsheetError (PLN011) where nobody is configured."""
+    """The maker of dependency plans; raises CallsheetError (PLN011) without a configured model."""
     planner = graph_planner(None, required_model(setup))
     assert planner is not None
     return planner
 
 
 def carried_on(setup: Setup, model: str) -> Setup:
-    """The setup of a run that is taken up, with another model if one is named.
+    """The setup of a resumed run, with another model if one is named.
 
-    A run that was started without any is given the one that is configured now.
+    A run that was started without a model gets the one that is configured now.
     """
     if model:
         return replace(setup, model=model)
@@ -101,33 +101,33 @@ def carried_on(setup: Setup, model: str) -> Setup:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who is asked in a run: the model that carries out operations, and who makes new plans."""
+    """What a run asks: the model for operations and agents, and the makers of new plans."""
 
     model: ModelPort | None = None
     replan: Replan | None = None
     planner: GraphPlanner | None = None
     language: LanguageModel | None = None
-    """Who is asked what agents do next."""
+    """The model for the turns of agents."""
     agents: AgentRules | None = None
-    """How the machine drives agents, None where there is no model."""
+    """The rules for agents; None without a model."""
 
     @property
     def means(self) -> Means:
-        """What a plan can ask for besides tools."""
+        """Whether there is a model, an agent and a compiler."""
         has_model = self.model is not None
         return Means(model=has_model, agent=self.agents is not None, compiler=self.replan is not None)
 
     def knows_all_tools(self, plan: Steps) -> bool:
-        """Whether new plans or agents may call any tool, so that all have to be there."""
+        """Whether new plans or agents may call any tool, so that all tools must be open."""
         replans = self.planner is not None or (self.replan is not None and _replans(plan))
         return replans or asks_for_all_tools(plan, self.agents)
 
     def turns(self, registry: Registry) -> TurnPort | None:
-        """Who answers the questions of agents; None where there is no model."""
+        """The port for the turns of agents; None without a model."""
         return None if self.language is None else AgentTurns(asking(self.language), spec_lookup(registry))
 
     def compiler(self, registry: Registry, on_in_doubt: str) -> CompilePort | None:
-        """Makes new plans, checked against these tools; None where nobody does."""
+        """The port that makes new plans, checked against these tools; None if nothing makes them."""
         if self.planner is None and self.replan is None:
             return None
 
@@ -163,10 +163,10 @@ class Asked:
 
 
 def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> Asked:
-    """Who is asked in a run of a plan; nobody where it asks nobody.
+    """What a run of this plan asks; empty if it needs no model.
 
-    Raises CallsheetError for a model that cannot be used, and with `must_plan` PLN011 where new steps may be
-    asked for and there is no model.
+    Raises CallsheetError for a model that cannot be used, and with `must_plan` PLN011 if the limits allow
+    new plans for a failed graph and there is no model.
     """
     plans_anew = plan.order is Order.DAG and limits.replans_on_failure > 0
     if not plans_anew and not _asks(plan):
@@ -179,7 +179,7 @@ def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = Tru
 
 
 def asked_by_all(setup: Setup) -> Asked:
-    """Who is asked in the runs of any plans; nobody where no model is configured."""
+    """What runs of any plans ask; empty without a configured model."""
     model = model_of(setup)
     if model is None:
         return Asked()

@@ -1,7 +1,7 @@
-"""Connections on which no request comes about are closed: a head byte by byte holds no place for long.
+"""An HTTP connection that is closed if no request head arrives in time, so that it does not hold a place.
 
-In: a connection. Out: the same, given up after a while in which nothing is answered and something is awaited.
-How long a body may take is the business of who reads it.
+In: a connection. Out: the same, with a time-out while no request is being answered. The time for a body is
+limited by whoever reads it.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS = 20.0
-"""How long the head of a request may take to come, from the first byte of a connection on."""
+"""The time limit for the head of a request, in seconds."""
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP on one connection, with an end to waiting."""
+    """HTTP on one connection, with a time-out for request heads."""
 
     _waiting: asyncio.TimerHandle | None = None
     seconds = SECONDS
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Begin to wait for a request."""
+        """Start the time-out for the first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come; a request that is being answered may take its time."""
+        """Process received data; the time-out is stopped while a request is being answered."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop the time-out."""
         self._wait_no_more()
         super().connection_lost(exc)
 

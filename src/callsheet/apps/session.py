@@ -1,9 +1,8 @@
-"""Opens what a plan calls: built-in tools, transforms, Python files, MCP servers. Shared by all faces.
+"""Opens the tools that a plan calls: built-in tools, transforms, Python files, MCP servers.
 
-In: a setup, which is what an operator decided and what a run's journal keeps. Out: a toolbox
-with a registry, the ports of a run and what the checks need to know. A name is looked for in
-the Python files first, then among the built-in tools and transforms, then on the servers: a
-server never takes over a name that is here already.
+In: a setup, which holds the operator's choices and is kept in a run's journal. Out: a toolbox with a
+registry, the ports of a run and what the checks need. Python files come first, then built-in tools and
+transforms, then servers: a server never takes over a name that exists already.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
 class Setup:
     """Where the tools of a run come from, and what they may do.
 
-    `workspace` is the folder of the file tools, `data` that of memory and received files;
-    `mcp_configs` are files to be used in place of those at the conventional places, which are
-    looked at only if `discovers`. `settings` are what the built-in tools may do.
+    `workspace` is the folder of the file tools, `data` that of memory and received files. `mcp_configs` are
+    used instead of the files at the conventional places, which are read only if `discovers`. `settings` is
+    the user's configuration.
     """
 
     workspace: Path
@@ -50,7 +49,7 @@ class Setup:
     discovers: bool = True
     settings: Settings = field(default_factory=Settings)
     model: str = ""
-    """The model in place of the configured one: `provider:model`, an address, or `FILE.py:FUNCTION`."""
+    """The model to use instead of the configured one: `provider:model`, an address, `FILE.py:FUNCTION`."""
 
     @property
     def names_model(self) -> bool:
@@ -59,13 +58,13 @@ class Setup:
 
     @property
     def means(self) -> Means:
-        """What a plan can ask for besides tools: where no model is named, a local one that was fetched."""
+        """Whether plans have a model, agent and compiler; a downloaded model counts if none is named."""
         has_model = self.names_model or fetched_model() is not None
         return Means(model=has_model, agent=has_model, compiler=has_model)
 
     @property
     def agents(self) -> AgentRules:
-        """How the machine drives agents, and what the operator lets them call."""
+        """The operator's rules for agents."""
         from callsheet.api.agents import AgentRules  # noqa: PLC0415 - only where plans are looked at
 
         return AgentRules(self.settings.agent_tools)
@@ -89,7 +88,7 @@ class Setup:
 
     @classmethod
     def from_note(cls, launch: Mapping[str, Any]) -> Setup:
-        """The setup in what a run's start says of its launch; raises CallsheetError (CFG017) without one."""
+        """The setup in the launch note of a run's first event; raises CallsheetError (CFG017) if missing."""
         try:
             note = launch["setup"]
             return cls(
@@ -120,7 +119,7 @@ class Setup:
 
 
 def fetched_model() -> str | None:
-    """The model of this machine that is taken where none is named; None where none was fetched."""
+    """The local model that is used if none is named; None if none was downloaded."""
     from callsheet.ports.models.local import look  # noqa: PLC0415 - only where none is named
 
     return look().default
@@ -128,10 +127,10 @@ def fetched_model() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """Tools that can be called now.
+    """Tools that are open and can be called.
 
-    `servers` are the MCP servers that were opened and `configs` the files that named them;
-    `diagnostics` says what could not be opened or is doubtful.
+    `servers` are the MCP servers that were opened and `configs` the files that name them; `diagnostics`
+    report what could not be opened or is doubtful.
     """
 
     registry: Registry
@@ -141,13 +140,13 @@ class Toolbox:
     workspace: str = ""
     """The folder of the file tools."""
     known: Known = field(default_factory=Known)
-    """The credentials that were configured for the servers, and those of the environment."""
+    """The known credentials, for masking: those configured for servers and those of the environment."""
     blocks: str | None = None
-    """What becomes of doubts in the LCTL blocks of agents; None hands out none."""
+    """What to do about doubts in the LCTL blocks of agents; None if agents get no block."""
 
     @property
     def not_asked(self) -> str | None:
-        """Where, in words, a tool that is missing may be all the same; None where all servers were asked."""
+        """A phrase for where a missing tool might still be; None if all servers were queried."""
         return "an MCP server that could not be opened" if any(d.is_error for d in self.diagnostics) else None
 
     def ports(
@@ -156,10 +155,7 @@ class Toolbox:
         compiler: CompilePort | None = None,
         turn: TurnPort | None = None,
     ) -> Ports:
-        """What the commands of a run go out through.
-
-        `model` is for operations, `compiler` for new plans, `turn` for the questions of agents.
-        """
+        """The ports of a run: `model` for operations, `compiler` for new plans, `turn` for agents' turns."""
         from callsheet.runtime.gateway import Ports, Route  # noqa: PLC0415 - brings asyncio
 
         def route(name: str) -> Route | None:
@@ -180,9 +176,9 @@ class Toolbox:
 
 
 def local_tools(setup: Setup) -> Registry:
-    """The tools that need no server; those of Python files take the place of built-in ones.
+    """The tools that need no server; those of Python files replace built-in ones of the same name.
 
-    Raises CallsheetError for a file that cannot be loaded or settings that cannot be kept.
+    Raises CallsheetError for a file that cannot be loaded or settings that cannot be met.
     """
     from_files: list[Tool] = []
     for path in setup.tools_files:
@@ -194,18 +190,18 @@ def local_tools(setup: Setup) -> Registry:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The MCP servers to open, and what was wrong with files that were only looked at."""
+    """The MCP servers to open, and diagnostics about files that were skipped."""
 
     configs: tuple[McpServerConfig, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
-    """The servers to open for tools of these names; None asks for all servers.
+    """The servers to open for tools of these names; None for all servers.
 
-    A named file that is wrong raises CallsheetError; one that lies at a conventional place is
-    passed over with a warning, and so is callsheet itself there, without one: it is a server of the clients
-    whose files these are.
+    Raises CallsheetError for an invalid file that the setup names. An invalid file at a conventional place is
+    skipped with a warning. callsheet's own entry in such a file is skipped silently: it is meant for the
+    client that owns the file.
     """
     wanted = None if names is None else tuple(names)
     if wanted == ():
@@ -247,7 +243,7 @@ def _passed_over(diagnostic: Diagnostic, path: Path) -> Diagnostic:
 def _needed(
     servers: Iterable[McpServerConfig], wanted: tuple[str, ...] | None
 ) -> tuple[McpServerConfig, ...]:
-    """All servers, or only the named ones where every name says its server (`SERVER__TOOL`)."""
+    """All servers, or only the named ones if every name is qualified (`SERVER__TOOL`)."""
     from callsheet.ports.mcp.declarations import qualified_name  # noqa: PLC0415 - as its caller
 
     offered = tuple(servers)
@@ -266,12 +262,10 @@ def _needed(
 async def open_toolbox(
     setup: Setup, plan: Plan | None = None, agents: AgentRules | None = None
 ) -> AsyncGenerator[Toolbox]:
-    """Open the tools that a plan calls, or all that are reachable; servers end with the context.
+    """Open the tools that a plan calls, or all without a plan; servers end with the context.
 
-    With rules for `agents` those that its agents may call count among them.
-
-    A server that cannot be opened is a diagnostic: an error where a tool of the plan is missing,
-    else a warning.
+    With rules for `agents` this includes the tools that the plan's agents may call. A server that cannot be
+    opened is reported in `diagnostics`: as an error if a tool of the plan is missing, else as a warning.
     """
     registry, folder = local_tools(setup), setup.folder
     chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
@@ -300,26 +294,26 @@ async def open_toolbox(
 
 
 def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Undertaking:
-    """What a run with this setup sees to of what a proof takes for granted."""
+    """The guarantees of a run with this setup on which a proof may rely."""
     from callsheet.api.obligations import Undertaking  # noqa: PLC0415 - only under a policy
 
     return Undertaking(registry, setup.settings.fetch, setup.settings.execution, keeps_labels=keeps_labels)
 
 
 def pin_file(settings: Settings) -> PinFile:
-    """The file in which the tools of servers are pinned."""
+    """The file with the pins of server tools."""
     from callsheet.ports.mcp.trust import PinFile, default_pins  # noqa: PLC0415 - only with servers
 
     return PinFile(default_pins() if settings.pins is None else Path(settings.pins).expanduser())
 
 
 def pin_keeper(settings: Settings, *, records: bool = True) -> PinKeeper:
-    """What holds the tools of servers against that file."""
+    """What compares server tools with the pins in that file."""
     from callsheet.ports.mcp.trust import PinKeeper  # noqa: PLC0415 - as above
 
     return PinKeeper(pin_file(settings), pinned=settings.trust == "pinned", records=records)
 
 
 def setup_of_run(setup: Setup, toolbox: Toolbox) -> Setup:
-    """The setup that opens the same tools again: the files that were found are named now."""
+    """A setup that opens the same tools again, naming the configuration files that were discovered."""
     return replace(setup, mcp_configs=setup.mcp_configs or toolbox.configs, discovers=False)

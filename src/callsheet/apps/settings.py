@@ -1,8 +1,8 @@
-"""The user's configuration file: what the built-in tools may do, and the limits of runs.
+"""The settings of the user's configuration file: what built-in tools may do, limits, models and more.
 
-In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError
-(CFG016) at the key. The file is the user's own and never looked for in a project: a
-folder that somebody else made must not widen what a plan may do.
+In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError (CFG016) at the
+key. The file is the user's own and is never read from a project: a folder made by somebody else must not
+extend what a plan may do.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _Path: TypeAlias = "tuple[str, ...]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretSettings:
-    """The table `[secrets]`: what is taken for a secret because of what it looks like.
+    """The table `[secrets]`: recognizing secrets by their form.
 
-    `patterns` says whether anything is; `more` are patterns of the user's own, by name, in the syntax of RE2.
-    Raises WrongPattern for one that cannot be read.
+    `patterns` turns that on; `more` are the user's own RE2 patterns, by name. Raises WrongPattern for an
+    invalid pattern.
     """
 
     patterns: bool = True
@@ -45,7 +45,7 @@ class SecretSettings:
 
     @property
     def shapes(self) -> Shapes | None:
-        """What is looked for; None where nothing is."""
+        """The patterns to look for; None if that is turned off."""
         return Shapes(self.more) if self.patterns else None
 
 
@@ -53,16 +53,16 @@ class SecretSettings:
 class Settings:
     """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]`, `[temporal]` …
 
-    `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
-    `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
-    `approval_timeout` (a text such as `3d`), or within the time that `approval_timeout_by_tool` has for
-    it, is denied. `agent_tools` are the only ones that agents
-    may call; without it those that only read, and what a step names. `agent_blocks` hands agents LCTL
-    blocks, and says what becomes of doubts in those that they return. `policy` is what plans are held against
-    where the command says nothing else: `strict`, `workspace`, `open`, or the path of a file. `trust` says
-    which tools of MCP servers may be called: those that are declared as they were when they were first seen,
-    or with `pinned` those that a person has approved; `pins` is the file that both are kept in, by default
-    the user's. `store` is the address of the store that machines share, where the environment names none.
+    - `on_in_doubt`: what to do about calls that may have taken place, for tools that do not set it.
+    - `approve`: the tools that need a person's approval before each call; a call that is not approved within
+      `approval_timeout` (a text such as `3d`), or the tool's time in `approval_timeout_by_tool`, is denied.
+    - `agent_tools`: the only tools that agents may call; without it, those that their step names, else those
+      that only read.
+    - `agent_blocks`: give agents LCTL blocks, and what to do about doubts in those that they return.
+    - `policy`: the policy for plans if the command names none: `strict`, `workspace`, `open`, or a path.
+    - `trust`: `first-use` allows MCP server tools that are declared as when they were first seen, `pinned`
+      those that a person has approved; `pins` is the file for both, by default the user's.
+    - `store`: the address of the shared store, if the environment names none.
     """
 
     on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
@@ -83,7 +83,7 @@ class Settings:
     otel: OtelSettings = field(default_factory=OtelSettings)
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
     limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
-    """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
+    """The limits of runs whose command sets none; the schedule is `auto` unless the file sets it."""
 
     def __post_init__(self) -> None:
         for name in ("approval_timeout", "approval_timeout_by_tool"):
@@ -93,14 +93,14 @@ class Settings:
                 raise ValueError(f"{name}: {error}") from error
 
     def approval_timeouts(self) -> dict[str, float]:
-        """The seconds that there are for a yes, by tool ("" for all others); raises ValueError."""
+        """The time limits for approvals in seconds, by tool ("" for all others); raises ValueError."""
         given: dict[str, float | str] = dict(self.approval_timeout_by_tool)
         return approval_timeouts(
             given if self.approval_timeout is None else {**given, "": self.approval_timeout}
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
+        """The settings as JSON data for `read_settings`; without limits, which a run stores itself."""
         tables = asdict(self)
         del tables["limits"], tables["temporal"], tables["store"]
         if not self.otel.url:
@@ -109,9 +109,9 @@ class Settings:
 
 
 def load_settings(path: Path | None = None) -> Settings:
-    """The settings of the file at `path`, by default the user's; the defaults where there is none.
+    """The settings of the file at `path`, by default the user's; the defaults if that does not exist.
 
-    Raises CallsheetError (CFG016) for a file that is wrong, or was named and is not there.
+    Raises CallsheetError (CFG016) for an invalid file, or a missing one that was named.
     """
     place = path or settings_path()
     try:
@@ -133,7 +133,7 @@ def load_settings(path: Path | None = None) -> Settings:
 
 
 def read_settings(data: object, where: str) -> Settings:
-    """The settings in JSON-like data; `where` is what a message calls them."""
+    """The settings in JSON data; `where` describes them in messages. Raises CallsheetError (CFG016)."""
     try:
         return _settings(data)
     except _Misfit as misfit:
@@ -142,7 +142,7 @@ def read_settings(data: object, where: str) -> Settings:
 
 
 class _Misfit(Exception):
-    """A key, or its value, that the configuration does not take."""
+    """An unknown key, or an invalid value, of the configuration."""
 
     def __init__(self, path: _Path, message: str, way_out: str | None = None, code: str = "CFG016") -> None:
         super().__init__(message)
@@ -161,7 +161,7 @@ def _settings(data: object) -> Settings:
 
 
 def _read(kind: type[_T], data: object, path: _Path) -> _T:
-    """A settings object of a table; every key must be known and of the right type."""
+    """The settings object for a table; every key must be known and its value of the right type."""
     if not isinstance(data, Mapping):
         raise _Misfit(path, f"{_dotted(path) or 'it'} must be a table")
     hints = get_type_hints(kind)
@@ -193,7 +193,7 @@ def _dotted(path: _Path) -> str:
 
 
 def _table_of(key: str) -> str | None:
-    """The one table that has a key of this name; None where none has, or several."""
+    """The only table that has a key of this name; None if no table has it, or several."""
     kinds = get_type_hints(Settings).items()
     tables = [name for name, kind in kinds if is_dataclass(kind) and key in {f.name for f in fields(kind)}]
     return tables[0] if len(tables) == 1 else None

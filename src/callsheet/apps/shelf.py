@@ -1,7 +1,7 @@
-"""The tools that plans are looked at against, without being run: declarations, wherever they come from.
+"""The declarations of the tools that plans are checked against, without running anything.
 
-In: a setup and a plan. Out: a registry, and whether a server was left unasked. Servers are
-started only where they are to be asked, and end before anything is said.
+In: a setup and a plan. Out: a registry, and whether a server was not queried. Servers are started only on
+request, and end before the result is returned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.ports.tools import Registry
 class Shelf:
     """The tools of a setup; local ones are loaded once.
 
-    With a toolbox that is `opened` its tools are all that there are, and nobody is asked for more.
+    With an `opened` toolbox only its tools count, and no server is started.
     """
 
     def __init__(self, setup: Setup, opened: Toolbox | None = None) -> None:
@@ -26,15 +26,15 @@ class Shelf:
 
     @property
     def means(self) -> Means:
-        """What a plan can ask for besides tools."""
+        """Whether there is a model, an agent and a compiler."""
         return self.setup.means
 
     def tools_for(
         self, plan: Plan, *, asks_servers: bool
     ) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
-        """The registry, what was doubtful about opening it, and who was not asked.
+        """The registry, diagnostics about opening it, and a phrase for servers that were not queried.
 
-        What the plan's agents may call counts among its tools.
+        The tools that the plan's agents may call are included.
         """
         from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - only where there is a plan
         from callsheet.api.reach import absent_tools  # noqa: PLC0415 - as above
@@ -53,7 +53,7 @@ class Shelf:
         return self.local, (), f"a server of {files[0]}" if files else None
 
     def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> tuple[Diagnostic, ...]:
-        """What is wrong with the tools that steps name for their agents."""
+        """Diagnostics for the tools that steps name for their agents."""
         from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - only where there is a plan
 
         return tuple(wrong_tools(plan, registry, self.setup.agents, not_asked=not_asked))

@@ -1,4 +1,4 @@
-"""What several attempts at goals took on one way, in all and for each goal that was solved.
+"""Sums up the costs of several attempts at goals, in total and per solved goal.
 
 Pure. In: attempts. Out: sums, and tokens, calls and time for each that reached its goal.
 """
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from callsheet.apps.comparing import Way
 
 CACHED_COUNTS = 0.1
-"""What a token from a provider's cache counts beside a new one: about what providers ask for it."""
+"""The weight of a cached token relative to a new one, about what providers charge."""
 
 
 class Each(NamedTuple):
-    """What one solved goal took; what went into attempts that did not solve theirs is in it.
+    """The average cost of a solved goal, including the cost of failed attempts.
 
-    `tokens_cold` counts every token that was read or written, as without any cache; `tokens_warm` those from
-    the provider's cache at a tenth.
+    `tokens_cold` counts every token that was read or written, as without a cache; `tokens_warm` counts those
+    from the provider's cache at a tenth.
     """
 
     tokens_cold: float
@@ -31,7 +31,7 @@ class Each(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """All attempts of one way: how many there were, how many solved their goal, and what they took together.
+    """All attempts of one way: their number, how many solved the goal, and their total costs.
 
     `answer` and `error` are those of the last attempt; the other fields are those of `Way`, summed up.
     """
@@ -53,12 +53,12 @@ class Tally:
 
     @property
     def fresh_tokens(self) -> int:
-        """Tokens that were read and stood in no cache."""
+        """Input tokens that were not in a cache."""
         return self.input_tokens - self.cached_tokens
 
     @property
     def each(self) -> Each | None:
-        """What a solved goal took; None where none was solved."""
+        """The cost per solved goal; None if none was solved."""
         if not self.solved:
             return None
         new = self.fresh_tokens + self.output_tokens
@@ -72,7 +72,7 @@ class Tally:
 
 
 def tally(ways: Sequence[Way]) -> Tally:
-    """The attempts of one way taken together; there must be one at least.
+    """Sum up the attempts of one way, of which there must be at least one.
 
     >>> ways = [Way("plan", True, "a", input_tokens=100, cached_tokens=50), Way("plan", False, "b")]
     >>> tally(ways).each

@@ -1,4 +1,4 @@
-"""What the tools of MCP servers are declared as now, beside what is kept of them; for `callsheet trust`.
+"""Compares the current declarations of MCP server tools with the pinned ones; for `callsheet trust`.
 
 In: a setup and the names of servers or tools (`SERVER`, `SERVER/TOOL`). Out: for each tool whether and how it
 differs from what is kept; and the pins with what a person has approved or revoked. Servers are started to be

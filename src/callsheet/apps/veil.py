@@ -1,7 +1,7 @@
-"""What a command shows of a run, without its secrets: progress, how it stands, what went wrong.
+"""Masks secrets in what a command shows of a run: progress, outcome, errors.
 
-In: notes, outcomes, errors and what tools print. Out: the same with `[secret]` in the place of secrets. In
-the answer itself only what is known to be secret is masked, elsewhere also what looks like a credential.
+In: notes, outcomes, errors and what tools print. Out: the same with `[secret]` in place of secrets. In the
+answer only known secrets are masked; elsewhere also what looks like a credential.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from callsheet.sealing.shapes import Shapes
 
 
 class _Changing(TextIOBase):
-    """A stream in front of another one, which is handed changed text."""
+    """A text stream that writes changed text to another one."""
 
     def __init__(self, stream: TextIO, change: Callable[[str], str]) -> None:
         self._stream = stream
@@ -44,7 +44,7 @@ class _Changing(TextIOBase):
 
     @property
     def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """That of the stream behind."""
+        """The encoding of the underlying stream."""
         return self._stream.encoding
 
     def flush(self) -> None:
@@ -52,7 +52,7 @@ class _Changing(TextIOBase):
 
 
 class _Lines(_Changing):
-    """Hands on whole lines, changed."""
+    """Changes and writes whole lines."""
 
     _rest = ""
 
@@ -63,14 +63,14 @@ class _Lines(_Changing):
         return len(text)
 
     def finish(self) -> None:
-        """Hand on what was left without an end of its line."""
+        """Write the rest that has no line end."""
         rest, self._rest = self._rest, ""
         if rest:
             self._stream.write(self._change(rest))
 
 
 class _Pieces(_Changing):
-    """Hands on each piece that is written, changed, at once: a live picture is drawn in pieces of lines."""
+    """Changes and writes each piece at once: a live display is drawn in parts of lines."""
 
     def write(self, text: str) -> int:
         self._stream.write(self._change(text))
@@ -78,9 +78,10 @@ class _Pieces(_Changing):
 
 
 class Veil:
-    """What one command knows of secrets; it learns of more as it goes.
+    """Masks the secrets known to one command; more can be added.
 
-    `shows_all` shows the answer as it is.
+    `shapes` are the patterns of credentials, None to mask known secrets only. With `shows_all` the result of
+    a run is not masked.
     """
 
     def __init__(self, shapes: Shapes | None, *, shows_all: bool = False) -> None:
@@ -88,14 +89,12 @@ class Veil:
         self._shows_all = shows_all
 
     def know(self, secrets: Known) -> None:
-        """Mask these as well from now on."""
+        """Mask these secrets as well from now on."""
         self._finder = self._finder.knowing(secrets)
 
     @contextmanager
     def over_prints(self) -> Generator[None]:
-        """What tools print goes to standard error, masked line by line; what they write there, as they write
-        it.
-        """
+        """Send standard output to standard error, masked line by line, and mask standard error by piece."""
 
         def masked(text: str) -> str:
             return mask_text(text, self._finder)
@@ -109,11 +108,11 @@ class Veil:
                 lines.finish()
 
     def observing(self, observer: Callable[[Note], None]) -> Callable[[Note], None]:
-        """The observer, which is told no secret."""
+        """An observer that masks notes and passes them on."""
         return lambda note: observer(self.note(note))
 
     def note(self, note: Note) -> Note:
-        """A note as it may be shown."""
+        """A note, masked."""
         if note.is_secret:
             return note._replace(detail=hidden(note.detail), value=hidden(note.value))
         detail, value = mask_text(note.detail, self._finder), mask_value(note.value, self._finder)
@@ -124,7 +123,7 @@ class Veil:
         )
 
     def outcome(self, outcome: RunOutcome) -> RunOutcome:
-        """How a run stands, as it may be shown."""
+        """The outcome of a run, masked."""
         return replace(
             outcome,
             result=None if outcome.result is None else self._result(outcome.result),
@@ -134,7 +133,7 @@ class Veil:
         )
 
     def error(self, error: CallsheetError) -> CallsheetError:
-        """An error as it may be shown: the same one, with other words where there was a secret."""
+        """Mask the diagnostics of an error in place, and return it."""
         diagnostics = [self._diagnostic(d) for d in error.diagnostics]
         if diagnostics != list(error.diagnostics):
             error.diagnostics = tuple(diagnostics)
@@ -142,7 +141,7 @@ class Veil:
         return error
 
     def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Diagnostics as they may be shown."""
+        """Diagnostics, masked."""
         return tuple(map(self._diagnostic, found))
 
     def _result(self, result: Result) -> Result:
@@ -155,7 +154,7 @@ class Veil:
         error, objection = result.error, result.objection
         if objection is not None:
             objection = objection._replace(message=mask_text(objection.message, self._finder))
-        if error is not None:  # under a policy it may tell of what failed
+        if error is not None:  # it may contain data of the call that failed
             error = hidden(error) if result.secret and objection is None else mask_text(error, self._finder)
         response = mask_text(result.response, self._finder.without_shapes())
         return replace(result, response=response, variables=variables, error=error, objection=objection)

@@ -1,4 +1,4 @@
-"""The three tools by which a model makes plans and runs them, for any host that offers tools to a model."""
+"""Three tools with which a model creates and runs plans, for any host that offers tools to a model."""
 
 from callsheet.api.plan_tools.definitions import NAMES, mcp_tools, openai_tools
 from callsheet.api.plan_tools.handlers import PlanProposal, PlanTools

@@ -1,4 +1,4 @@
-"""What the plan tools are called, what they take, and what a model is told of them."""
+"""The definitions of the plan tools: names, argument schemas, and descriptions for the model."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
 
 def description_of(name: str) -> str:
-    """What a model is told of a tool."""
+    """The description of a tool for the model."""
     return _DEFINITIONS[name].description
 
 
@@ -86,7 +86,7 @@ def openai_tools() -> list[dict[str, Any]]:
 
 
 def mcp_tools() -> list[dict[str, Any]]:
-    """The definitions as a `tools/list` of MCP has them."""
+    """The definitions in the form of MCP's `tools/list`."""
     return [
         {
             "name": name,

@@ -1,7 +1,7 @@
-"""The plan tools carried out: a goal becomes a saved plan, a plan is run, and the model is told how it went.
+"""Carries out a model's calls of the plan tools: creates and saves plans, runs them, and replies.
 
-In: the name of a tool and its arguments, as a model gave them. Out: a reply as JSON of bounded length.
-Whatever goes wrong is told in the reply; nothing is raised but what ends the caller itself.
+In: the name of a tool and its arguments, as the model gave them. Out: a JSON reply of bounded length. All
+errors are reported in the reply; only exceptions that end the caller itself are raised.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from callsheet.store.library import PlanLibrary, StoredPlan
 
 @dataclass(frozen=True, slots=True)
 class PlanProposal:
-    """A plan that a model wants to run: the plan, the id it is saved under, the variables it is given."""
+    """A plan that a model wants to run: the plan, its id in the library, and the variables for the run."""
 
     plan: Plan
     plan_id: str
@@ -42,19 +42,19 @@ class PlanProposal:
 
 
 Confirm: TypeAlias = "Callable[[PlanProposal], bool | Awaitable[bool]]"
-"""Says whether a plan may be run; may be async, and take its time."""
+"""Decides whether a plan may be run; async or not, and without a time limit."""
 Follow: TypeAlias = "Callable[[RunHandle], Awaitable[RunResult]]"
-"""Waits for the result of a run, and may look at its events meanwhile."""
+"""Waits for the result of a run, and may read its events meanwhile."""
 
 
 class PlanTools:
-    """`plan_create`, `plan_execute` and `plan_create_and_execute` on a runtime.
+    """The tools `plan_create`, `plan_execute` and `plan_create_and_execute` for a runtime.
 
-    Plans are saved in `library`. `confirm` is asked before a plan is run; without one plans run
-    unasked, within the limits of the runtime and with its approvals. `budget` is what the plans use up
-    together with the conversation, by default the runtime's limits for all plans of these tools together;
-    runs that use it come one after another, and none runs within another. A reply has at most
-    `max_characters` characters. `follow` is given each run that starts, and gives its result.
+    Plans are saved in `library`. `confirm` decides whether a plan may run; without it every plan may, within
+    the runtime's limits and approvals. `budget` is shared by the plans and the conversation, by default the
+    runtime's limits for all plans of these tools together; runs that share it take turns and cannot be
+    nested. A reply has at most `max_characters` characters. `follow` is called with the handle of each run
+    and returns its result.
     """
 
     def __init__(
@@ -91,31 +91,31 @@ class PlanTools:
         return mcp_tools()
 
     def tools(self) -> list[Tool]:
-        """The three as tools for another runtime, whose plans may then make plans.
+        """The three tools for another runtime, whose plans can then create and run plans.
 
-        What the inner plans spend on models counts there as well.
+        The model usage of the inner plans is also charged to the outer run.
         """
         return [self._tool(name) for name in NAMES]
 
     # ------------------------------------------------------------ carrying out
 
     async def handle(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Carry out a call of a model and give the reply as JSON text.
+        """Carry out a model's call and return the reply as JSON text.
 
-        `arguments` are an object, or its JSON text as OpenAI's calls have it. Raises only
-        asyncio.CancelledError, when the caller itself is cancelled, and what ends the process.
+        `arguments` are a dict, or JSON text as in OpenAI's calls. Raises only asyncio.CancelledError, when
+        the caller itself is cancelled, and exceptions that end the process.
         """
         return (await self._bounded(name, arguments, CallContext("", "plan")))[0]
 
     async def handle_mcp(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Carry out a call and give the result of MCP's `tools/call`: the reply as a text, and `isError`."""
+        """Carry out a call and return the result of MCP's `tools/call`: the reply as text, and `isError`."""
         text, is_error = await self._bounded(name, arguments or {}, CallContext("", "plan"))
         return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
     async def _bounded(
         self, name: str, arguments: Mapping[str, Any] | str, call: CallContext
     ) -> tuple[str, bool]:
-        """The reply as text, and whether it tells of a failure."""
+        """The reply as text of bounded length, and whether it reports a failure."""
         reply = await self._reply(name, _read(arguments), call)
         return reply_text(reply, self._most), reply["success"] is not True
 
@@ -157,7 +157,7 @@ class PlanTools:
             return error_reply(f"{type(error).__name__}: {error}")
 
     def _spent(self, bounds: tuple[str, ...]) -> str | None:
-        """What to say where nothing is left of one of these bounds."""
+        """The error message if one of these bounds, or the number of steps, is used up."""
         left = self.budget.left()
         name = next((name for name in bounds if getattr(left, name) == 0), None)
         if name is None and not self.budget.is_spent:
@@ -166,7 +166,7 @@ class PlanTools:
         return f"the budget of this conversation is spent: {bound} is {getattr(self.budget.limits, bound)}"
 
     async def _create(self, goal: str, call: CallContext) -> StoredPlan:
-        """A plan for a goal, saved under a new id."""
+        """Create a plan for a goal, and save it under a new id."""
         before = call.spent or Spent()
         try:
             plan = await self._runtime.create_plan(goal, call=call)
@@ -178,7 +178,7 @@ class PlanTools:
     async def _execute(
         self, stored: StoredPlan, variables: Mapping[str, Any], call: CallContext
     ) -> dict[str, Any]:
-        """Run a plan, if that is confirmed and the budget has room."""
+        """Run a plan, if it is confirmed and the budget is not used up."""
         plan = _plan_of(stored)
         about = {"plan_id": stored.id, "steps_total": len(plan.steps)}
         proposal = PlanProposal(plan, stored.id, variables)
@@ -208,7 +208,7 @@ def _plan_of(stored: StoredPlan) -> Plan:
 
 
 def _read(arguments: Mapping[str, Any] | str) -> Any:
-    """The arguments as data; a text that is no JSON stays what it is, and is refused as any other value."""
+    """The arguments as data; text that is not JSON is kept, and refused later like any other wrong type."""
     if not isinstance(arguments, str):
         return arguments
     try:
@@ -218,7 +218,7 @@ def _read(arguments: Mapping[str, Any] | str) -> Any:
 
 
 def _wrong_arguments(name: str, arguments: object) -> str | None:
-    """What is wrong with a call, in words that a model can act upon."""
+    """What is wrong with a call, in words that a model can act on."""
     if name not in NAMES:
         return f"there is no tool {name[:80]}; there are {', '.join(NAMES)}"
     if not isinstance(arguments, Mapping):
@@ -257,7 +257,7 @@ def _created(plan_id: str, plan: Plan) -> dict[str, Any]:
 
 
 def _executed(plan: Plan, result: RunResult) -> dict[str, Any]:
-    """How a run went."""
+    """The reply for a run."""
     reply: dict[str, Any] = {
         "success": result.ok,
         "status": str(result.status),
@@ -292,5 +292,5 @@ def _step(step: StepResult) -> dict[str, Any]:
     if step.error is not None:
         row["error"] = step.error
     if step.success and step.variable is None:
-        row["result"] = step.value  # one with a variable stands among the variables
+        row["result"] = step.value  # a result with a variable is already in `variables`
     return row

@@ -1,7 +1,7 @@
-"""What a plan tool answers: JSON that says how it went, never longer than a bound.
+"""Serializes the reply of a plan tool as JSON of bounded length.
 
-In: a reply as data. Out: its text. Long values are shortened first, the longest most, then steps are
-left out; each cut is marked, and `shortened` says that there was one.
+In: a reply as data. Out: its text. Long values are shortened first, then steps and variables are left out;
+each cut is marked, and `shortened` says that there was one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LISTS = (200, 50, 10, 0)
 
 
 def reply_text(reply: Mapping[str, Any], most: int = MAX_CHARACTERS) -> str:
-    """The reply as JSON of at most so many characters.
+    """The reply as JSON of at most `most` characters.
 
     >>> text = reply_text({"success": True, "response": "z" * 200_000}, 400)
     >>> len(text) <= 400, json.loads(text)["shortened"]
@@ -38,12 +38,12 @@ def reply_text(reply: Mapping[str, Any], most: int = MAX_CHARACTERS) -> str:
 
 
 def error_reply(message: str, **more: Any) -> dict[str, Any]:
-    """A reply that says what went wrong."""
+    """A reply that reports an error."""
     return {"success": False, "error": message, **more}
 
 
 def _shortened(reply: Mapping[str, Any], length: int) -> dict[str, Any]:
-    """The reply with every value in it cut to a length."""
+    """The reply with every value cut to at most `length` characters."""
     out: dict[str, Any] = {}
     for name, value in reply.items():
         if name in _VALUES:
@@ -62,7 +62,7 @@ def _step(step: Mapping[str, Any], length: int) -> dict[str, Any]:
 
 
 def _thinned(reply: dict[str, Any], count: int) -> dict[str, Any]:
-    """The reply with at most so many steps and variables."""
+    """The reply with at most `count` steps and variables."""
     out = dict(reply)
     for name in ("steps", "variables"):
         held = out.get(name)
@@ -80,7 +80,7 @@ def _thinned(reply: dict[str, Any], count: int) -> dict[str, Any]:
 
 
 def _cut(value: Any, length: int) -> Any:
-    """The value itself where it is short, else the beginning of its text with a mark."""
+    """The value itself if it is short, else the start of its text with a mark."""
     text = value if isinstance(value, str) else _dumps(value)
     if len(text) <= length:
         return value

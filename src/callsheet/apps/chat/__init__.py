@@ -1,1 +1,1 @@
-"""A conversation in the terminal: a model that calls tools, and makes and runs plans for what takes more."""
+"""A terminal conversation with a model that calls tools, and makes and runs plans for larger tasks."""

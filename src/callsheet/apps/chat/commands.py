@@ -1,4 +1,4 @@
-"""What a line of a conversation asks for: a message to the model, or a command behind `/`.
+"""Parses a line of a conversation: a message to the model, or a command that begins with `/`.
 
 In: a line. Out: a command as data, or what is wrong with it.
 """

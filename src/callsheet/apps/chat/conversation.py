@@ -1,4 +1,4 @@
-"""What was said so far, and the plan by which a model answers what is said next.
+"""The history of a conversation, and the plan that answers the next message.
 
 In: exchanges, a message. Out: texts. A message is answered by a run of its own, whose one step is an agent,
 or a question to the model where nothing can be called: so it is counted, judged, recorded and explained.

@@ -1,4 +1,4 @@
-"""The desk of a conversation: answers messages, makes and runs plans, within one budget and one policy.
+"""Carries out the commands of a conversation: answers messages, makes and runs plans.
 
 In: commands. Out: what is shown on a screen; every message and every plan is a run of the journal.
 """

@@ -1,4 +1,4 @@
-"""The plan tools as the model of a conversation calls them: a goal becomes a plan, a plan is run.
+"""The plan tools for the model of a conversation, which create plans and run them.
 
 In: arguments of a call. Out: a reply as JSON of bounded length. A plan is proved and run by the
 conversation's own host; it is no part of the run in which the model asks for it.

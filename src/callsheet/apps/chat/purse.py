@@ -1,4 +1,4 @@
-"""What a conversation has to spend: its budget, which each of its runs uses up once.
+"""Tracks the budget of a conversation across its runs, counting each run once.
 
 In: what runs have used, told as often as they stop. Out: what a run that begins now may use.
 """

@@ -1,4 +1,4 @@
-"""What a conversation needs of the place where it is held: something to print on, somebody to ask."""
+"""The interface between a conversation and its terminal: printing, and asking the user."""
 
 from __future__ import annotations
 

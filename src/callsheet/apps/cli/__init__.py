@@ -1,1 +1,1 @@
-"""The command line: a lazy group of commands, one file each."""
+"""The command line: a lazy click group, with one module per command."""

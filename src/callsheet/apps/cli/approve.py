@@ -1,4 +1,4 @@
-"""`callsheet approve`: the answer of a person to what a run asks.
+"""`callsheet approve`: answers a question of a run, or approves or denies a call.
 
 The answer is left in the journal's inbox: a process that carries the run takes it, or the next
 `callsheet resume`.

@@ -1,4 +1,4 @@
-"""`callsheet cancel`: a run is ended for good, by its process if one carries it on."""
+"""`callsheet cancel`: ends a run for good, through the process that runs it if there is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet chat`: a conversation with a model and the tools that are there.
+"""`callsheet chat`: a conversation with a model and the available tools.
 
 What is answered goes to standard output, everything else to standard error. Lines come from the terminal,
 with a history, or from standard input.

@@ -1,4 +1,4 @@
-"""`callsheet check`: all that is wrong with plans, with carets; nothing is run.
+"""`callsheet check`: reports all errors in plans, with carets; nothing is run.
 
 Servers are reached only if their configuration is named: else a tool that is neither built in
 nor in a Python file is looked for nowhere.

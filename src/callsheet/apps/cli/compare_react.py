@@ -1,4 +1,4 @@
-"""`callsheet compare-react`: one goal as a compiled plan and as a ReAct loop, and what each of them took."""
+"""`callsheet compare-react`: compares a compiled plan with a ReAct loop on one goal, with their costs."""
 
 from __future__ import annotations
 

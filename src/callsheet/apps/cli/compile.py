@@ -1,4 +1,4 @@
-"""`callsheet compile`: a goal becomes the text of a checked plan, from the plan library or from a model."""
+"""`callsheet compile`: turns a goal into a checked plan, from the plan library or with a model."""
 
 from __future__ import annotations
 

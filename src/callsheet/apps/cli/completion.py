@@ -1,4 +1,4 @@
-"""`callsheet completion`: the script that makes a shell complete commands and options."""
+"""`callsheet completion`: prints the shell completion script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet decide`: what becomes of calls in doubt, written into the journal; nothing is run."""
+"""`callsheet decide`: records decisions on calls in doubt in the journal; nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet demo`: the whole way on real MCP servers, with the commands that a user would type.
+"""`callsheet demo`: a complete example on real MCP servers, with the commands that a user would type.
 
 The plan comes with the sample, or with `--goal` from a model.
 """

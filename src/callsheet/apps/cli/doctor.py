@@ -1,4 +1,4 @@
-"""`callsheet doctor`: whether what callsheet needs is there and in order, and what it found."""
+"""`callsheet doctor`: checks that everything callsheet needs is present and working."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions about calls in doubt as people write them: the text of one becomes a verdict."""
+"""Parses the decisions on calls in doubt that users type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet dry-run`, and `run --dry-run`: what a plan would do, told without doing any of it.
+"""`callsheet dry-run`, and `run --dry-run`: predicts what a plan would do, without doing it.
 
 The plan is checked as `run` checks it. No server is started unless it is asked for, and no
 journal is opened.

@@ -1,4 +1,4 @@
-"""What the exit status of `callsheet` says; scripts rely on it, so a number never changes."""
+"""The exit statuses of `callsheet`; scripts rely on them, so a number never changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet explain`: the page of a diagnostic code, or of a rule of LCTL."""
+"""`callsheet explain`: the page of a diagnostic code, or of an LCTL rule."""
 
 from __future__ import annotations
 

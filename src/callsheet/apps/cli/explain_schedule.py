@@ -1,4 +1,4 @@
-"""`callsheet explain-schedule`: for each step of a plan what it waits for, and why; nothing is run.
+"""`callsheet explain-schedule`: what each step of a plan waits for, and why; nothing is run.
 
 Servers are reached only if their configuration is named: a tool that is not known may write.
 """

@@ -1,4 +1,4 @@
-"""`callsheet fmt`: plans in their canonical form, written in place.
+"""`callsheet fmt`: rewrites plan files in canonical form.
 
 A text with an error is left as it is. Files are replaced whole, so that no crash leaves half a plan.
 """

@@ -1,4 +1,4 @@
-"""Follows a run in its journal, also where another process carries it on, until it ends or stands still."""
+"""Follows a run through its journal, in any process, until it ends or stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line gives as `NAME=VALUE`: texts become names and values.
+"""Parses `NAME=VALUE` arguments of the command line.
 
 In: texts. Out: values, or CallsheetError (CFG011) that says which option is wrong.
 """

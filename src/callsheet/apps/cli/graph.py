@@ -1,4 +1,4 @@
-"""`callsheet graph`: a plan as a picture, for the terminal or as Mermaid."""
+"""`callsheet graph`: draws a plan for the terminal or as Mermaid."""
 
 from __future__ import annotations
 

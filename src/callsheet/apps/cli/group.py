@@ -1,4 +1,4 @@
-"""The group of commands: finds a command when it is asked for, and turns every error into words.
+"""The top-level click group: loads commands on demand, and reports every error.
 
 In: the command line. Out: an exit status. A user's mistake is printed as diagnostics, a bug as
 a short message that says how to report it; a traceback is shown only with `--debug`.

@@ -1,4 +1,4 @@
-"""`callsheet inbox`: what all runs wait for from people."""
+"""`callsheet inbox`: lists what runs wait for from people."""
 
 from __future__ import annotations
 

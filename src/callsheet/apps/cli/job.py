@@ -1,4 +1,4 @@
-"""A run that is about to begin: its plan is checked on the tools that are there, proved, and launched.
+"""Starts a run from the command line: checks its plan against the tools, proves it, and launches it.
 
 In: a job, all that the command line says. Out: an exit status; how the run stands is printed. What is
 needed to open the same tools again is kept with the run, so that `resume` needs no options.

@@ -1,4 +1,4 @@
-"""The journal that a command writes or looks at: the options that name it, and how it is opened.
+"""The options that name a journal, and opening it for a command.
 
 In: what the command line says. Out: a journal, of which whoever has typed the command hears what they should
 know; or a JournalError that says why there is none.

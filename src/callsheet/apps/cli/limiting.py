@@ -1,4 +1,4 @@
-"""The options that bound a run, on top of the `[limits]` of the configuration file.
+"""The options that limit a run, in addition to `[limits]` of the configuration file.
 
 `limits` gives a command the limits of a new run, `changes` what a resumed run changes of its own.
 """

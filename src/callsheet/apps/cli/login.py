@@ -1,4 +1,4 @@
-"""`callsheet login|logout`: a person's login with an MCP server that asks for it."""
+"""`callsheet login|logout`: logs a person in to an MCP server, and out."""
 
 from __future__ import annotations
 

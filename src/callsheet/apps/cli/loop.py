@@ -1,4 +1,4 @@
-"""Runs a command's coroutine to its end, without waiting for what cannot be stopped.
+"""Runs a command's coroutine to its end, without waiting for tasks and threads that cannot be stopped.
 
 When a tool is late or the user has pressed Ctrl-C, nobody waits for its answer any more, and so the
 process must not either. SIGTERM and SIGHUP are taken as Ctrl-C is.

@@ -1,4 +1,4 @@
-"""`callsheet lsp`: plans in editors, over the language server protocol."""
+"""`callsheet lsp`: the language server for plans in editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry of `callsheet`: the table of commands. Loads nothing but click."""
+"""The entry point of `callsheet`: the table of commands. Imports nothing but click."""
 
 from __future__ import annotations
 

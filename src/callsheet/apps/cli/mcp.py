@@ -1,4 +1,4 @@
-"""`callsheet mcp`: callsheet as an MCP server, over standard input and output or streamable HTTP."""
+"""`callsheet mcp`: runs the MCP server, over standard input and output or streamable HTTP."""
 
 from __future__ import annotations
 

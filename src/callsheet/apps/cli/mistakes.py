@@ -1,4 +1,4 @@
-"""What went wrong, in words: a user's mistake as diagnostics, a bug as a message that says how to report it.
+"""Reports an exception: a user's mistake as diagnostics, a bug with how to report it.
 
 In: whatever a command raised. Out: the exit status, after it has been told. Loaded only then.
 """

@@ -1,4 +1,4 @@
-"""Numbers on the command line that can be counted with: neither infinite nor `nan`.
+"""A click parameter type for finite numbers: refuses infinity and `nan`.
 
 In: the text behind an option. Out: a number, or click's refusal, which names the option.
 """

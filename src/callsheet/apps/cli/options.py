@@ -1,4 +1,4 @@
-"""Options that several commands share; those that belong together become one value.
+"""Options that several commands share; related ones are combined into one argument.
 
 A group of options such as `tool_sources` gives its command a single argument (`setup`), made of
 what was written on the command line.

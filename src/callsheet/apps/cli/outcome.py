@@ -1,4 +1,4 @@
-"""How a run stands after `run` and `resume`: the answer on standard output, all else beside it."""
+"""Prints the outcome of `run` and `resume`: the answer on standard output, the rest on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands print alike: diagnostics, JSON, texts.
+"""Printing shared by all commands: diagnostics, JSON, texts.
 
 Results go to standard output, everything said about them to standard error.
 """

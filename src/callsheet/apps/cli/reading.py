@@ -1,4 +1,4 @@
-"""Reads what a command line names as a plan: a file, or `-` for standard input.
+"""Reads a plan argument of the command line: a file, or `-` for standard input.
 
 In: an argument. Out: its text as `operations.reading` reads it. Nothing is run, and no tool is looked at.
 """

@@ -1,4 +1,4 @@
-"""`callsheet report`: a run as one HTML file that opens anywhere, without a network."""
+"""`callsheet report`: writes a run as one self-contained HTML file."""
 
 from __future__ import annotations
 

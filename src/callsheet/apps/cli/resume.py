@@ -1,4 +1,4 @@
-"""`callsheet resume`: a run, carried on where its journal ends, with the tools it was started with."""
+"""`callsheet resume`: continues a run where its journal ends, with the tools it was started with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet run`: what the command line says of a run becomes a job.
+"""`callsheet run`: turns command-line arguments into a job and runs it.
 
 The answer goes to standard output, everything else to standard error.
 """

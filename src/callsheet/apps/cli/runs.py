@@ -1,4 +1,4 @@
-"""`callsheet runs`: the runs of a journal, the newest first."""
+"""`callsheet runs`: lists the runs of a journal, newest first."""
 
 from __future__ import annotations
 

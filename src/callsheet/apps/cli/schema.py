@@ -1,4 +1,4 @@
-"""`callsheet schema`: the form of JSON plans as JSON Schema, for editors and for models that write plans."""
+"""`callsheet schema`: the JSON Schema of JSON plans, for editors and models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What standard output can show: how wide it is, and whether in colours.
+"""The width and colour support of standard output.
 
 Out: the same for all commands that draw; what goes into a pipe is drawn for a page.
 """

@@ -1,4 +1,4 @@
-"""`callsheet search`: where in a run, or in all of them, a text stands."""
+"""`callsheet search`: finds a text in one run or in all runs."""
 
 from __future__ import annotations
 

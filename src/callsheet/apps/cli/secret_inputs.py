@@ -1,4 +1,4 @@
-"""`--secret NAME=WHERE`: secrets are read from where they are, and never stand on a command line."""
+"""`--secret NAME=WHERE`: reads secrets from their source, so that none is on a command line."""
 
 from __future__ import annotations
 

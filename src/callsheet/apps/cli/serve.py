@@ -1,4 +1,4 @@
-"""`callsheet serve`: the HTTP API and the web viewer, on this machine unless something else is said."""
+"""`callsheet serve`: serves the HTTP API and the web viewer, by default on this machine only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet show`: what happened in a run, told by its journal."""
+"""`callsheet show`: what happened in a run, from its journal."""
 
 from __future__ import annotations
 

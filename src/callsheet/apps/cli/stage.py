@@ -1,4 +1,4 @@
-"""How progress can be shown; apart from the showing, so that a command line is read at no cost."""
+"""The kinds of progress display, in a module of its own so that parsing options imports nothing else."""
 
 from __future__ import annotations
 

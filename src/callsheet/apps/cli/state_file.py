@@ -1,4 +1,4 @@
-"""`--state FILE`: what is done of a plan elsewhere, by the state file that another program has written."""
+"""`--state FILE`: takes the finished steps of a plan from another program's state file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet tail`: the events of a run as they come, also from another process."""
+"""`callsheet tail`: prints the events of a run as they come, also from another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the calls of a run left and when they were answered, as its journal tells: `show --timeline`."""
+"""`show --timeline`: when the calls of a run were sent and answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet tools`: what a plan can call, and which servers could not be opened."""
+"""`callsheet tools`: lists the tools that plans can call, and the servers that could not be opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet top`: a run on the screen while it goes, also from another process; nothing is run."""
+"""`callsheet top`: displays a run live, also one in another process; nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet runs export|import|salvage`: runs as one file, and what can be saved of damaged ones."""
+"""`callsheet runs export|import|salvage`: moves runs as files, and recovers damaged ones."""
 
 from __future__ import annotations
 

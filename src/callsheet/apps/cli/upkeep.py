@@ -1,4 +1,4 @@
-"""`callsheet runs verify|heads|prune`: is a journal whole, and what of it has had its time."""
+"""`callsheet runs verify|heads|prune`: verifies a journal, and deletes old runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet verify` and `callsheet explain-policy`: plans held against a policy; nothing is run."""
+"""`callsheet verify` and `callsheet explain-policy`: prove plans against a policy; nothing is run."""
 
 from __future__ import annotations
 

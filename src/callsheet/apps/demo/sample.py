@@ -1,4 +1,4 @@
-"""What the demonstration works on: a git repository, a database, a list of offices, a plan.
+"""The sample data of the demonstration: a git repository, a database, a list of offices, a plan.
 
 Everything has fixed contents and dates, so two runs of the same plan see the same world.
 """

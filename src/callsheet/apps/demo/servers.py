@@ -1,4 +1,4 @@
-"""The MCP servers of the demonstration, each installed in an environment of its own.
+"""Installs the MCP servers of the demonstration, each in an environment of its own.
 
 They pin other versions of the MCP SDK than callsheet does, so they share nothing with it. An
 environment is made once and kept in the user's cache.

@@ -1,7 +1,7 @@
-"""Runs inside a process that lives long: many at once, a bounded number under way, the rest queued.
+"""Runs plans inside a long-lived process: many at once, with a limit and a queue.
 
-In: a setup, a journal, and what people ask for over a face. Out: runs in the journal, their events as they
-come. The HTTP API and the MCP server are built on it.
+In: a setup, a journal, and requests. Out: runs in the journal, and their events as they come. The HTTP API
+and the MCP server are built on it.
 """
 
 from callsheet.apps.hosting.carried import Carried, Stage

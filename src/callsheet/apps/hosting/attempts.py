@@ -1,7 +1,7 @@
-"""How often a run was carried on by itself while its server died: a run that kills its server is given up.
+"""Counts how often a server died while resuming a run by itself, to give up on runs that kill it.
 
-In: a journal's place and a run's id. Out: numbers. They stand beside the locks of the runs, a byte for each
-attempt that has not ended yet, so that a process that dies in one has noted it.
+In: a journal's place and a run's id. Out: counts. They are kept in files beside the run locks, one byte for
+each attempt that has not ended, so that an attempt in which the process dies is counted.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from callsheet.store.owned import attempts_of
 from callsheet.store.place import Place
 
 MOST = 3
-"""So often in a row a server may die that carries a run on by itself."""
+"""How many attempts in a row may end with the death of the server."""
 PARDON = 600.0
-"""Seconds after which it is not the run that a server dies of."""
+"""Seconds after which a death of the server is no longer attributed to the run."""
 
 
 class Attempts:
-    """The attempts to carry runs of one journal on, by servers that found them left."""
+    """The attempts of servers to resume runs of one journal that an earlier server left."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._open: set[str] = set()
 
     def count(self, run_id: str) -> int:
-        """How many attempts in a row have not come to an end."""
+        """How many attempts in a row have not ended."""
         with suppress(OSError):
             return self._path(run_id).stat().st_size
         return 0
 
     def begin(self, run_id: str) -> None:
-        """Note an attempt; where it cannot be noted it is not counted."""
+        """Record an attempt; if its file cannot be written, it is not counted."""
         self._open.add(run_id)
         with suppress(OSError):
             self._place.run_locks.mkdir(exist_ok=True)
@@ -46,18 +46,18 @@ class Attempts:
                 os.close(fd)
 
     def close(self, run_id: str) -> None:
-        """Forget the attempts of a run of which this process has begun one: it has ended, with whatever."""
+        """End an attempt of this process, in whatever way, and reset the count of its run."""
         if run_id in self._open:
             self._open.remove(run_id)
             self.forget(run_id)
 
     def forget(self, run_id: str) -> None:
-        """Forget the attempts of a run: somebody begins anew."""
+        """Reset the count of a run, because a person has asked for it to be resumed."""
         with suppress(OSError):
             self._path(run_id).unlink()
 
     def pardon(self) -> None:
-        """Forget those that this process has begun."""
+        """End all attempts of this process."""
         for run_id in tuple(self._open):
             self.close(run_id)
 
@@ -66,7 +66,7 @@ class Attempts:
 
 
 def given_up(run_id: str, count: int) -> CallsheetError:
-    """Why a run is not carried on by itself (API050)."""
+    """The error for a run that is no longer resumed automatically (API050)."""
     return CallsheetError.single(
         "API050",
         f"run {run_id} was carried on {count} times, and each time the server died: it is left as it is",

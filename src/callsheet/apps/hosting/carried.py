@@ -1,7 +1,7 @@
-"""One run that a host carries, from its place in the queue to where it stands still.
+"""One run of a host, from its place in the queue until it stops.
 
-In: what is to be done with the run, a place among those that may be under way. Out: its outcome; and a bell
-that rings whenever something of it has been written down.
+In: the work of the run, a semaphore for running runs. Out: its outcome, and a bell that rings whenever events
+have been written.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
 
 Work = Callable[[Watch], Awaitable[RunOutcome]]
-"""Carries the run on, watched so, as far as it goes."""
+"""Runs or resumes the run, with this watch, until it ends or stops."""
 
 
 class Stage(StrEnum):
-    """Where a run is that a host carries."""
+    """Whether a run of a host is queued or running."""
 
     QUEUED = "queued"
     RUNNING = "running"
 
 
 class Bell:
-    """Tells those who wait that something has happened since they began to."""
+    """Wakes all tasks that wait for the next change."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
     def ring(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiting tasks."""
         rung, self._next = self._next, asyncio.Event()
         rung.set()
 
     def hear(self) -> asyncio.Event:
-        """What the next ring sets."""
+        """The event that the next `ring` sets."""
         return self._next
 
 
 class Carried:
-    """A run that is queued or under way; made with the work, on the event loop that it belongs to."""
+    """A queued or running run, as a task on the current event loop."""
 
     def __init__(self, run_id: str, places: asyncio.Semaphore, work: Work) -> None:
         self.run_id = run_id
@@ -69,7 +69,7 @@ class Carried:
             driver.cancel(self._reason)
 
     def cancel(self, reason: str) -> None:
-        """End the run for good as soon as it is driven; one that is queued leaves the queue as it stands."""
+        """End the run for good once its driver has started; a queued run just leaves the queue."""
         self._reason = self._reason or reason
         if self._driver is not None:
             self._driver.cancel(self._reason)
@@ -77,11 +77,11 @@ class Carried:
             self.task.cancel()
 
     async def interrupt(self) -> None:
-        """Stop without an end, and wait until it has stopped; its journal carries it on."""
+        """Stop the run without ending it, and wait until it has stopped; it can be resumed."""
         self.task.cancel()
         await asyncio.wait({self.task})
 
     async def stopped(self, patience: float | None = None) -> bool:
-        """Wait until it goes on no more, up to so many seconds; whether it does not."""
+        """Wait at most `patience` seconds until the run has stopped; whether it has."""
         done, _ = await asyncio.wait({self.task}, timeout=patience)
         return bool(done)

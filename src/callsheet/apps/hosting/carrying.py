@@ -1,6 +1,6 @@
-"""A run of the journal carried on with the tools that it was started with, shared ones where it can be.
+"""Resumes a recorded run in a host, with shared tools if they are those it was started with.
 
-In: a run's id and terms. Out: its outcome. The same as `callsheet resume` does, without a terminal.
+In: a run's id and terms. Out: its outcome. Does what `callsheet resume` does, without a terminal.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ async def carry_on(
     house: House,
     hold: Hold,
 ) -> RunOutcome:
-    """Take a run up where its journal ends, and carry it as far as it goes; raises as `resume_run` does.
+    """Resume a run where its journal ends, until it ends or stops; raises as `resume_run` does.
 
-    `hold` is told when what the run needs is made, and when it is there.
+    `hold` keeps the garbage collector off the run's data while it is loaded.
     """
     tools, say, beside = house.tools, house.say, house.beside
 
@@ -91,7 +91,7 @@ async def carry_on(
 
 
 def _check(start: Start, plan: Plan, toolbox: Toolbox, asked: Asked, terms: Resumption) -> None:
-    """Raise CallsheetError where the tools are not those that the run was started with."""
+    """Raise CallsheetError if the tools differ from those that the run was started with."""
     registry = toolbox.registry
     gone = [registry.missing(name) for name in absent_tools(plan, registry, asked.agents)]
     if gone:
@@ -104,7 +104,7 @@ def _check(start: Start, plan: Plan, toolbox: Toolbox, asked: Asked, terms: Resu
 
 
 def _on_loop(observer: Observer) -> Observer:
-    """The observer, told on this event loop whatever thread a note comes from, in their order."""
+    """An observer that passes notes on to this event loop from any thread, in order."""
     loop, home = asyncio.get_running_loop(), threading.get_ident()
 
     def tell(note: Note) -> None:

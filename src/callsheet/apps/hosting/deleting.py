@@ -1,4 +1,4 @@
-"""A run that has ended deleted: its events, the values that it alone used, its labels.
+"""Deletes a run that has ended: its events, the values that only it used, its labels.
 
 In: a journal and a run. Out: nothing; or CallsheetError (API030) for a run that is still needed.
 """
@@ -14,10 +14,10 @@ from callsheet.store.runs import RunInfo
 
 
 def delete_run(journal: Journal, run: RunInfo) -> None:
-    """Delete a run for good, as `callsheet runs prune` lets go of old ones.
+    """Delete a run for good, as `callsheet runs prune` does with old ones.
 
-    Raises CallsheetError: API030 for a run that has not ended, or whose events another run goes by; JRN017
-    where the journal cannot be written.
+    Raises CallsheetError: API030 for a run that has not ended, or that another run depends on; JRN017 if the
+    journal cannot be written.
     """
     why = _needed(journal, run)
     if why:

@@ -1,10 +1,9 @@
-"""Python's collector of circular garbage kept away from what large runs are made of.
+"""Keeps Python's cyclic garbage collector from scanning the data of large runs.
 
-In: how many steps a run's plan has. Out: a hold on the collector, from before the plan is prepared until the
-run is under way no more. A full collection stops all threads while it goes through everything that is alive:
-for a plan of 30,000 steps that is a third of a second, and nothing is found, for plans and programs have no
-circles and are freed when nobody refers to them. So none begins while a large run is prepared, and what is
-there then is left out of those that follow.
+In: the number of steps of a run's plan. Out: a hold on the collector, from before the plan is prepared until
+the run stops. A full collection stops all threads while it scans every live object: a third of a second for
+a plan of 30,000 steps, to find nothing, since plans and programs contain no reference cycles. So the
+collector is off while a large run is prepared, and its objects are then frozen (`gc.freeze`).
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from callsheet.runtime.beside import Beside
 
 _T = TypeVar("_T")
 LARGE: Final = 2_000
-"""Steps of a plan from which on a full collection would be felt."""
+"""The number of steps from which a full collection causes a noticeable pause."""
 
 
 class Frost:
-    """What the holds of one host have in common; all of it on the thread of the host's event loop."""
+    """The shared counters of one host's holds; to be used on the thread of its event loop only."""
 
     def __init__(self) -> None:
         self._building = 0
@@ -29,34 +28,34 @@ class Frost:
         self._was_enabled = False
 
     def begin(self) -> None:
-        """Something large is built from now on."""
+        """Turn the collector off while something large is built."""
         if not self._building:
             self._was_enabled = gc.isenabled()
             gc.disable()
         self._building += 1
 
     def end(self) -> None:
-        """It has been built, or given up."""
+        """Turn the collector on again when nothing is being built any more."""
         self._building -= 1
         if not self._building and self._was_enabled:
             gc.enable()
 
     def keep(self) -> None:
-        """Leave what is there now out of collections."""
+        """Exclude all objects that exist now from collections."""
         self._kept += 1
         gc.freeze()
 
     def let_go(self) -> None:
-        """One is needed no more; behind the last of them collections go through everything again."""
+        """Undo one `keep`; after the last, collections include all objects again."""
         self._kept -= 1
         if not self._kept:
             gc.unfreeze()
 
 
 class Hold:
-    """One run's: it is prepared, it is there, it is gone. For a small one nothing is done.
+    """The hold of one run on the collector: while it is built, and while it exists; none for a small run.
 
-    Without `steps` the run is taken for a large one until `built` tells.
+    Without `steps` the run is treated as large until `built` gives their number.
     """
 
     def __init__(self, frost: Frost, steps: int | None = None) -> None:
@@ -69,18 +68,18 @@ class Hold:
         return self._steps is not None and self._steps < LARGE
 
     def begin(self) -> None:
-        """What the run needs is made from now on."""
+        """Start building the data of the run."""
         if not self._is_small and not self._is_building:
             self._is_building = True
             self._frost.begin()
 
     def built(self, steps: int) -> None:
-        """It is there, with a plan of so many steps."""
+        """The data has been built, for a plan of so many steps."""
         self._steps = steps
         self._rest()
 
     async def beside(self, beside: Beside, look: Callable[[], _T]) -> _T:
-        """What `look` gives or raises; it makes more of what the run needs."""
+        """Run `look`, which builds data of the run, in a thread; returns or raises what it does."""
         self.begin()
         try:
             return await beside(look)
@@ -88,7 +87,7 @@ class Hold:
             self._rest()
 
     def _rest(self) -> None:
-        """Keep what is there; as long as nobody has told how large the run is, it is still built."""
+        """Freeze the data built so far; while the size of the run is unknown, it still counts as building."""
         if self._steps is None:
             return
         if not self._is_small:
@@ -99,7 +98,7 @@ class Hold:
         self._end()
 
     def release(self) -> None:
-        """It is needed no more; to be told twice changes nothing."""
+        """End the hold; a second call has no effect."""
         self._end()
         if self._is_kept:
             self._is_kept = False

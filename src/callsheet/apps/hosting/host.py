@@ -1,7 +1,7 @@
-"""The host of runs: starts, carries on, ends and watches them, many at once, in one process.
+"""`Host`: starts, resumes, ends and watches many runs in one process.
 
-In: orders. Out: ids of runs, whose journal tells everything else. A run is in the journal before its order
-is answered, so that none is lost whatever becomes of the process.
+In: orders. Out: run ids; everything else is in the journal. A run is in the journal before its order is
+answered, so that none is lost if the process dies.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ _READERS = 8
 
 
 class Started(NamedTuple):
-    """A run that is in the journal and goes on as soon as there is a place; the warnings."""
+    """A run that is in the journal and queued, with the warnings about its plan."""
 
     run_id: str
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 class Host:
-    """Carries runs of one journal on the tools of one setup; an async context manager.
+    """Runs plans with one journal and the tools of one setup; an async context manager.
 
-    At most `most_running` runs are under way at once, and `most_queued` wait for a place; more are refused
-    (API011). All are held to `policy` and within `limits`. Leaving the context interrupts what is under way:
-    the journal carries it on, here or elsewhere. `say` hears what is noteworthy.
-    `more_tools` are there besides those of the setup. Runs that a host with a `name` starts are known by it:
-    the next one of that name can `revive` them.
+    At most `most_running` runs are in progress at once and `most_queued` wait; more are refused (API011). All
+    are subject to `policy` and `limits`. Leaving the context interrupts the runs in progress, which can be
+    resumed here or elsewhere. `say` is called with log messages. `more_tools` are available besides those of
+    the setup. A host with a `name` records it with its runs, and a later host of that name can `revive`
+    them.
     """
 
     def __init__(  # noqa: PLR0913 - a name for each wish of an operator
@@ -99,22 +99,22 @@ class Host:
         await self.close()
 
     async def close(self, patience: float = 0.0) -> None:
-        """Take no more orders; wait so many seconds for what is under way, then interrupt it."""
+        """Refuse further orders, wait `patience` seconds for the running runs, then interrupt them."""
         await self._roster.close(patience)
         await self.tools.close()
         self._readers.shutdown(wait=True, cancel_futures=True)
 
     async def beside(self, look: Callable[[], _T], /) -> _T:
-        """What `look` gives or raises, worked out in a thread while the event loop goes on."""
+        """Run `look` in a thread, so that the event loop is not blocked; returns or raises what it does."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, look)
 
     # ------------------------------------------------------------ new runs
 
     async def start(self, order: Order) -> Started:
-        """Check a plan, put its run into the journal, and carry it as soon as there is a place.
+        """Check a plan, record its run, and queue it.
 
-        Raises CallsheetError: all that speaks against the plan, JRN001 and JRN003 for its id, API011 where
-        there is no place in the queue, API016 for a host that closes.
+        Raises CallsheetError: the errors of the plan, JRN001 or JRN003 for its run id, API011 if the queue is
+        full, API016 if the host is closing.
         """
         self._roster.check_open()
         run_id = id_of_run(order.run_id)
@@ -137,13 +137,13 @@ class Host:
         return Started(run_id, prepared.diagnostics)
 
     async def rerun(self, run_id: str, order: RerunOrder) -> Started:
-        """Run a plan again from a step, as a new run; raises what `callsheet rerun` raises."""
+        """Run a plan again from a step as a new run; raises what `callsheet rerun` raises."""
         self._roster.check_open()
         made = await self.beside(lambda: forking.rerun(self.journal, run_id, order.place, order.by))
         return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
 
     async def fork(self, run_id: str, order: ForkOrder) -> Started:
-        """Go on from an event in a new run, with something edited; raises what `callsheet fork` raises."""
+        """Continue from an event in a new run, with edits; raises what `callsheet fork` raises."""
         self._roster.check_open()
         edits, revision = order.edits, None
         known = await self.beside(lambda: credentials_for(self.journal, run_id))
@@ -169,45 +169,45 @@ class Host:
     # ------------------------------------------------------------ runs that there are
 
     def info(self, run_id: str) -> RunInfo:
-        """The run of exactly this id; raises JournalError (JRN002) where there is none."""
+        """The run with exactly this id; raises JournalError (JRN002) if there is none."""
         info = self.journal.find_run(run_id)
         if info.run_id != run_id:
             raise self.journal.parts.reader.runs.unknown(run_id)
         return info
 
     def standing(self, run_id: str) -> Standing:
-        """How a run stands now: as `callsheet runs` shows it, and `queued` where it waits for its place."""
+        """The current state of a run, as `callsheet runs` shows it, or `queued`."""
         info = self.info(run_id)
         return Standing(self.status(info), info.events, info.status.is_final)
 
     def status(self, info: RunInfo) -> str:
-        """The status of a run as people are told it."""
+        """The status of a run as shown to people."""
         carried = self._roster.get(info.run_id)
         if carried is not None and not info.status.is_final:
             return str(carried.stage)
         return shown_status(self.journal, info)
 
     def problem(self, run_id: str) -> CallsheetError | None:
-        """Why the run could not be carried on here, the last time that it was tried."""
+        """Why the last attempt to run it here failed; None if it did not."""
         return self._roster.problem(run_id)
 
     def carried(self, run_id: str) -> Carried | None:
-        """The run, where it is queued or under way here."""
+        """The run if it is queued or running here, else None."""
         return self._roster.get(run_id)
 
     def all_carried(self) -> list[Carried]:
-        """The runs that are queued or under way here."""
+        """The runs that are queued or running here."""
         return self._roster.all()
 
     def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
-        """The events of a run after a number, and those that come; see `watching.follow`."""
+        """The events of a run after the number `after`, and new ones; see `watching.follow`."""
         return follow(Sight(self.journal, self.beside, self.carried, self.standing), run_id, after)
 
     async def resume(self, run_id: str, terms: Resumption | None = None) -> None:
-        """Carry a run on as soon as there is a place; `problem` tells what kept it from that.
+        """Queue a run to be resumed; `problem` tells later if that failed.
 
-        Raises JournalError: JRN002 for an unknown run, JRN004 for one that is carried on here or elsewhere;
-        API011 and API016 as `start` does. A run that has ended stays so.
+        Raises CallsheetError: JRN002 for an unknown run, JRN004 for one that is running here or elsewhere,
+        API011 and API016 as `start` does. A run that has ended is not changed.
         """
         self._roster.check_open()
         await self.beside(lambda: self.info(run_id))
@@ -220,23 +220,23 @@ class Host:
         self._roster.carry(run_id, terms or Resumption())
 
     async def revive(self) -> Left:
-        """Carry on what a host of this `name` has left when it ended, as long as there is room.
+        """Resume the runs that a host of this `name` left when it ended, as far as there is room.
 
-        Runs that were queued or under way go on. Those that wait for people do when there is an answer, or
-        when their time is over. A run with which its server has died again and again is left as it is, and
-        `problem` says so. Gives the ids of all three.
+        Runs that were queued or running are resumed; those that wait for people, when an answer comes or
+        their time is up. A run during which the server died repeatedly is not resumed, and `problem` says so.
+        Returns the ids of all three kinds.
         """
         return self._roster.revive(await self.beside(lambda: left_by(self.house.name, self.journal)))
 
     async def wait(self, run_id: str, patience: float | None = None) -> bool:
-        """Wait until a run goes on no more here, up to so many seconds; whether it does not."""
+        """Wait at most `patience` seconds until a run has stopped here; whether it has."""
         carried = self._roster.get(run_id)
         return carried is None or await carried.stopped(patience)
 
     async def outcome(self, run_id: str) -> RunOutcome:
-        """Where a run stands when it goes on no more here, told by its journal: its secrets are sealed.
+        """Wait until a run has stopped here, and return its outcome from the journal, with secrets sealed.
 
-        Raises what kept it from being carried on, and JournalError as `Journal.events` does.
+        Raises the error that kept it from running, and JournalError as `Journal.events` does.
         """
         await self.wait(run_id)
         problem = self._roster.problem(run_id)
@@ -247,10 +247,10 @@ class Host:
     async def cancel(
         self, run_id: str, reason: str = "cancelled", patience: float = PATIENCE
     ) -> RunOutcome | None:
-        """End a run for good, wherever it is; None where it has been asked to and has not ended in time.
+        """End a run for good, wherever it runs; None if it has not ended within `patience` seconds.
 
-        Raises JournalError: JRN002 for an unknown run, JRN032 for one that has ended, JRN012 where its
-        journal is damaged.
+        Raises JournalError: JRN002 for an unknown run, JRN032 for one that has ended, JRN012 if its journal
+        is damaged.
         """
         before = await self.beside(lambda: self.info(run_id))
         carried = self._roster.get(run_id)
@@ -269,7 +269,7 @@ class Host:
     async def decide(
         self, run_id: str, calls: list[str], verdict: Resolution, *, every: bool = False
     ) -> RunOutcome:
-        """Decide what becomes of calls in doubt, as `callsheet decide` does; `resume` carries the run on."""
+        """Decide on calls in doubt, as `callsheet decide` does; `resume` continues the run."""
         await self.beside(lambda: self.info(run_id))
         return await self.beside(lambda: decide_calls(self.journal, run_id, calls, verdict, every=every))
 
@@ -281,9 +281,10 @@ class Host:
         *,
         digest: str | None = None,
     ) -> PendingAsk:
-        """Answer what a run asks, as `callsheet approve` does; a run that stands still here then goes on.
+        """Answer a question of a run, as `callsheet approve` does, and resume the run if it had stopped.
 
-        Raises CallsheetError: JRN002, RUN030, RUN031.
+        Raises CallsheetError: JRN002 for an unknown run, RUN030 if no such question is pending, RUN031 for an
+        answer that does not fit.
         """
         await self.beside(lambda: self.info(run_id))
         ask = await self.beside(lambda: answer_run(self.journal, run_id, answer, which, digest=digest))
@@ -291,7 +292,7 @@ class Host:
         return ask
 
     async def asks(self, run_id: str) -> list[PendingAsk]:
-        """What a run has asked people and has not gone on from."""
+        """The questions of a run that it has not continued from."""
         return await self.beside(lambda: asks_of(self.journal, run_id))
 
     async def _is_elsewhere(self, run_id: str) -> bool:

@@ -1,6 +1,6 @@
-"""What somebody wants of a host: a run started, carried on, or branched off from another.
+"""The requests to a host as data: start, resume, rerun or fork a run.
 
-In: what a face has read of a request. Out: values; nothing is checked against tools here.
+In: parsed requests of an application. Out: values; nothing is checked against tools here.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _NOT_BOUNDS = frozenset({"schedule", "retry_delay", "retry_backoff", "max_retry_
 
 @dataclass(frozen=True, slots=True)
 class Ears:
-    """Who follows a run besides its journal, and who answers for people while it goes on.
+    """The observer of a run, and the respondent that answers its questions while it is running.
 
-    The observer is told no secret. Without a respondent a run that waits for people leaves its place to
-    others, and goes on when `Host.answer` has the answer.
+    The observer gets masked notes. Without a respondent, a run that waits for people frees its place and is
+    resumed by `Host.answer`.
     """
 
     observer: Observer | None = None
@@ -37,10 +37,9 @@ class Ears:
 class Order:
     """A plan to be run.
 
-    `inputs` are variables by name; those that `secrets` names are sealed in the journal. `limits` are those
-    of the host, made tighter by these changes. `approve` names tools besides those of the settings before
-    whose calls a person is asked. `policy` holds where the host has none; `approved` are the steps that
-    somebody has said yes to.
+    `inputs` are variables by name; those named in `secrets` are encrypted in the journal. `limits` are
+    changes that tighten the host's. `approve` names tools that need approval besides those of the settings.
+    `policy` applies if the host has none; `approved` are the steps that a person has approved.
     """
 
     text: PlanText
@@ -59,9 +58,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """On what terms a run is carried on: as `callsheet resume` takes them.
+    """The terms on which a run is resumed, as in `callsheet resume`.
 
-    `limits` makes, of those that the run has, those that hold from now on.
+    `limits` is a function from the run's current limits to the new ones.
     """
 
     in_doubt: Resolution | None = None
@@ -72,7 +71,7 @@ class Resumption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunOrder:
-    """A run again from a step of another; `effects` says that what changes something outside may happen."""
+    """Run a plan again from a step of another run; `effects` allows calls that change something outside."""
 
     place: str
     effects: bool = False
@@ -83,7 +82,7 @@ class RerunOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkOrder:
-    """A run that goes its own way after the event `at` of another, with something edited there."""
+    """Continue in a new run after the event `at` of another, with edits."""
 
     at: int
     edits: Edits = field(default_factory=Edits)
@@ -93,9 +92,9 @@ class ForkOrder:
 
 
 def tightened(own: Limits, changes: Mapping[str, Any]) -> Limits:
-    """Limits with changes that only tighten: of each bound the lower one; the pace is taken as it is given.
+    """Limits with changes that only tighten: the lower value of each bound, but the pace as given.
 
-    Raises ValueError or TypeError for changes that are none.
+    Raises ValueError or TypeError for invalid changes.
 
     >>> tightened(Limits(max_calls=10), {"max_calls": 50, "max_steps": 5}).max_calls
     10

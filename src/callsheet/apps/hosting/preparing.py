@@ -1,7 +1,7 @@
-"""A plan made ready to be run: checked against the tools that there are, proved, with what a run begins.
+"""Prepares a plan for a run in a host: checks and proves it, and collects what the run starts with.
 
-In: an order, shared tools. Out: the run's launch and what is to be said of it; or CallsheetError with
-everything that speaks against it. Nothing is in the journal yet, and no tool has been called.
+In: an order, shared tools. Out: the run's launch and warnings, or CallsheetError with all errors. Nothing is
+recorded and no tool is called.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIRST_SIGHT = "TOL022"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that is about to begin: its plan, what it starts with, the secrets of its tools, warnings."""
+    """A run that is ready to begin: its plan, its launch, the secrets of its tools, warnings."""
 
     plan: Plan
     launch: Launch
@@ -48,7 +48,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """What holds for all runs of a host: tools, limits, policy, and who hears what is noteworthy."""
+    """The settings common to all runs of a host: tools, limits, policy, and where log messages go."""
 
     tools: SharedTools
     limits: Limits
@@ -56,13 +56,13 @@ class House:
     say: Callable[[str], None]
     beside: Beside
     journal: Path | None = None
-    """Where runs are written down, and what they leave in files."""
+    """The journal, and the labels of the files that runs write beside it."""
     name: str = ""
-    """Kept with the runs that are started here, so that a host of this name carries on what it finds."""
+    """The host's name, recorded with its runs so that a later host of that name can resume them."""
 
 
 async def prepare(order: Order, house: House) -> Prepared:
-    """Check and prove the plan of an order; raises CallsheetError, PolicyRefused among them."""
+    """Check and prove the plan of an order; raises CallsheetError, including PolicyRefused."""
     plan = order.text.require()
     inputs = bound(order.text, values_of(order.inputs), ())
     limits = _limits(order, house.limits)
@@ -79,7 +79,7 @@ async def prepare(order: Order, house: House) -> Prepared:
 
 
 class _Given(NamedTuple):
-    """What a run is to begin with, as far as no tool has a say in it."""
+    """The part of a launch that does not depend on tools."""
 
     order: Order
     inputs: dict[str, JSON]
@@ -142,7 +142,7 @@ def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
-    """The warnings of a plan that can be run; raises CallsheetError for one with errors."""
+    """The warnings about a plan; raises CallsheetError for one with errors."""
     order, inputs, _, setup, *_ = given
     plan, registry = order.text.require(), toolbox.registry
     unknown = sorted(order.secrets - inputs.keys())
@@ -163,7 +163,7 @@ def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, .
 
 
 def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:
-    """The policy on the tools that there are, and what it says, once the plan has been proved."""
+    """Prove the plan; returns the bound policy and its warnings."""
     order, inputs, _, setup, policy, _, journal = given
     plan, source = order.text.require(), order.text.source
     _check_approved(plan, order.approved, policy)

@@ -1,6 +1,6 @@
-"""What a new run that branches off needs before it may begin: its plan checked, and somebody's consent.
+"""Checks before a branched run begins: its edited plan, and consent to its effects.
 
-In: an edited plan, or a run about to branch off. Out: what is known of the plan's tools; errors are raised.
+In: an edited plan, or a run about to branch off. Out: the facts about the plan's tools; errors are raised.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from callsheet.store.records import secret_labels
 
 
 class NeedsConsent(JournalError):
-    """Nobody has said that what lies ahead of a new run may happen; `forking` is that run, not made yet."""
+    """The effects of a new run need consent; `forking` is that run, which has not been created."""
 
     def __init__(self, forking: Forking) -> None:
         ahead = forking.effects
@@ -35,15 +35,15 @@ class NeedsConsent(JournalError):
 
 
 def consented(forking: Forking, *, agreed: bool) -> None:
-    """Raise NeedsConsent for a run that may change something outside where nobody has agreed to it."""
+    """Raise NeedsConsent for a run that may change something outside, unless `agreed`."""
     if forking.effects and not agreed:
         raise NeedsConsent(forking)
 
 
 async def revised(draft: Draft, tools: SharedTools) -> Revision:
-    """What is known of the tools of the edited plan of a fork, on the tools of its run.
+    """Check the edited plan of a fork with the tools of its run, and collect its tools' facts.
 
-    Raises CallsheetError for a plan that is wrong, PolicyRefused for one that the run's policy refuses.
+    Raises CallsheetError for a plan with errors, PolicyRefused for one that the run's policy refuses.
     """
     setup = carried_on(Setup.from_note(draft.start.launch), "")
     asked = asked_by(setup, draft.plan, draft.start.limits, must_plan=False)
@@ -53,7 +53,7 @@ async def revised(draft: Draft, tools: SharedTools) -> Revision:
 
 
 def revision_on(draft: Draft, setup: Setup, asked: Asked, toolbox: Toolbox) -> Revision:
-    """What is known of the tools of an edited plan; raises as `revised` does."""
+    """Like `revised`, with tools that are open."""
     plan, start, registry = draft.plan, draft.start, toolbox.registry
     found = (
         *toolbox.diagnostics,

@@ -1,6 +1,6 @@
-"""What a host has left when its process ended: runs that nobody carries, and those that wait for people.
+"""Finds the runs that a host left when its process ended: to continue, or waiting for people.
 
-In: a journal, and the name that its hosts put into their runs. Out: ids, the oldest first.
+In: a journal, and the name that a host records with its runs. Out: run ids, oldest first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger("callsheet.hosting")
 
 
 class Left(NamedTuple):
-    """What a host has left: runs that go on at once, those that it died of, and what others wait for."""
+    """The runs that a host left: to resume at once, those it died of, and those that wait, with questions."""
 
     interrupted: Sequence[str] = ()
     given_up: Sequence[str] = ()
@@ -30,7 +30,7 @@ class Left(NamedTuple):
 
 
 def left_by(name: str, journal: Journal) -> Left:
-    """What hosts of a name have left in a journal; nothing for no name."""
+    """The runs that hosts of this name left in a journal; none for an empty name."""
     if not name:
         return Left()
     place = place_of(journal.path)

@@ -1,7 +1,7 @@
-"""The runs that a host carries: room for so many, a place in the queue, and what follows when one stops.
+"""The runs that a host carries: the running ones, the queue, and what follows when one stops.
 
-In: ids of runs that are in the journal. Out: which are queued or under way, what kept others from going on.
-All of it on the thread of the host's event loop.
+In: ids of runs in the journal. Out: which are queued or running, and the errors of those that could not run.
+To be used on the thread of the host's event loop only.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _MOST_PROBLEMS = 1_000
 
 
 class Roster:
-    """Carries runs, `most_running` of them at once, while at most `most_queued` wait for a place.
+    """Carries at most `most_running` runs at once, while at most `most_queued` wait.
 
-    `asks` tells what a run has asked by now.
+    `asks` returns the open questions of a run.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Roster:
         self._pardon: asyncio.TimerHandle | None = None
         self._frost = Frost()
         self._beginning = 0
-        """How many runs are being written into the journal now."""
+        """The number of runs that are being recorded now."""
         self._is_closing = False
 
     async def close(self, patience: float) -> None:
-        """Take no more runs; wait so many seconds for what is under way, then interrupt it."""
+        """Refuse further runs, wait `patience` seconds for the running ones, then interrupt them."""
         self._is_closing = True
         self._waking.stop()
         if self._pardon is not None:
@@ -81,21 +81,21 @@ class Roster:
     # ------------------------------------------------------------ who is on it
 
     def get(self, run_id: str) -> Carried | None:
-        """The run, where it is queued or under way here."""
+        """The run if it is queued or running here, else None."""
         return self._carried.get(run_id)
 
     def all(self) -> list[Carried]:
-        """The runs that are queued or under way here."""
+        """The runs that are queued or running here."""
         return [*self._carried.values()]
 
     def problem(self, run_id: str) -> CallsheetError | None:
-        """Why the run could not be carried on here, the last time that it was tried."""
+        """Why the last attempt to run it here failed; None if it did not."""
         return self._problems.get(run_id)
 
     # ------------------------------------------------------------ room
 
     def check_open(self) -> None:
-        """Raise CallsheetError where no run is taken: API016 at the end, API011 where there is no room."""
+        """Raise CallsheetError if no run is accepted: API016 when closing, API011 if the queue is full."""
         if self._is_closing:
             raise CallsheetError.single(
                 "API016",
@@ -112,7 +112,7 @@ class Roster:
 
     @contextmanager
     def reserved(self) -> Generator[None]:
-        """Keep room for a run while it is written into the journal; raises as `check_open`."""
+        """Reserve a place for a run while it is recorded; raises as `check_open` does."""
         self.check_open()
         self._beginning += 1
         try:
@@ -121,7 +121,7 @@ class Roster:
             self._beginning -= 1
 
     def hold(self, steps: int | None = None) -> Hold:
-        """A hold on the collector for a run of so many steps; without them it is taken for a large one."""
+        """A hold on the garbage collector for a run of so many steps; None is treated as large."""
         return Hold(self._frost, steps)
 
     # ------------------------------------------------------------ carrying
@@ -129,7 +129,7 @@ class Roster:
     def carry(
         self, run_id: str, terms: Resumption, hold: Hold | None = None, *, is_revived: bool = False
     ) -> None:
-        """Queue a run that is in the journal; where the host has been closed meanwhile it stays there."""
+        """Queue a run that is in the journal, unless the host has been closed meanwhile."""
         hold = hold or self.hold()
         if self._is_closing:
             hold.release()
@@ -150,7 +150,7 @@ class Roster:
         carried.task.add_done_callback(lambda _: hold.release())
 
     def go_on(self, run_id: str, *, is_revived: bool = False) -> None:
-        """Carry a run on that stands still and that nobody else carries."""
+        """Resume a run that has stopped, unless something else is running it."""
         if self._is_closing or run_id in self._carried:
             return
         if is_owned(place_of(self._journal.path), run_id):
@@ -158,9 +158,9 @@ class Roster:
         self.carry(run_id, Resumption(), is_revived=is_revived)
 
     def revive(self, left: Left) -> Left:
-        """Carry on what an earlier host has left, as far as there is room; gives what was done.
+        """Resume the runs that an earlier host left, as far as there is room; returns what was done.
 
-        A run with which its server has died again and again is left as it is.
+        A run during which the server died repeatedly is not resumed.
         """
         counts = {run_id: self._attempts.count(run_id) for run_id in left.interrupted}
         fatal = [run_id for run_id, count in counts.items() if count >= MOST]
@@ -176,7 +176,7 @@ class Roster:
         return left._replace(interrupted=others, given_up=fatal)
 
     def _has_stopped(self, carried: Carried) -> None:
-        """Let go of a run that goes on no more, and see to what follows."""
+        """Remove a run that has stopped, and start what follows from it."""
         del self._carried[carried.run_id]
         self._attempts.close(carried.run_id)
         task = carried.task

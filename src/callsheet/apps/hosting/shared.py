@@ -1,7 +1,7 @@
-"""The tools of a process that lives long: local ones loaded once, MCP servers opened once and shared.
+"""The tools of a long-lived process: local ones loaded once, MCP servers opened once and shared.
 
-In: a setup. Out: a toolbox for each plan, as `open_toolbox` gives it. Servers are opened when a plan first
-calls a tool that is not here, and stay open; one that could not be reached is tried again after a while.
+In: a setup. Out: a toolbox for each plan, as from `open_toolbox`. Servers are opened when a plan first calls
+a tool that is not registered, and stay open; failed ones are tried again after a pause.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from callsheet.ports.mcp import McpPool, McpServerConfig
 
 _PAUSE = 30.0
-"""Seconds before servers that could not be reached are tried again."""
+"""Seconds before failed servers are tried again."""
 
 
 class SharedTools:
     """The tools of a setup, as an async context manager; leaving it ends its servers.
 
-    `more` are tools of the process itself, which no setup names. Raises CallsheetError where a Python file
-    of tools cannot be loaded.
+    `more` are tools of the process itself, which no setup names. Raises CallsheetError if a Python file of
+    tools cannot be loaded.
     """
 
     def __init__(self, setup: Setup, more: Iterable[Tool] = ()) -> None:
         self.setup = setup
         self.shelf = Shelf(setup)
-        """The tools that need no server, for who only looks at plans."""
+        """The tools that need no server, for checking plans only."""
         self._local = self.shelf.local
         for tool in more:
             self._local.add(tool)
@@ -68,9 +68,10 @@ class SharedTools:
         await self._stack.aclose()
 
     async def for_plan(self, plan: Plan | None, agents: AgentRules | None = None) -> Toolbox:
-        """The tools that a plan calls, or all; what could not be opened stands in the diagnostics.
+        """The tools that a plan calls, or all without a plan.
 
-        Of a plan it is an error only where one of its tools is missing.
+        The diagnostics report servers that could not be opened: as errors without a plan or if one of its
+        tools is missing, else as warnings.
         """
         if plan is None or absent_tools(plan, self._box.registry, agents):
             await self._open()
@@ -84,7 +85,7 @@ class SharedTools:
     async def for_run(
         self, setup: Setup, plan: Plan | None, agents: AgentRules | None
     ) -> AsyncGenerator[Toolbox]:
-        """The tools of a run that was started with this setup: these, or its own, opened for it alone."""
+        """The tools for a run that was started with `setup`: these if they are the same, else its own."""
         if self.serves(setup):
             yield await self.for_plan(plan, agents)
             return
@@ -92,7 +93,7 @@ class SharedTools:
             yield toolbox
 
     def serves(self, setup: Setup) -> bool:
-        """Whether a run that was started with this setup would open the very same tools."""
+        """Whether a run that was started with this setup would open the same tools."""
         if _without_servers(setup) != _without_servers(self.setup):
             return False
         named = {os.path.abspath(path) for path in setup.mcp_configs}
@@ -100,7 +101,7 @@ class SharedTools:
         return (not setup.discovers and named <= mine) or setup.to_note() == self.setup.to_note()
 
     async def _open(self) -> None:
-        """Open the servers that are not open; those that failed only after a while again."""
+        """Open the servers that are not open; failed ones again only after a pause."""
         async with self._opening:
             now = time.monotonic()
             if self._pool is not None and not (self._failed and now - self._tried >= _PAUSE):
@@ -149,6 +150,6 @@ class SharedTools:
 
 
 def _without_servers(setup: Setup) -> dict[str, JSON]:
-    """What a setup says of its tools besides servers; the model is no tool."""
+    """The parts of a setup that determine its tools, except servers; the model does not count."""
     note = setup.to_note()
     return {name: note[name] for name in ("workspace", "data", "tools", "settings")}

@@ -1,6 +1,6 @@
-"""Where a run stands, as its journal tells it: for those who did not carry it.
+"""The current outcome of a run that this process does not carry, from its journal.
 
-In: a journal and a run's id. Out: its outcome, with placeholders where there are secrets.
+In: a journal and a run's id. Out: its outcome, with placeholders for secrets.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from callsheet.store import Journal
 
 
 def told_outcome(journal: Journal, run_id: str) -> RunOutcome:
-    """The outcome of a run that nobody carries now.
+    """The outcome of a run that is not running.
 
-    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be read.
+    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events cannot be read.
     """
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
     result, usage = folded.machine.result, folded.usage()

@@ -1,6 +1,6 @@
-"""Runs that wait for people woken: by an answer that came while nobody looked, or when their time is over.
+"""Resumes waiting runs when an answer has come or a question has timed out.
 
-In: what a run waits for when it goes on no more. Out: a call for each run that can go on.
+In: the questions of a run that has stopped. Out: a call of `go_on` when the run can be resumed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from callsheet.runtime.answers import PendingAsk
 
 _log = logging.getLogger("callsheet.hosting")
 _LATE = 0.05
-"""Seconds after the time of a question at which it is certainly over."""
+"""Seconds added to the deadline of a question, so that it has certainly passed."""
 
 
 class Waking:
-    """The alarms of waiting runs; `asks` tells what a run has asked by now, `go_on` carries one on."""
+    """The timers of waiting runs; `asks` returns the questions of a run, `go_on` resumes it."""
 
     def __init__(
         self, asks: Callable[[str], Awaitable[list[PendingAsk]]], go_on: Callable[[str], None]
@@ -31,7 +31,7 @@ class Waking:
         self._has_stopped = False
 
     def see_to(self, run_id: str, waiting: Sequence[PendingAsk]) -> None:
-        """See to it that a run which waits goes on: with an answer that is there, or when time is up."""
+        """Arrange that a waiting run is resumed if it is already answered, or when a question times out."""
         if not waiting or self._has_stopped:
             return
         dues = [ask.until for ask in waiting if ask.until is not None]
@@ -43,23 +43,23 @@ class Waking:
         task.add_done_callback(self._looking.discard)
 
     def leave(self, run_id: str) -> None:
-        """Wake a run no more, which goes on."""
+        """Cancel the timer of a run that has been resumed."""
         alarm = self._alarms.pop(run_id, None)
         if alarm is not None:
             alarm.cancel()
 
     def stop(self) -> None:
-        """Wake nobody any more."""
+        """Cancel all timers and accept no more runs."""
         self._has_stopped = True
         for alarm in self._alarms.values():
             alarm.cancel()
 
     async def close(self) -> None:
-        """Wait until nobody is looked after any more."""
+        """Wait until the checks in progress have finished."""
         await asyncio.gather(*self._looking)
 
     async def _look(self, run_id: str) -> None:
-        """Carry a run on whose answer came while it was about to stop, or while nobody was there."""
+        """Resume a run that was answered while it was about to stop, or while no process ran it."""
         try:
             if any(ask.is_answered for ask in await self._asks(run_id)):
                 self._go_on(run_id)

@@ -1,7 +1,7 @@
-"""The events of a run as they come, from its journal, whoever carries it on.
+"""Streams the events of a run from its journal, whichever process runs it.
 
-In: a journal, a run's id, the number of the last event that is known. Out: events in their order, each once,
-and how the run stands whenever that changes. A reader that goes away or is slow holds nothing up.
+In: a journal, a run's id, the number of the last known event. Out: events in order, each once, and the state
+of the run whenever it changes. A slow or absent reader does not delay the run.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from callsheet.store import Journal
 from callsheet.store.events import Event
 
 _PAGE = 200
-"""So many events are read at a time."""
+"""The number of events read at a time."""
 _POLL = 0.5
-"""Seconds between two looks at a run that this process does not carry."""
+"""Seconds between polls of a run in another process."""
 _REST = 0.02
-"""Seconds in which what is written is read together."""
+"""Seconds to wait for further events, so that they are read together."""
 
 
 class Standing(NamedTuple):
-    """How a run stands: its status as people are told it, how many events it has, whether it has ended."""
+    """The state of a run: its status as shown to people, the number of its events, whether it has ended."""
 
     status: str
     events: int
@@ -34,7 +34,7 @@ class Standing(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What a watcher looks through."""
+    """What `follow` needs to observe the runs of a host."""
 
     journal: Journal
     beside: Beside
@@ -43,11 +43,11 @@ class Sight(NamedTuple):
 
 
 async def follow(sight: Sight, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
-    """The events of a run after a number, then those that come, until it has ended.
+    """The events of a run after the number `after`, then new ones, until the run has ended.
 
-    `run_id` is the whole id. First comes how the run stands, and again whenever that has changed, behind
-    the events that led to it. A run that stands still (it waits for people, it was interrupted) is followed
-    on: it may be carried on by anybody. Raises JournalError as `Journal.events` does.
+    `run_id` is the complete id. The state of the run comes first, and again after the events that changed it.
+    A run that has stopped (waiting for people, interrupted) is still followed, because any process may resume
+    it. Raises JournalError as `Journal.events` does.
     """
     told: str | None = None
     while True:
@@ -74,7 +74,7 @@ def _page(journal: Journal, run_id: str, after: int) -> list[Event]:
 
 
 async def _wait(rung: asyncio.Event | None) -> None:
-    """Wait until something is written, or a while."""
+    """Wait until something is written, or until the next poll."""
     if rung is None:
         await asyncio.sleep(_POLL)
         return

@@ -1,4 +1,4 @@
-"""The ASGI application: routes of the table of pages, the viewer's files, errors as problems, the guard.
+"""The ASGI application: routes from the table of pages, the viewer's files, error responses, the guard.
 
 In: the state that pages share. Out: an application for any ASGI server.
 """

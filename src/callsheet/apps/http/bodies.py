@@ -1,4 +1,4 @@
-"""What requests say, as models: strict, with no field that is not known.
+"""The models of request bodies: strict, without unknown fields.
 
 Lists stand for lists and numbers for numbers: nothing is taken for what it is not.
 """

@@ -1,7 +1,7 @@
-"""What every request passes before a page sees it: host, origin, rate, keys; and the headers of every answer.
+"""ASGI middleware that checks host, origin, rate and keys, and sets headers on every response.
 
-In: an ASGI application. Out: the same, behind a guard. A web page of somebody else may make a browser send
-requests here: it cannot choose the `Host`, hide its `Origin`, or know the token.
+In: an ASGI application. Out: the guarded application. A foreign web page may make a browser send requests
+here, but it cannot choose the `Host`, hide its `Origin`, or know the token.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from callsheet.apps.http.state import State
 
 API = "/v1/"
 ENTRY = "callsheet.entry"
-"""Where the scope of a request says how it was let in."""
+"""The key in the scope of a request that says how it was authenticated."""
 WRITES_HEADER = "x-callsheet"
-"""The header that a browser sends with changes: pages of other sites cannot."""
+"""The header that the viewer sends with changes; pages of other sites cannot send it."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _MOST_HEAD = 16 * 1024
 SECURITY = {
@@ -37,11 +37,11 @@ SECURITY = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
-"""The headers of every answer."""
+"""The headers of every response."""
 
 
 def cookie_name(host: str) -> str:
-    """The name of the cookie of a server: cookies are shared by all ports of a host."""
+    """The name of a server's cookie; includes the port, since all ports of a host share cookies."""
     port = host.rpartition(":")[2]
     return f"callsheet_{port}" if port.isascii() and port.isdigit() else "callsheet"
 
@@ -55,7 +55,7 @@ class Guard:
         self._is_open = is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer why not."""
+        """Pass a request on, or answer with the reason for refusing it."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -84,14 +84,14 @@ class Guard:
                 raise
 
     def _see_behind_proxies(self, scope: Scope) -> None:
-        """Take the client that a trusted proxy names for the one that asks."""
+        """Set the client to the one that a trusted proxy names."""
         if self._state.proxies:
             peer, port = scope.get("client") or ("", 0)
             forwarded = Headers(scope=scope).getlist("x-forwarded-for")
             scope["client"] = (client_of(str(peer), forwarded, self._state.proxies), port)
 
     def _check(self, scope: MutableMapping[str, Any]) -> None:
-        """Raise Problem for a request that may not pass."""
+        """Raise Problem for a request that is refused."""
         headers, method, path = Headers(scope=scope), str(scope["method"]), str(scope["path"])
         if sum(len(name) + len(value) for name, value in headers.raw) + len(_target(scope)) > _MOST_HEAD:
             raise Problem("API005", f"the head of the request is larger than {_MOST_HEAD:,} bytes")
@@ -114,7 +114,7 @@ class Guard:
         return host
 
     def _check_origin(self, headers: Headers, host: str, method: str, path: str) -> None:
-        """Refuse what pages of other sites ask for; a link to the viewer may be followed from anywhere."""
+        """Refuse requests of other sites' pages, except following a link to the viewer."""
         origin = headers.get("origin")
         if origin is not None:
             scheme, _, named = origin.strip().lower().partition("://")
@@ -141,7 +141,7 @@ class Guard:
         raise self.refusal(client, Problem("API001", said, _SIGN_IN, {"WWW-Authenticate": _CHALLENGE}))
 
     def refusal(self, client: str, problem: Problem) -> Problem:
-        """What somebody is told who has no key, or guesses one; of many guesses, to wait."""
+        """The error for a missing or wrong key; after many wrong ones, the error that tells to wait."""
         wait = self._state.guesses.wait(client)
         return _too_many(wait) if wait else problem
 

@@ -1,7 +1,7 @@
-"""Who may ask: the token, codes that are good for one sign-in, and the cookies of browsers that signed in.
+"""Authentication: the token, one-time sign-in codes, and session cookies of browsers.
 
-In: what a request carries. Out: whether it is let in, and how. Secrets are kept as hashes and compared in
-constant time.
+In: the secrets in a request. Out: whether and how it is authenticated. Secrets are kept as hashes and
+compared in constant time.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _MOST_SESSIONS = 256
 
 
 class Entry(StrEnum):
-    """How a request was let in."""
+    """How a request was authenticated."""
 
     TOKEN = "token"
     COOKIE = "cookie"
     OPEN = "open"
-    """Nobody has to sign in."""
+    """The server needs no authentication."""
 
 
 class Keys:
-    """The keys of one server; without a token everybody is let in. `clock` gives seconds, never set back."""
+    """The keys of one server; without a token every request is accepted. `clock` is monotonic, in seconds."""
 
     def __init__(self, token: str | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._token = None if token is None else _hash(token)
@@ -38,7 +38,7 @@ class Keys:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody is let in."""
+        """Whether the server needs no authentication."""
         return self._token is None
 
     def takes_token(self, given: str) -> bool:
@@ -46,18 +46,18 @@ class Keys:
         return self._token is not None and hmac.compare_digest(self._token, _hash(given))
 
     def takes_session(self, given: str) -> bool:
-        """Whether this is the cookie of somebody who has signed in, and not too long ago."""
+        """Whether this is the cookie of a session that has not expired."""
         ends = self._sessions.get(_hash(given))
         return ends is not None and self._clock() < ends
 
     def new_code(self) -> str:
-        """A code that is good for one sign-in."""
+        """Create a code that is valid for one sign-in."""
         code = secrets.token_urlsafe(24)
         self._codes[_hash(code)] = self._clock() + CODE_SECONDS
         return code
 
     def sign_in(self, secret: str) -> str | None:
-        """The cookie for who has the token or a code, which is spent by it; None for anybody else."""
+        """Create a session for the token or a code, which is used up; its cookie, or None if refused."""
         ends = self._codes.pop(_hash(secret), None)
         if not (self.takes_token(secret) or (ends is not None and self._clock() < ends)):
             return None
@@ -67,11 +67,11 @@ class Keys:
         return cookie
 
     def sign_out(self, cookie: str) -> None:
-        """Forget a cookie."""
+        """End the session of a cookie."""
         self._sessions.pop(_hash(cookie), None)
 
     def _tidy(self) -> None:
-        """Forget sessions that are over, and the oldest of too many."""
+        """Drop expired sessions, and the oldest if there are too many."""
         now = self._clock()
         self._sessions = {key: ends for key, ends in self._sessions.items() if now < ends}
         while len(self._sessions) >= _MOST_SESSIONS:
@@ -79,7 +79,7 @@ class Keys:
 
 
 def new_token() -> str:
-    """A token that nobody guesses."""
+    """A new random token."""
     return secrets.token_urlsafe(32)
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the API, made from the table of pages.
+"""Generates the OpenAPI 3.1 document from the table of pages.
 
 In: pages. Out: JSON data. What a page takes is told by its models, what it answers by its schemas.
 """

@@ -1,4 +1,4 @@
-"""A page of the API as data: its address, what it takes, what it answers, who answers.
+"""`Page`: an endpoint of the API as data, with its path, parameters, responses and handler.
 
 The table of pages is the one source of the routes and of the OpenAPI document.
 """

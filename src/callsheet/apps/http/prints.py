@@ -1,7 +1,7 @@
-"""What viewers were told last of the runs that they look at, so that they are told only what is new.
+"""Remembers the latest viewer documents of runs, so that a viewer is sent only what changed.
 
-In: what makes the document of a run. Out: its name and what is to be sent. A print that has been forgotten
-costs a whole document, and nothing else.
+In: a function that makes the document of a run. Out: the document's name, and the changes or all of it. If a
+document has been forgotten, the viewer is sent the whole new one.
 """
 
 from __future__ import annotations

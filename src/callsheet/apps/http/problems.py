@@ -1,4 +1,4 @@
-"""What is wrong with a request, as RFC 9457 has it, with callsheet's diagnostics in it.
+"""Error responses in the form of RFC 9457, with callsheet's diagnostics.
 
 In: an error. Out: a status and a response. The type of a problem is the address of the page that explains its
 code.

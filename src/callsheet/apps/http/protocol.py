@@ -1,4 +1,4 @@
-"""A connection of the HTTP API: what is no request is answered as all that is wrong, as a problem in JSON.
+"""An HTTP connection that answers malformed requests with problem+json instead of plain text.
 
 In: a connection. Out: the same, on which the server library's own words are told in callsheet's form.
 """

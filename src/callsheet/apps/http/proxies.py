@@ -1,4 +1,4 @@
-"""Who asks, where proxies stand before the server that are believed.
+"""The client's address behind trusted proxies.
 
 In: the address of a connection, what `X-Forwarded-For` says. Out: the address of the client.
 """

@@ -1,6 +1,6 @@
-"""How often a client may ask: a bucket that fills by so many requests a second.
+"""Rate limiting of clients with token buckets.
 
-In: who asks, and when. Out: 0, or the seconds until the next request is taken.
+In: a client and the time. Out: 0, or the seconds until its next request is accepted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _MOST_CLIENTS = 10_000
 
 
 class Rate(NamedTuple):
-    """So many requests a second, and so many at once after a rest; 0 a second is no bound."""
+    """Requests per second, and the burst after a pause; 0 per second means no limit."""
 
     per_second: float
     at_once: int
@@ -25,7 +25,7 @@ class _Bucket(NamedTuple):
 
 
 class Rates:
-    """The buckets of all clients. `clock` gives seconds, never set back."""
+    """The token buckets of all clients. `clock` is monotonic, in seconds."""
 
     def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
@@ -33,7 +33,7 @@ class Rates:
         self._buckets: dict[str, _Bucket] = {}
 
     def wait(self, client: str) -> float:
-        """Take a request of a client: 0, or how many seconds it has to wait; then nothing is taken."""
+        """Count a request and return 0; or, if the client is over its rate, return the seconds to wait."""
         per_second, at_once = self._rate
         if per_second <= 0:
             return 0.0
@@ -49,7 +49,7 @@ class Rates:
         return 0.0
 
     def _forget_full(self, now: float) -> None:
-        """Forget clients whose buckets are full again, or all of them where none is."""
+        """Drop the clients whose buckets are full again, or all clients if none is."""
         per_second, at_once = self._rate
         self._buckets = {
             client: bucket

@@ -1,4 +1,4 @@
-"""Reads a request: its body within bounds of size and time, as strict JSON, into what the page takes.
+"""Reads a request body within limits of size and time, as strict JSON, into the models of its page.
 
 In: a request. Out: models; or a Problem that names what does not fit.
 """

@@ -1,4 +1,4 @@
-"""A server from its start to its end: where it listens, who may ask, how it stops.
+"""Runs the HTTP server: where it listens, its keys, and how it stops.
 
 In: what an operator wants. Out: a process that serves until a signal comes; runs that were under way stay in
 the journal and can be carried on.

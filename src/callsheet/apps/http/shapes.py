@@ -1,4 +1,4 @@
-"""The JSON forms of runs, plans and tools as JSON Schema, as the OpenAPI document has them."""
+"""JSON Schemas of runs, plans and tools for the OpenAPI document."""
 
 from __future__ import annotations
 

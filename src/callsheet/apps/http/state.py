@@ -1,4 +1,4 @@
-"""What all pages share while a server runs: host, plan library, keys, the limits of requests."""
+"""The state that all pages share: host, plan library, keys, request limits."""
 
 from __future__ import annotations
 

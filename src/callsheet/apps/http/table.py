@@ -1,4 +1,4 @@
-"""All pages of the API, in the order in which the document lists them."""
+"""The table of all pages, in the order of the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The viewer's pages and files, which need no token: what they show they ask the API for.
+"""Serves the viewer's static pages, which need no token: they get their data from the API.
 
 In: requests for `/` and for what it loads. Out: static files under a strict content security policy.
 """

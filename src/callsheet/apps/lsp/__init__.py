@@ -1,1 +1,1 @@
-"""`callsheet lsp`: what `views.editor` knows of plans, over the language server protocol. Thin glue."""
+"""`callsheet lsp`: connects `views.editor` to the language server protocol."""

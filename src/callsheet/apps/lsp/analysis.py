@@ -1,4 +1,4 @@
-"""All that is wrong with a text that is being edited, and what is known of it: as the commands say it.
+"""Analyses a text that is being edited: diagnostics, labels, schedule.
 
 In: a document, tools, a policy. Out: diagnostics as `check` and `verify` print them, labels, a schedule.
 Nothing is run, and no server is asked.

@@ -1,4 +1,4 @@
-"""From what `views.editor` says to the types of the protocol.
+"""Converts the results of `views.editor` to the types of the language server protocol.
 
 In: spans, diagnostics, symbols and the positions of a text. Out: values of `lsprotocol`.
 """

@@ -1,4 +1,4 @@
-"""The texts that lie open in an editor, each read once a version, and what was found out about them.
+"""The open documents of an editor, each parsed once per version, with their analyses.
 
 In: uris, texts, versions. Out: documents and analyses. What a text is follows from the language that the
 editor names, else from the suffix of its file.

@@ -1,4 +1,4 @@
-"""The requests of editors, each answered by a function of `views.editor` on the newest version of its text.
+"""The LSP requests about a position or document, each answered by a function of `views.editor`.
 
 In: a server and its desk. Out: nothing; the requests are registered.
 """

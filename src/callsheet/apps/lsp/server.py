@@ -1,4 +1,4 @@
-"""The server: an editor's texts come in, findings go out; each request is one function of `features`.
+"""The language server: receives documents and publishes diagnostics.
 
 In: what plans are held against. Out: a pygls server that is ready to be connected. Findings follow a change
 after a short pause in which none came; they are made in a thread, and those of a text that has changed

@@ -1,4 +1,4 @@
-"""Connects servers with editors: one over standard input and output, or many over a port of this machine."""
+"""Transports of the language server: one editor over standard input and output, or many over a port."""
 
 from __future__ import annotations
 

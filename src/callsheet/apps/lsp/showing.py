@@ -1,4 +1,4 @@
-"""The requests for what is shown in and beside a text: hints and colours.
+"""The LSP requests for inlay hints and semantic colours.
 
 In: a server and its desk. Out: nothing; the requests are registered.
 """

@@ -1,4 +1,4 @@
-"""The tools that plans are held against while they are edited: local ones, and those of named servers.
+"""The tools that edited plans are checked against: local ones, and those of named servers.
 
 In: a setup. Out: a registry, and who was not asked. Servers are started only where their configuration is
 named on the command line, and end as soon as they have said what they offer.

@@ -1,4 +1,4 @@
-"""The requests that lead to changes of a text: completion, renaming, repairs.
+"""The LSP requests that edit a text: completion, renaming, fixes.
 
 In: a server and its desk. Out: nothing; the requests are registered.
 """

@@ -1,4 +1,4 @@
-"""Where the server listens over HTTP.
+"""Resolves the address on which the MCP server listens over HTTP.
 
 In: what a command line says. Out: an address of this machine, a bound socket; or CallsheetError.
 """

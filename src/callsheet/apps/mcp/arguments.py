@@ -1,4 +1,4 @@
-"""What the tools take: arguments as types, which give their JSON Schema and read what a client sends."""
+"""The argument types of the MCP tools, which give their JSON Schemas and parse what clients send."""
 
 from __future__ import annotations
 

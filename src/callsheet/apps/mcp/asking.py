@@ -1,4 +1,4 @@
-"""What a run waits for as forms for the person at the client, and what they say as answers to the run.
+"""Turns the questions of a run into forms for the person at the client, and the replies into answers.
 
 In: how a run stands. Out: forms by name; or the answers to them, left for the run. An answer is bound to what
 was shown: if something else is asked by now, it is refused.

@@ -1,4 +1,4 @@
-"""What the tools of the server work with: the host of runs, the plan library, what the operator decided."""
+"""What the MCP tools work with: the host of runs, the plan library, the operator's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools that make runs out of others: run again from a step, go another way; and what a plan would do.
+"""The MCP tools that branch runs off others (rerun, fork), and the dry run.
 
 What may change something outside once more is told first, and done after a yes: of the person at the client
 where it can ask one, else by the argument `effects`.

@@ -1,4 +1,4 @@
-"""Who calls a tool: the client's request, as far as a tool needs it.
+"""The client's request behind a tool call, as far as the tools need it.
 
 A client of the protocol from 2026-07-28 on is asked by an answer, which it gives back with the same call;
 an older one is asked while the call is under way.

@@ -1,4 +1,4 @@
-"""A run that a call carries: to its end, or to a question that the person at the client answers.
+"""Carries a run within a tool call, to its end or to a question for the person at the client.
 
 In: a run on a bench, and who calls. Out: the answer of the call. A call that is cancelled, or whose client
 goes away, interrupts its run: the journal carries it on.

@@ -1,4 +1,4 @@
-"""What clients are told unasked: that there are other plans or runs, and that one has changed.
+"""Notifies clients of changes: new plans or runs, and changed ones.
 
 In: the library and the journal, looked at now and then while somebody listens: other processes write them,
 too. Out: events of the protocol. A client of 2026-07-28 or later asks for them; an older one that has listed

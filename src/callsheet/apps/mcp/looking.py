@@ -1,4 +1,4 @@
-"""The tools on runs that there are: what happened in them, which there are, an end, an answer."""
+"""The MCP tools on existing runs: explain, list, cancel, answer, delete."""
 
 from __future__ import annotations
 

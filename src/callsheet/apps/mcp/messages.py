@@ -1,4 +1,4 @@
-"""A line that a client has sent: the message that it is, or the error that the client is answered.
+"""Parses a line from a client into a message, or into the error to answer with.
 
 In: the bytes of a line. Out: a message for the session; or Unreadable, with the answer of JSON-RPC 2.0
 (section 5.1): -32700 for what is no JSON, -32600 for what is no message.

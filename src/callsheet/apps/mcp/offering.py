@@ -1,4 +1,4 @@
-"""A tool as it is offered: what clients are told of it, and what carries it out."""
+"""A tool that the MCP server offers: its declaration and its handler."""
 
 from __future__ import annotations
 

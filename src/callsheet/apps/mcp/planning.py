@@ -1,4 +1,4 @@
-"""The tools that make plans, and keep them in the plan library."""
+"""The MCP tools that make plans and save them in the plan library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a run is, told to the client step by step.
+"""Sends the progress of a run to the client as progress notifications.
 
 In: notes of the machine, as they come. Out: progress notifications, in their order, all before the answer.
 """

@@ -1,4 +1,4 @@
-"""Prompts with which a client's own model writes plans: the language, the tools that there are, the task.
+"""Prompts with which a client's own model writes plans: the language, the tools, the task.
 
 In: a prompt's name and arguments. Out: a message of the user; or CallsheetError (MCP006).
 """

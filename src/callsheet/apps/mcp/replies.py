@@ -1,4 +1,4 @@
-"""What a tool answers: a text for people, data for programs, and whether it went wrong."""
+"""The result of a tool: text for people, data for programs, and whether it is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans and runs as resources that clients read: `callsheet://plans/ID`, `callsheet://runs/ID/VIEW`.
+"""Plans and runs as MCP resources: `callsheet://plans/ID`, `callsheet://runs/ID/VIEW`.
 
 In: an address. Out: a text with its kind; or CallsheetError (MCP005) for what is not there.
 """

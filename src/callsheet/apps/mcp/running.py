@@ -1,4 +1,4 @@
-"""The tools that run plans: from the first step to an end, or to where a person has to answer.
+"""The MCP tools that run plans, to their end or until a person has to answer.
 
 A call that is cancelled, or whose client goes away, interrupts its run: the journal carries it on.
 """

@@ -1,4 +1,4 @@
-"""The server: what it offers, and how each request is answered.
+"""The MCP server: its tools, resources and prompts, and the handling of each request.
 
 In: a bench. Out: a server that a transport serves. What goes wrong in a tool is an answer of that tool, with
 diagnostics; a bug is one as well, and goes to the log with its traceback.

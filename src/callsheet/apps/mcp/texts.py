@@ -1,4 +1,4 @@
-"""The tools on texts: parse, validate, draw, print, prove; a code explained; LCTL blocks checked."""
+"""The MCP tools on texts: parse, validate, draw, format, prove, explain a code, check LCTL blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One client at standard input and output: a message a line, and an answer also to a line that is none.
+"""The stdio transport of one client: one message per line, with an error answer to invalid lines.
 
 In: the two streams of this process, which are the client's alone from then on. Out: streams of messages for a
 session. The SDK's own transport drops what it cannot read in silence, and cannot be cancelled while it waits

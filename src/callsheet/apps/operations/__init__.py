@@ -1,6 +1,6 @@
-"""What every face offers on texts: a plan is read, printed, checked, drawn, proved; a goal is compiled.
+"""Operations that every application offers: parse, format, check, draw and prove plans; compile goals.
 
-In: texts, a setup. Out: small results with a JSON form, each in a module of its own, so that a face brings
-only what it uses. What is wrong with a text stands in the result; nothing runs. The functions that are not
-async may start servers and wait for them: a face with an event loop calls them in a thread.
+In: texts, a setup. Out: small results with a JSON form, one module each, so that an application imports only
+what it uses. Errors of a text are part of the result; nothing is run. The functions that are not async may
+start servers and wait for them: call them in a thread if there is an event loop.
 """

@@ -1,4 +1,4 @@
-"""What a run that branches off may do to the world, as a JSON object."""
+"""The effects that a branched run may have, as a JSON object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def effect_json(effect: EffectAhead) -> dict[str, Any]:
-    """What a run may do to the world, as a JSON object."""
+    """An effect that a run may have, as a JSON object."""
     return {
         "step": effect.step,
         "tool": effect.tool,

@@ -1,4 +1,4 @@
-"""A text is checked: what is wrong with the plan in it, on the tools that there are."""
+"""Checks the plan in a text against the available tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from callsheet.ir import Plan, plan_hash
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A text with all that is wrong with it, or could be better."""
+    """A text with its errors, warnings and hints."""
 
     text: PlanText
     diagnostics: tuple[Diagnostic, ...]
@@ -28,9 +28,9 @@ class Checked:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong in the messages of the documented `validate_plan`; empty for a text that is no plan.
+        """The errors as messages of the documented `validate_plan`; empty for a text that is not a plan.
 
-        They say nothing of tools.
+        Tools are not covered.
         """
         from callsheet.compat.models import LTPPlan  # noqa: PLC0415 - only for the documented form
         from callsheet.compat.static import validate_plan  # noqa: PLC0415 - as above
@@ -38,7 +38,7 @@ class Checked:
         return [] if self.text.plan is None else validate_plan(LTPPlan.of(self.text.plan))
 
     def row(self) -> dict[str, Any]:
-        """Whether it is a plan, how many steps it has, and its hash."""
+        """Whether it is valid, the number of its steps, and its hash."""
         row: dict[str, Any] = {"ok": self.ok}
         if self.text.plan is not None:
             row |= {"steps": len(self.text.plan.steps), "plan_hash": plan_hash(self.text.plan)}
@@ -53,11 +53,11 @@ class Checked:
 def check_text(
     text: PlanText, shelf: Shelf | None, inputs: Collection[str] = (), *, asks_servers: bool = False
 ) -> Checked:
-    """All that is wrong with a text, with the names of variables that the run will be given.
+    """Check a text; `inputs` are the names of variables that the run will get.
 
-    Without a `shelf` no tool is looked at. A tool that is not on it is looked for on servers only if
-    `asks_servers`; else it is a warning. Of a text with errors the steps that could be read are checked
-    all the same.
+    Without a `shelf` tools are not checked. A tool that is not on it is looked up on servers only with
+    `asks_servers`; otherwise it is a warning. If the text has errors, the steps that could be parsed are
+    still checked.
 
     >>> from callsheet.apps.operations.reading import plan_text
     >>> [d.code for d in check_text(plan_text("S1: GOTO S7"), None).diagnostics if d.is_error]
@@ -71,9 +71,9 @@ def check_text(
 
 
 def require_plan(text: PlanText, setup: Setup, inputs: Collection[str] = ()) -> Plan:
-    """The plan of a text; raises CallsheetError with all that is wrong, in the steps that could be read too.
+    """The plan of a text; raises CallsheetError with all errors, including those of the readable steps.
 
-    No server is asked.
+    Servers are not queried.
     """
     if text.plan is None:
         raise CallsheetError(check_text(text, Shelf(setup), inputs).diagnostics, text.source)
@@ -91,7 +91,7 @@ def _of_plan(
 
 
 def _of_readable(text: PlanText, shelf: Shelf | None, *, asks_servers: bool) -> tuple[Diagnostic, ...]:
-    """What is wrong with the steps that could be read, so that one look shows all errors."""
+    """The errors of the steps that could be parsed, so that one check shows all errors."""
     if text.partial is None or not text.partial.steps:
         return ()
     if shelf is None:

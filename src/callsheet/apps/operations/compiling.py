@@ -1,4 +1,4 @@
-"""What compiling a goal gave, as data."""
+"""The result of compiling a goal, as data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from callsheet.store.library import PlanLibrary
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """A goal and what came of it; `near` are plans of the library for goals that are near, not taken."""
+    """The result for a goal; `near` are plans of the library for similar goals, which were not used."""
 
     goal: str
     made: Made
@@ -30,7 +30,7 @@ class Compilation:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What is to be said of the plan, or of the answer that is none."""
+        """The diagnostics of the plan, or of the model's invalid answer."""
         result = self.made.result
         return () if result is None else result.findings.diagnostics
 
@@ -40,7 +40,7 @@ class Compilation:
         return None if self.made.result is None else self.made.result.findings.source
 
     def to_json(self) -> dict[str, Any]:
-        """The text as data, where it is from, and what it took."""
+        """The text, its origin and the model usage, as data."""
         made = self.made
         data: dict[str, Any] = {"ok": self.ok, "goal": self.goal, "text": made.text, "from": "model"}
         if made.kept is not None:
@@ -68,10 +68,10 @@ async def compile_text(
     library: PlanLibrary | None = None,
     policy: Policy | None = None,
 ) -> Compilation:
-    """A plan for a goal, on open tools: of the `library` if it has one for this very goal, else a new one.
+    """A plan for a goal, with open tools: from the `library` if it has one for this goal, else a new one.
 
-    What the `policy` refuses counts as wrong. Plans of the library for goals that are near are told and not
-    taken. Raises CallsheetError (CMP001) where no model can be asked.
+    What the `policy` refuses counts as an error. Plans of the library for similar goals are listed, not used.
+    Raises CallsheetError (CMP001) if there is no model to ask.
     """
     near: list[Kept] = []
 

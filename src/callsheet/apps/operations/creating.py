@@ -1,4 +1,4 @@
-"""A goal becomes a plan of dependencies, which a model makes on the tools that there are."""
+"""Asks a model for a dependency plan for a goal."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from callsheet.store.library import PlanLibrary, StoredPlan
 class Created:
     """A plan that a model made for a goal and that has passed the checks; it has no id yet.
 
-    `tools` are the hashes of the declarations of those that it calls, `doubts` what is to be said of tools,
-    `used` what it took.
+    `tools` are the pins of the tools that it calls, `doubts` diagnostics about tools, `used` model usage.
     """
 
     goal: str
@@ -37,15 +36,15 @@ class Created:
     def saved(
         self, library: PlanLibrary, plan_id: str | None = None, *, replaces: bool = False
     ) -> StoredPlan:
-        """Keep it in a library, by default under an id made of its title; raises as `PlanLibrary.save`."""
+        """Save it in a library, by default under an id made of its title; raises as `PlanLibrary.save`."""
         return library.save(self.plan, plan_id, replaces=replaces, tools=self.tools, goal=self.goal)
 
 
 async def plan_for(goal: str, context: str, setup: Setup) -> Created:
-    """A plan for a goal, on the tools of a setup, which are opened for it.
+    """A plan for a goal, with the tools of a setup, which are opened for it.
 
-    Raises CallsheetError: PLN011 where no model is configured, what keeps the model from answering, and
-    all that is wrong with its answer.
+    Raises CallsheetError: PLN011 if no model is configured, the model's failure, or the errors of its
+    answer.
     """
     planner = required_planner(setup)
     async with open_toolbox(setup) as toolbox:
@@ -53,7 +52,7 @@ async def plan_for(goal: str, context: str, setup: Setup) -> Created:
 
 
 async def plan_on(toolbox: Toolbox, goal: str, context: str, setup: Setup) -> Created:
-    """As `plan_for`, on open tools; where no model is configured, a local one that was fetched is asked."""
+    """Like `plan_for`, with open tools; without a configured model a downloaded local one is asked."""
     return await _made(required_planner(with_fetched(setup, lambda _: None)), goal, context, toolbox)
 
 

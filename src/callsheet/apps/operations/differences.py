@@ -1,4 +1,4 @@
-"""Where two runs part, and what follows from it: as lines of text, and as a JSON object."""
+"""Where two runs diverge and what follows from it, as lines of text and as a JSON object."""
 
 from __future__ import annotations
 

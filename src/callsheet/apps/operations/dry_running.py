@@ -1,4 +1,4 @@
-"""A dry run: a plan is checked as `run` checks it, proved under a policy, and what it would do is told.
+"""Dry-runs the plan in a text: checks it, proves it under a policy, and predicts what it would do.
 
 In: a text, a setup, what is known beforehand. Out: what would happen, with warnings. None of it is done: no
 server is started unless that is asked for, and no journal is opened.

@@ -1,4 +1,4 @@
-"""A diagnostic code, or a rule of LCTL, is explained by its page."""
+"""The page of a diagnostic code or of an LCTL rule."""
 
 from __future__ import annotations
 

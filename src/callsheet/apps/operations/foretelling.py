@@ -1,4 +1,4 @@
-"""What a text would do if it were run, on the tools that there are; nothing runs."""
+"""Predicts what the plan in a text would do with the available tools; nothing is run."""
 
 from __future__ import annotations
 

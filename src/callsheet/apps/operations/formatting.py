@@ -1,4 +1,4 @@
-"""A text is printed in its canonical form, or in another spelling."""
+"""Prints a plan in its canonical form or in another syntax."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from callsheet.ir import Call, Plan
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """A text and what it was printed as; `formatted` is None where `diagnostics` say why not.
+    """A text and its formatted version; `formatted` is None if `diagnostics` say why not.
 
-    `syntax` is the spelling of the printed text.
+    `syntax` is the syntax of the formatted text.
     """
 
     text: PlanText
@@ -28,16 +28,16 @@ class Formatted:
 
     @property
     def ok(self) -> bool:
-        """Whether there is a printed text."""
+        """Whether there is a formatted text."""
         return self.formatted is not None
 
     @property
     def is_changed(self) -> bool:
-        """Whether the printed text is another one."""
+        """Whether the formatted text differs from the original."""
         return self.formatted is not None and self.formatted != self.text.source.text
 
     def to_json(self) -> dict[str, Any]:
-        """The printed text as data, and what is to be said of it."""
+        """The formatted text and the diagnostics, as data."""
         return {
             "ok": self.ok,
             "text": self.formatted,
@@ -48,11 +48,10 @@ class Formatted:
 
 
 def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
-    """A text in the canonical form of its spelling.
+    """A text in the canonical form of its syntax.
 
-    What stands around the plan is left out and told; with `keeps_all` it keeps the text from being printed,
-    as it must be where the result takes the text's place. A plan in canonical JSON is refused (CFG010):
-    that form is for programs.
+    Prose around the plan is left out with a diagnostic; with `keeps_all`, for formatting in place, such a
+    text is not formatted at all. A plan in canonical JSON is refused (CFG010): that form is for programs.
 
     >>> from callsheet.apps.operations.reading import plan_text
     >>> print(format_text(plan_text("search  'tea' >hits")).formatted, end="")
@@ -80,10 +79,10 @@ def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
 def convert_text(
     text: PlanText, target: Syntax, parameters: Callable[[Plan], Parameters] | None = None
 ) -> Formatted:
-    """A text in another spelling, and what a reader should know of the change.
+    """A text in another syntax, with diagnostics about the conversion.
 
-    A JSON plan names every argument: the names of those that have none are those of `parameters`, which
-    is asked only where there is one.
+    A JSON plan names every argument: `parameters` gives the names for positional ones, and is called only if
+    there are any.
     """
     if text.plan is None:
         return Formatted(text, None, None, tuple(d for d in text.diagnostics if d.is_error))

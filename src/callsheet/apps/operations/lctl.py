@@ -1,4 +1,4 @@
-"""Blocks of LCTL are checked, in the order of their chain."""
+"""Checks LCTL blocks, in the order of their chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan of the library as it is run: text, parameters and tools as they are now."""
+"""A plan of the library ready to be run: text, parameters and current tools."""
 
 from __future__ import annotations
 

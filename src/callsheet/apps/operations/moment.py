@@ -1,4 +1,4 @@
-"""A run as it was after one of its events, as a JSON object."""
+"""The state of a run after one of its events, as a JSON object."""
 
 from __future__ import annotations
 

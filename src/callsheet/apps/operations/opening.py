@@ -1,4 +1,4 @@
-"""What the commands that ask a run have in common: its lineage, and places in its values."""
+"""Lineages and slices of recorded runs, for the commands that explain where a value came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run stands, as data: its result, what it waits for from people, what is in doubt."""
+"""The state of a run as data: its result, open questions, calls in doubt."""
 
 from __future__ import annotations
 

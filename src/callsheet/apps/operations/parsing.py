@@ -1,4 +1,4 @@
-"""A text is read as a plan and shown as data."""
+"""Parses a text and shows its plan as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan is drawn: as a Mermaid flow chart, in lines for a terminal, or as data for who draws it."""
+"""Draws a plan: as a Mermaid flow chart, as terminal lines, or as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text is proved against a policy, on the tools that there are; nothing runs."""
+"""Proves the plan in a text against a policy and the available tools; nothing is run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from callsheet.runtime.rest import left_before
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """A text, what came of its proof, and all that is to be said.
+    """A text with its proof and the diagnostics.
 
-    `proof` is None for a text that is no plan, and for one whose `approved` steps it does not have.
+    `proof` is None for a text that is not a plan, or if it lacks one of the `approved` steps.
     """
 
     text: PlanText
@@ -40,7 +40,7 @@ class Proved:
         return {**({} if self.proof is None else self.proof.to_json()), "ok": self.ok}
 
     def to_json(self) -> dict[str, Any]:
-        """The proof as data, and all that is to be said."""
+        """The proof and the diagnostics, as data."""
         return {**self.row(), "diagnostics": to_json(self.diagnostics, self.text.source)}
 
 
@@ -55,11 +55,11 @@ def prove_text(
     asks_servers: bool = False,
     journal: Path | None = None,
 ) -> Proved:
-    """Hold a text against a policy.
+    """Prove the plan in a text against a policy.
 
-    `approved` are ids of steps to which somebody has said yes; `can_ask` says whether somebody can be asked
-    during the run. Servers are asked for tools that are not on the `shelf` only if `asks_servers`.
-    What earlier runs of the `journal` have left in files has the labels that are noted there.
+    `approved` are ids of steps that a person has approved; `can_ask` says whether a person can be asked
+    during the run. Servers are queried for tools that are not on the `shelf` only with `asks_servers`. Files
+    that earlier runs of the `journal` wrote have the labels that are stored beside it.
     """
     if text.plan is None:
         return Proved(text, None, text.diagnostics)
@@ -86,7 +86,7 @@ def prove_text(
 
 
 def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]:
-    """CFG010 for each step that somebody says yes to and the plan does not have."""
+    """CFG010 for each approved step that the plan does not have."""
     ids = [step.id for step in plan.steps]
     return tuple(_unknown(given, ids) for given in approved if given not in ids)
 

@@ -1,8 +1,8 @@
-"""A text becomes a plan: LTP text, Micro-CLI, a JSON plan, canonical JSON.
+"""Reads a text as a plan: LTP text, Micro-CLI, a JSON plan, or canonical JSON.
 
-In: a text, and the place it is from, whose suffix tells the spelling (`.ltp`, `.micro`, `.json`, `.yaml`);
-where there is none, the text does. Out: the text with its plan or with every reason why it is none.
-Nothing is run, and no tool is looked at.
+In: a text, and its path, whose suffix decides the syntax (`.ltp`, `.micro`, `.json`, `.yaml`); without one
+the syntax is detected. Out: the text with its plan, or with all errors. Nothing is run, and tools are not
+checked.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _BARE_WORD = "MIC103"
 
 @dataclass(frozen=True, slots=True)
 class PlanText:
-    """A text that was read as a plan; `plan` is None where `diagnostics` hold an error.
+    """A text that was read as a plan; `plan` is None if `diagnostics` contain an error.
 
-    `path` is the file, None for standard input; `syntax` the spelling, None for JSON and for a
-    text that is none. Where there is no plan, `partial` has the steps that could be read all the
-    same, and `lost` the text of those that could not.
+    `path` is the file, None for standard input; `syntax` is None for canonical JSON and for a text in no
+    syntax. If there is no plan, `partial` has the steps that could be parsed, and `lost` the text of the
+    others.
     """
 
     path: Path | None
@@ -64,7 +64,7 @@ class PlanText:
     """The plan of the library that this is; None for a file and for standard input."""
 
     def require(self) -> Plan:
-        """The plan; raises CallsheetError with all that is wrong with the text."""
+        """The plan; raises CallsheetError with all errors of the text."""
         if self.plan is None:
             raise CallsheetError(self.diagnostics, self.source)
         return self.plan
@@ -78,7 +78,7 @@ def plan_text(
     strict: bool = False,
     variables: Iterable[str] = (),
 ) -> PlanText:
-    """A text that comes from no file, as a plan; `name` is what messages call it. Otherwise as `text_of`."""
+    """Like `text_of`, for a text that is not from a file; `name` is its name in messages."""
     return text_of(None, Source(name, text), syntax=syntax, strict=strict, variables=variables)
 
 
@@ -90,10 +90,10 @@ def text_of(
     strict: bool = False,
     variables: Iterable[str] = (),
 ) -> PlanText:
-    """A text that was read from a place, as a plan.
+    """Read a text as a plan.
 
-    `syntax` is the spelling, None where the place's suffix or the text tells; `strict` makes loose
-    spellings errors; `variables` are those that the run will be given.
+    Without `syntax` the path's suffix or the text decides. `strict` makes loose spelling an error;
+    `variables` are the names of those that the run will get.
     """
     by_suffix = None if path is None else _SUFFIXES.get(path.suffix.lower())
     if syntax is None and (by_suffix is Syntax.DAG or (by_suffix is None and is_json(source.text))):
@@ -113,7 +113,7 @@ def text_of(
 
 
 def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """The bare words of Micro-CLI that are variables only because the run is given them."""
+    """Hints for bare words of Micro-CLI that are variables only because the run gets them."""
     if reading.syntax is not Syntax.MICRO or not variables:
         return ()
     alone = read_as(Syntax.MICRO, source.text, source.name)
@@ -130,7 +130,7 @@ def _bare_variable(said: Diagnostic, word: str) -> Diagnostic:
 
 
 def _doubts(source: Source, reading: Reading, by_suffix: Syntax | None) -> tuple[Diagnostic, ...]:
-    """What is to be said of a text with errors whose spelling nobody has named."""
+    """Diagnostics for a text with errors whose syntax was not named."""
     text = source.text
     if reading.syntax is None:
         start = len(text) - len(text.lstrip())

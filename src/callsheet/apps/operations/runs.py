@@ -1,4 +1,4 @@
-"""The runs of a journal as rows of a list, with their statuses as people are told them."""
+"""The runs of a journal as rows of a list, with the status shown to people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON forms of the results as JSON Schema (2020-12), for faces that say beforehand what they answer.
+"""JSON Schemas (2020-12) of the results, for applications that declare their outputs.
 
 Each describes the data that the result's `to_json` gives; every key that may stand there is named.
 """

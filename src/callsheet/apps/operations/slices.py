@@ -1,4 +1,4 @@
-"""What a value of a run was made of, or what was made of it, as a JSON object."""
+"""The lineage of a value of a run, backward or forward, as a JSON object."""
 
 from __future__ import annotations
 

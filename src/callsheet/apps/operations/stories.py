@@ -1,4 +1,4 @@
-"""What happened in a run, told by its journal: its steps, what it waits for, how it ended."""
+"""What happened in a run, from its journal: its steps, what it waits for, how it ended."""
 
 from __future__ import annotations
 

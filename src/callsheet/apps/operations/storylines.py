@@ -1,4 +1,4 @@
-"""What happened in a run, in lines for people."""
+"""What happened in a run, as lines of text."""
 
 from __future__ import annotations
 

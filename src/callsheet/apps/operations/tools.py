@@ -1,4 +1,4 @@
-"""The tools that a plan can call, and the servers they come from, as a JSON object."""
+"""The tools that plans can call and the servers they come from, as a JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web viewer as a browser loads it: one page, one script, one style, made from the modules as they are.
+"""Bundles the web viewer for the browser: one page, one script, one style sheet.
 
 In: the modules and styles of this package and of the viewer of runs. Out: texts; the same ones each time.
 """

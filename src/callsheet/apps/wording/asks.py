@@ -1,4 +1,4 @@
-"""What people are asked, in words: shown alike wherever a run is told of.
+"""The questions to people in words, the same in every application.
 
 Nothing that a person says yes to is shortened, and nothing in it can move a terminal's cursor.
 """

@@ -1,4 +1,4 @@
-"""Calls in doubt in words: what left and gave no answer, and the commands that decide about it."""
+"""Calls in doubt in words, with the commands that decide on them."""
 
 from __future__ import annotations
 

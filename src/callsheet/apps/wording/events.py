@@ -1,4 +1,4 @@
-"""Events of a journal as people and programs read them."""
+"""Journal events as text for people and as JSON for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moments as people and programs read them."""
+"""Formats times as ISO 8601 text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run comes from that branched off from another, as `show` and `runs diff` tell it.
+"""Where a branched run comes from, as `show` and `runs diff` report it.
 
 In: the body of the run's first event. Out: words, or an object.
 """

@@ -1,4 +1,4 @@
-"""Values and durations as people read them: on a line, exact or cut, without what a terminal obeys."""
+"""Formats values and durations for people: on one line, exact or cut, without control characters."""
 
 from __future__ import annotations
 

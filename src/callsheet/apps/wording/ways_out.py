@@ -1,4 +1,4 @@
-"""Ways out in the words of the face that tells them: an option of the command line is none elsewhere.
+"""Rewrites the help of diagnostics for HTTP and MCP, where command-line options do not apply.
 
 In: what is wrong, with the ways out of the command line. Out: the same, with what HTTP or MCP offers.
 """

@@ -1,1 +1,1 @@
-"""Commands that ask a run what happened in it, and why: why, at, diff, blame."""
+"""Commands that explain what happened in a run: why, at, diff, blame."""

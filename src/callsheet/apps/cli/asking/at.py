@@ -1,4 +1,4 @@
-"""`callsheet at`: a run as it was after one of its events."""
+"""`callsheet at`: the state of a run after one of its events."""
 
 from __future__ import annotations
 

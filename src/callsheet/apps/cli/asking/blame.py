@@ -1,4 +1,4 @@
-"""`callsheet blame`: where a run failed, and what likely led to it."""
+"""`callsheet blame`: where a run failed, and the likely cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet diff`, or `callsheet runs diff`: where two runs part, and what follows from it."""
+"""`callsheet diff`, or `callsheet runs diff`: where two runs diverge, and what follows from it."""
 
 from __future__ import annotations
 

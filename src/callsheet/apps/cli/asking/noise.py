@@ -1,4 +1,4 @@
-"""A part of a time on the command line; loads nothing but click."""
+"""A click parameter type for a fraction of a time; imports nothing but click."""
 
 from __future__ import annotations
 

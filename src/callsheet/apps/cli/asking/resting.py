@@ -1,4 +1,4 @@
-"""Commands that build much and end soon: Python's cyclic collector is not worth its time in them."""
+"""Turns the cyclic garbage collector off for short commands that allocate much."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _R = TypeVar("_R")
 
 
 def collector_rests(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The command, during which nothing looks for circles of references.
+    """Decorate a command so that the cyclic garbage collector is off while it runs.
 
-    What it leaves is not looked through when the process ends, nor when the collector works again:
-    it counts as old then.
+    The objects that it leaves are not scanned when the process ends; if the collector is turned on again,
+    they are in its oldest generation.
     """
 
     @functools.wraps(command)
@@ -29,7 +29,7 @@ def collector_rests(command: Callable[_P, _R]) -> Callable[_P, _R]:
             return command(*args, **kwargs)
         finally:
             if was_enabled:
-                if not gc.get_freeze_count():  # else somebody keeps objects out of collections on purpose
+                if not gc.get_freeze_count():  # otherwise another part has frozen objects on purpose
                     gc.freeze()
                     gc.unfreeze()
                 gc.enable()

@@ -1,4 +1,4 @@
-"""How long the steps of two runs took, side by side."""
+"""Compares the step times of two runs, side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet why`: what a value of a run was made of, and what was made of it."""
+"""`callsheet why`: what a value of a run was derived from, and what was derived from it."""
 
 from __future__ import annotations
 

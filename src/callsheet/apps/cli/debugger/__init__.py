@@ -1,1 +1,1 @@
-"""The terminal debugger: a run looked at step by step, with keys."""
+"""The terminal debugger: steps through a recorded run with the keyboard."""

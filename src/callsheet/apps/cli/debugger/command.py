@@ -1,4 +1,4 @@
-"""`callsheet debug`: a run on a terminal, looked at step by step with keys."""
+"""`callsheet debug`: steps through a recorded run on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of a terminal, one by one, without Enter; what was typed ahead is kept.
+"""Reads single keys from a terminal without Enter, keeping what was typed ahead.
 
 In: a terminal on standard input. Out: keys: a character each, or what the terminal sends for an arrow.
 """

@@ -1,4 +1,4 @@
-"""What the keys of the debugger do: from where somebody looks to where they look next.
+"""What the keys of the debugger do: from the current view to the next.
 
 In: a run, where somebody looks, a key; for some keys a text that was typed. Out: where they look then.
 """

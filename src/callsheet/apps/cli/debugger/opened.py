@@ -1,4 +1,4 @@
-"""A run as the debugger has it: read once; what needs more work is done when it is asked for."""
+"""A run loaded for the debugger; expensive views are computed on demand."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the command line says to engines that carry runs over several machines."""
+"""Command-line support for engines that run plans on several machines."""

@@ -1,4 +1,4 @@
-"""`callsheet blobs prune`: lets go of the large values that no run on Temporal needs any more."""
+"""`callsheet blobs prune`: deletes large values that no run on Temporal needs any more."""
 
 from __future__ import annotations
 

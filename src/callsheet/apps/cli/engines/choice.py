@@ -1,4 +1,4 @@
-"""The options that say which engine carries a run, and where it is."""
+"""The options that select an engine and say where it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that are given to Temporal, and what is said to them later; their journal here is a copy."""
+"""Starts and controls runs on Temporal; the local journal is a copy."""
 
 from __future__ import annotations
 

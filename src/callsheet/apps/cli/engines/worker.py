@@ -1,4 +1,4 @@
-"""`callsheet worker`: a process that drives runs and carries out their calls, for an engine's server."""
+"""`callsheet worker`: a process that drives runs and makes their calls for an engine's server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`callsheet labels`: the labels of what runs have left, looked at and corrected."""
+"""`callsheet labels`: lists and corrects the labels of what runs have written."""

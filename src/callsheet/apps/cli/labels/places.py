@@ -1,4 +1,4 @@
-"""`callsheet labels list|set|forget`: what is known of the places that runs have written to."""
+"""`callsheet labels list|set|forget`: the labels of the places that runs have written to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet lctl ack`: the ack of a hand-off, as its receiver would write it."""
+"""`callsheet lctl ack`: writes the acknowledgement of a hand-off for its receiver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet lctl check`: the documents of a chain against all rules, each finding in its place."""
+"""`callsheet lctl check`: checks the documents of a chain against all rules."""
 
 from __future__ import annotations
 

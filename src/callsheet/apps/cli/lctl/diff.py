@@ -1,4 +1,4 @@
-"""`callsheet lctl diff`: what differs between two documents."""
+"""`callsheet lctl diff`: the differences between two documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet lctl emit`: a run of the journal as an LCTL document."""
+"""`callsheet lctl emit`: writes a recorded run as an LCTL document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet lctl show`, `chain` and `graph`: what documents say, for people."""
+"""`callsheet lctl show`, `chain` and `graph`: display documents for people."""
 
 from __future__ import annotations
 

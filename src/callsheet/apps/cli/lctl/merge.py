@@ -1,4 +1,4 @@
-"""`callsheet lctl merge`: the document in which parallel branches come together."""
+"""`callsheet lctl merge`: the document that joins parallel branches."""
 
 from __future__ import annotations
 

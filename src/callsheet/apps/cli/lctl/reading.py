@@ -1,4 +1,4 @@
-"""What the commands of `callsheet lctl` share: documents from files, their order, findings as JSON."""
+"""Shared by the commands of `callsheet lctl`: reading documents, their order, findings as JSON."""
 
 from __future__ import annotations
 

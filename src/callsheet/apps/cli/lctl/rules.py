@@ -1,4 +1,4 @@
-"""`callsheet lctl rules`: the table of rules."""
+"""`callsheet lctl rules`: prints the table of rules."""
 
 from __future__ import annotations
 

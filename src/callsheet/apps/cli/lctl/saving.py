@@ -1,4 +1,4 @@
-"""Documents in files that the user names."""
+"""Writes documents to files that the user names."""
 
 from __future__ import annotations
 

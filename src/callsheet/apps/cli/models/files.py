@@ -1,4 +1,4 @@
-"""`callsheet models list|get|remove|path`: which model files there are, fetched with their hash pinned."""
+"""`callsheet models list|get|remove|path`: manages model files, downloaded with pinned hashes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`callsheet plan`: the commands that make plans, keep them in a library, and compare them."""
+"""`callsheet plan`: commands that make plans, keep them in a library, and compare them."""

@@ -1,4 +1,4 @@
-"""`callsheet plan create`: a goal, told to a model with the tools that there are, becomes a kept plan."""
+"""`callsheet plan create`: asks a model for a dependency plan for a goal, and saves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet plan diff`: what differs between two plans, step by step and part by part."""
+"""`callsheet plan diff`: the differences between two plans, step by step."""
 
 from __future__ import annotations
 

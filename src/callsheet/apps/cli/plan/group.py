@@ -1,4 +1,4 @@
-"""The group `callsheet plan` and its table of commands; each is imported when it is asked for."""
+"""The group `callsheet plan` and its table of commands, which are imported on demand."""
 
 from __future__ import annotations
 

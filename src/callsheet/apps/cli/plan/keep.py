@@ -1,4 +1,4 @@
-"""`callsheet plan save`, `rename` and `delete`: what is in the plan library, and under which ids."""
+"""`callsheet plan save`, `rename` and `delete`: change the plan library."""
 
 from __future__ import annotations
 

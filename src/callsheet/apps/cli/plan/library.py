@@ -1,4 +1,4 @@
-"""A stored plan as the commands of `callsheet plan` take it."""
+"""A stored plan in the form that the commands of `callsheet plan` use."""
 
 from __future__ import annotations
 

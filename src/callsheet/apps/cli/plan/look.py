@@ -1,4 +1,4 @@
-"""`callsheet plan list` and `callsheet plan show`: what the plan library holds."""
+"""`callsheet plan list` and `callsheet plan show`: display the plan library."""
 
 from __future__ import annotations
 

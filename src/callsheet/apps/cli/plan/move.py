@@ -1,4 +1,4 @@
-"""`callsheet plan export` and `callsheet plan import`: plans with all their versions as one file."""
+"""`callsheet plan export` and `callsheet plan import`: plans with all their versions in one file."""
 
 from __future__ import annotations
 

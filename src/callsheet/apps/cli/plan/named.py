@@ -1,4 +1,4 @@
-"""What a name on the command line means: the file of a plan, or a plan of the library by its id."""
+"""Resolves a plan named on the command line: a file, or the id of a plan in the library."""
 
 from __future__ import annotations
 

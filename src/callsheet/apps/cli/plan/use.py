@@ -1,4 +1,4 @@
-"""`callsheet plan run` and `callsheet plan resume`: plans of the library, run as any others."""
+"""`callsheet plan run` and `callsheet plan resume`: run plans of the library."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`callsheet policy …`: the files that say what plans may do."""
+"""`callsheet policy …`: commands for policy files."""

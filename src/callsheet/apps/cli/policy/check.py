@@ -1,4 +1,4 @@
-"""`callsheet policy check`: all that is wrong with policy files, with carets."""
+"""`callsheet policy check`: reports all errors in policy files, with carets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet policy init`: a commented policy for the tools that are there."""
+"""`callsheet policy init`: writes a commented policy for the available tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet policy share`: a policy that all machines of a fleet read."""
+"""`callsheet policy share`: puts a policy into the store that several machines share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet policy show`: the text of a policy, and of those it extends."""
+"""`callsheet policy show`: prints a policy and those that it extends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What happened to a run's steps before it is watched, for pictures that begin in the middle.
+"""Keeps the last note of each step from before a run is watched, for displays that start in the middle.
 
-Pure. A new plan may use the ids of the old one for other steps, so what came before it is told first.
+Pure. A new plan may reuse the ids of the old one for other steps, so its notes come after the old ones.
 """
 
 from __future__ import annotations

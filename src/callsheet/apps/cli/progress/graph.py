@@ -1,4 +1,4 @@
-"""Progress of a plan of dependencies on a terminal: its picture, level by level, drawn over and over.
+"""Live progress of a dependency plan on a terminal: its graph, level by level.
 
 Where the screen is smaller than the plan, it shows the steps under way, what failed, and what is
 near them, with the others counted.

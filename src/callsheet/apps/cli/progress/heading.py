@@ -1,4 +1,4 @@
-"""The line above a live picture: which run it is, how far it is, how long it has gone on.
+"""The heading of a live display: the run, its progress, and its running time.
 
 In: the notes of a run. Out: one line of text, no wider than the screen.
 """

@@ -1,4 +1,4 @@
-"""Progress in lines, for logs and for programs: one for each thing that happens to a step."""
+"""Progress as lines for logs and programs: one line for each event of a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress on a terminal: the plan's steps with status, time and result, drawn over and over.
+"""Live progress of a text plan on a terminal: its steps with status, time and result.
 
 Long plans are shown in a window around what is going on.
 """

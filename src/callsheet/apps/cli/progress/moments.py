@@ -1,4 +1,4 @@
-"""The moments of a run that is in a journal, shown: as the picture that `run` draws, or in lines."""
+"""Displays the moments of a recorded run, live as `run` does or in lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it, and the choice of how that is shown.
+"""The interface of progress displays, and the choice of one.
 
 In: the machine's notes. Out: text on standard error. When a run is resumed, the notes of what
 happened before come first: they are taken in silence, until `begin`.

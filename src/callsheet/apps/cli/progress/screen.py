@@ -1,4 +1,4 @@
-"""The terminal that a drawing is kept on, over and over, until it is lost or the run has ended."""
+"""Redraws a display in place on a terminal, until the terminal is lost or the run has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of the command line, sent to a collector while it goes on."""
+"""Sends the trace of a run to a collector while the command runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet trace export`: a run of the journal as OpenTelemetry, sent or in a file, and as PROV-JSON."""
+"""`callsheet trace export`: a recorded run as OpenTelemetry data, sent or in a file, or as PROV-JSON."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Time travel: runs that are played back, run again from a step, or forked."""
+"""Time travel: plays runs back, runs them again from a step, or forks them."""

@@ -1,4 +1,4 @@
-"""What a run that branches off may do to the world: listed, and asked about.
+"""Lists the effects that a branched run may have, and asks for consent.
 
 In: the new run, not in the journal yet. Out: text on standard error and a yes, or the exit status for none.
 """

@@ -1,4 +1,4 @@
-"""`callsheet fork`: a new run that goes its own way after an event, with something edited there."""
+"""`callsheet fork`: a new run that continues from an event of another, with edits."""
 
 from __future__ import annotations
 

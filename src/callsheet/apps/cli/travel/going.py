@@ -1,4 +1,4 @@
-"""What `rerun` and `fork` have in common: the new run is consented to, written, and carried on.
+"""Shared by `rerun` and `fork`: asks for consent, then records and runs the new run.
 
 In: a journal and what branches off in it. Out: the exit status of the new run.
 """

@@ -1,4 +1,4 @@
-"""`callsheet playback`: a run shown as it went; nothing is run."""
+"""`callsheet playback`: shows a run as it happened; nothing is run."""
 
 from __future__ import annotations
 

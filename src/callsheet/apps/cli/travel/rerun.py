@@ -1,4 +1,4 @@
-"""`callsheet rerun`: a new run of the same plan, with the results of what had come before a step."""
+"""`callsheet rerun`: runs a plan again from a step, keeping the results before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a fork that is edited, held against the tools that there are and the policy of its run.
+"""Checks the edited plan of a fork against the tools and the policy of its run.
 
 In: the edited plan. Out: what is known of its tools; errors are raised. Servers are opened for it, no tool
 is called.

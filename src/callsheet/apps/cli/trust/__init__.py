@@ -1,1 +1,1 @@
-"""`callsheet trust`: which tools of MCP servers are trusted, as which declarations."""
+"""`callsheet trust`: which declarations of MCP server tools are trusted."""

@@ -1,4 +1,4 @@
-"""`callsheet trust approve|revoke`: a person says which declarations of tools count."""
+"""`callsheet trust approve|revoke`: a person approves or revokes tool declarations."""
 
 from __future__ import annotations
 

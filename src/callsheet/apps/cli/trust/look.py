@@ -1,4 +1,4 @@
-"""`callsheet trust list|diff`: what is kept of the tools of servers, and what they declare now."""
+"""`callsheet trust list|diff`: compares the pinned declarations of server tools with the current ones."""
 
 from __future__ import annotations
 

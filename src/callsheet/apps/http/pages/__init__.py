@@ -1,1 +1,1 @@
-"""The pages of the API, a module for each kind; `table` has them all."""
+"""The endpoints of the API, one module per kind; `table` lists them all."""

@@ -1,4 +1,4 @@
-"""Runs that branch off from others (run again from a step, or forked with something edited); runs deleted."""
+"""Endpoints that branch runs off (rerun, fork), and that delete runs."""
 
 from __future__ import annotations
 

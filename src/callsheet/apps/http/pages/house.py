@@ -1,4 +1,4 @@
-"""The house: whether it is well, its tools, its policy, the pages of codes, signing in and out."""
+"""Endpoints about the server: health, tools, policy, diagnostic pages, sign-in and sign-out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run explained: why a value is what it is, the run at an event, two runs apart, journal, report."""
+"""Endpoints that explain a run: lineage of a value, state at an event, diff, journal, report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan library: plans listed, looked at, saved, deleted."""
+"""Endpoints of the plan library: list, read, save, delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: listed, started, looked at, ended, carried on, decided about, answered."""
+"""Endpoints on runs: list, start, read, cancel, resume, decide, answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a run as they come, as server-sent events: the id of each is its number in the journal."""
+"""Streams the events of a run as server-sent events; the id of each is its number in the journal."""
 
 from __future__ import annotations
 

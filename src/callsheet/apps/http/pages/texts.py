@@ -1,4 +1,4 @@
-"""What is offered on texts: a plan is read, printed, checked, drawn, proved, dry-run; a goal is compiled.
+"""Endpoints on plan texts: parse, format, check, draw, prove, dry-run; and compiling a goal.
 
 What is wrong with a plan stands in the answer, which is 200 then as well: a text that is no plan is no
 mistake of the request.

@@ -1,4 +1,4 @@
-"""Runs as the viewer shows them: the document of a run, and its spans."""
+"""Endpoints for the viewer: the document of a run, and its spans."""
 
 from __future__ import annotations
 
