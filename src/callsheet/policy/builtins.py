@@ -46,12 +46,14 @@ class PathUse(Enum):
 class Traits:
     """The properties of a tool that the rules depend on.
 
-    - `parameters`: names of positional arguments. - `reach`: who learns the arguments. - `address`,
-    `audience`, `path`: names of the arguments that hold an address, recipients, a path; `content`: those of
-    what is written to a file. - `control`: names of the arguments that decide what is done. - `returns`: the
-    label of what the tool adds from outside. The result may also repeat the arguments, unless there is
-    `no_echo`; a tool that `composes` may combine them freely. - `repeatable`: whether a call may be made
-    again; if not, only under an idempotency `key`.
+    - `parameters`: names of positional arguments.
+    - `reach`: who learns the arguments.
+    - `address`, `audience`, `path`: names of the arguments that hold an address, recipients, a path;
+      `content`: those of what is written to a file.
+    - `control`: names of the arguments that decide what is done.
+    - `returns`: the label of what the tool adds from outside. The result may also repeat the arguments,
+      unless there is `no_echo`; a tool that `composes` may combine them freely.
+    - `repeatable`: whether a call may be made again; if not, only under an idempotency `key`.
     """
 
     parameters: tuple[str, ...] = ()

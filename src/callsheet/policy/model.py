@@ -125,13 +125,15 @@ class CallRule:
 class Policy:
     """What plans are verified against.
 
-    - `audiences`: the readers of data that is not public; `trusted` is one of them. - `egress_hosts`: the
-    only hosts that may be reached, None for all public ones. - `host_read`: globs of the paths that may be
-    read on the host. - `exec_network`: whether executed code has network access. - `approved`: ids of
-    approved steps; `declassify`: ids of steps whose results count as public. - `memory`: the label of facts
-    stored by earlier runs; `planner`: that of the plan's literals; `inputs`: that of a run's inputs. -
-    `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool. - `forbidden`:
-    RE2 patterns that no argument may match.
+    - `audiences`: the readers of data that is not public; `trusted` is one of them.
+    - `egress_hosts`: the only hosts that may be reached, None for all public ones.
+    - `host_read`: globs of the paths that may be read on the host.
+    - `exec_network`: whether executed code has network access.
+    - `approved`: ids of approved steps; `declassify`: ids of steps whose results count as public.
+    - `memory`: the label of facts stored by earlier runs; `planner`: that of the plan's literals; `inputs`:
+      that of a run's inputs.
+    - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool.
+    - `forbidden`: RE2 patterns that no argument may match.
     """
 
     name: str = "policy"

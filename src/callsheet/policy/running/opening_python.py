@@ -204,8 +204,7 @@ class _Known:
         return place is not None and place.lineno < given.lineno and self._branches.is_behind(given, place)
 
     def _paths(self, given: ast.expr, *, is_surely: bool) -> Iterator[str]:
-        """The paths that an expression may denote; NOT_KNOWN if it `is_surely` a path and nothing is known.
-        """
+        """The paths that an expression may denote; NOT_KNOWN if it is `is_surely` a path of unknown text."""
         if isinstance(given, ast.Constant) and not isinstance(given.value, str):
             return
         if self._is_written(given):
