@@ -56,16 +56,16 @@ class SourceRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRule:
-    """What the operator says of a tool.
+    """What the operator declares about a tool.
 
-    - `egress`: its arguments reach somebody outside; `audience_arg` names the argument that says whom,
-      `trusted_audience` those who may then see what the audience `trusted` may.
-    - `control`: arguments that decide what is done, and must not be chosen by untrusted data.
-    - `destructive`: a call needs approval, and no untrusted data may decide whether it is made.
-    - `idempotent` or an argument `key_arg` with an idempotency key: it may be tried again.
-    - `returns`: the label of what it gives, beside that of its arguments.
-    - `no_echo`: nothing that it gives repeats its arguments, or is made of their text.
-    - `pin` is the hash of the declaration for which this was said.
+    - `egress`: its arguments reach somebody outside; `audience_arg` is the argument that names the
+      recipients, `trusted_audience` are patterns of recipients that count as the audience `trusted`.
+    - `control`: arguments that decide what is done, which untrusted data must not choose.
+    - `destructive`: a call needs approval, and untrusted data must not control whether it is made.
+    - `idempotent`: it may be retried; otherwise only with an idempotency key in the argument `key_arg`.
+    - `returns`: the label of what it adds to its result, besides that of its arguments.
+    - `no_echo`: its result neither repeats its arguments nor is composed of their text.
+    - `pin`: the hash of the declaration that this entry was written for.
     """
 
     egress: bool = True

@@ -132,8 +132,9 @@ HOST = "host"
 def drafted(journal: Journal, run_id: str, edits: Edits, known: Known | None = None) -> Draft:
     """The plan of a run with edited steps and arguments.
 
-    `known` are secrets of the configuration. Raises JournalError: JRN084 for an unknown step or argument,
-    SEC009 for one with a secret in it; CallsheetError for a text that is not a step.
+    `known` are secrets of the configuration. Raises JournalError: JRN084 for an unknown step or an argument
+    of a step that calls no tool, SEC009 for an edit with a secret in it; CallsheetError for a text that is
+    not a step.
     """
     way = Way(journal, journal.find_run(run_id), known)
     check_plain(way, edits)

@@ -115,7 +115,7 @@ class LocalDriver:
         recorder = self._recorder
         if recorder is not None and self._driving is not None and self._machine.result is None:
             recorder.late(event)
-            # It is committed also where nothing else happens for long: by the driver, if it can be woken.
+            # Commit even if nothing else happens for long: by the driver, if it can be woken.
             if not self._crew.wake() and not self._machine.is_paused:
                 self._commit_beside(recorder)
 
@@ -137,7 +137,7 @@ class LocalDriver:
 
     def _end_by(self, ending: Cancelled | TimeUp) -> None:
         self._ending = self._ending or ending
-        if self._driving is not None:  # later, for it may be this call that a tool made while it was started
+        if self._driving is not None:  # later: a tool may call this while it is being started
             self._driving.get_loop().call_soon(self._interrupt)
 
     def _interrupt(self) -> None:

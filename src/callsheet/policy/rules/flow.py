@@ -90,7 +90,7 @@ def _flow(
 
 
 def _whole(call: CallView, argument: Argument) -> Label:
-    """The label of an argument; of a single public one the join of all, in which only members are private."""
+    """The label of an argument."""
     if not argument.label.is_public:
         return argument.label
     return argument.label if len(call.arguments) > 1 else flowing(call)

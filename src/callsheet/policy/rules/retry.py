@@ -31,7 +31,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 help=_way_out(traits),
             )
 
-    return OfLabels(check, again=repeatable)  # otherwise it matters whether the key is empty
+    return OfLabels(check, again=repeatable)  # else it matters whether the key is empty
 
 
 def _leaves_nothing(traits: Traits) -> bool:

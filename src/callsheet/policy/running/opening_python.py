@@ -35,7 +35,7 @@ _ONLY_NAMES = re.compile(
     r"|fullmatch|search|sub|compile|fnmatch\w*|guess_\w+|log|debug|info|warning|error|exception|basicConfig"
     r"|\w*(?:Error|Exception|Handler)|\w*[wW]rit\w*|save\w*|to_\w+|\w*dumps?|export\w*|urlparse|exit|upper|lower|title|encode"
 )
-"""What is given the name of a file and gives nothing of what stands in it."""
+"""Functions that take a file name without returning the file's content."""
 _STILL_NAMES = frozenset(
     {"Path", "PosixPath", "WindowsPath", "str", "fspath", "join", "joinpath", "abspath", "realpath",
      "expanduser", "resolve", "absolute", "with_name", "with_suffix"}
@@ -53,7 +53,7 @@ _BRANCHES = (
     ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.ExceptHandler, ast.match_case,
     ast.IfExp, ast.BoolOp, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda,
 )  # fmt: skip
-"""What stands in these may be left out."""
+"""Nodes whose content may be skipped."""
 _ASKS = re.compile(r"sql|query|execute\w*|from_query")
 """Functions whose query text may name files to read."""
 _LONG = 16

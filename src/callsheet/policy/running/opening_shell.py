@@ -181,7 +181,7 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
     for at, starter in places(words)[:MOST_PLACES]:
         verb, behind = verb_of(words[at]), words[at + 1 :]
         operands = list(_operands(verb, behind))
-        if " " in verb:  # a line in one word
+        if " " in verb:  # a command line in one word
             yield from opened(words[at], None, depth)
         if starter in ("xargs", "parallel") and _takes_files(verb):
             yield NOT_KNOWN
@@ -263,12 +263,12 @@ def _files_behind(verb: str, behind: list[str], operands: list[str], *, is_fed: 
 def _by_interpreter(
     verb: str, behind: list[str], said: tuple[str, ...], opened: Opened, depth: int
 ) -> Iterator[str]:
-    """What the code on the command line of an interpreter opens, and the files behind it.
+    """The files opened by code on an interpreter's command line, and the arguments after it.
 
-    Those behind a script are asked for in its own place.
+    The operands of a script file are handled where the script is.
     """
     given = [at + 1 for at, word in enumerate(behind[:-1]) if gives_code(verb, word)]
-    if "-" in behind:  # the program comes from the input
+    if "-" in behind:  # the program comes from standard input
         yield from _named(behind[behind.index("-") + 1 :])
     for code in (*(behind[at] for at in given), *said):
         yield from opened(code, language_of(verb), depth)
