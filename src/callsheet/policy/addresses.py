@@ -1,7 +1,7 @@
-"""Which web addresses may be reached: URLs taken apart strictly, private networks refused.
+"""Parses URLs strictly and refuses private networks (SSRF protection).
 
-In: the text of a URL, then the addresses its host resolves to. Out: the parts that a request is
-built from, so that no second parser can read the URL differently; or AddressRefused.
+In: the text of a URL, then the addresses its host resolves to. Out: the parts that the request is built from,
+so that no second parser can read the URL differently; or AddressRefused.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _MAX_URL = 8_000
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
 _PROTOCOLS = ipaddress.ip_network("192.0.0.0/24")
-"""Kept for protocols, whatever single addresses Python calls global: a cloud has its metadata there."""
+"""Reserved for protocols, though Python calls some of these addresses global: a cloud's metadata is there."""
 _OF_TWO_HOSTS = frozenset("ß\u1e9eς\u200c\u200d")
-"""Characters that IDNA of 2003 replaces, as Python does, and that of 2008 keeps, as browsers do."""
+"""Characters that IDNA 2003 (Python) maps to others and IDNA 2008 (browsers) keeps."""
 
 
 class AddressRefused(Exception):
-    """The address may not be reached, or is none; the text says why."""
+    """The address is invalid or may not be reached; the message says why."""
 
 
 class Target(NamedTuple):
-    """A URL that was understood: its parts, the host in lower case ASCII."""
+    """A parsed URL; the host is in lower-case ASCII."""
 
     scheme: str
     host: str
@@ -45,17 +45,17 @@ class Target(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """What the Host header says: the host, and the port unless it is the scheme's own."""
+        """The Host header: the host, and the port unless it is the scheme's default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The URL in its plain form."""
+        """The URL in its normal form."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
     def at(self, address: IP) -> str:
-        """The same URL with an address in the place of the host: what the connection goes to."""
+        """The same URL with the host replaced by an address to connect to."""
         host = f"[{address}]" if address.version == 6 else str(address)
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
@@ -65,7 +65,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @lru_cache(maxsize=1_024)
 def parse_url(text: str) -> Target:
-    """Take a URL apart; raises AddressRefused for anything with a second reading.
+    """Parse a URL; raises AddressRefused for anything ambiguous.
 
     >>> parse_url("https://Example.com/a b?q=1#top").url
     'https://example.com/a%20b?q=1'
@@ -93,7 +93,7 @@ def parse_url(text: str) -> Target:
     try:
         path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._[]|")
         query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~-._?[]|')}" if parts.query else ""
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON may hold
+    except UnicodeEncodeError:  # a lone surrogate, which JSON may contain
         raise AddressRefused("the address holds half a character") from None
     low = scheme.lower()
     host = _host(authority)
@@ -101,7 +101,7 @@ def parse_url(text: str) -> Target:
 
 
 def is_plain(text: str) -> bool:
-    """Whether nothing behind the authority can make a text no address: it is short, and printed ASCII.
+    """Whether nothing after the authority can make the URL invalid: it is short, printable ASCII.
 
     >>> is_plain("https://example.com/a?q=1"), is_plain("https://example.com/\\x00")
     (True, False)
@@ -146,12 +146,12 @@ def _ip(text: str) -> IP | None:
 
 
 def host_address(host: str) -> IP | None:
-    """The address that a host of a parsed URL is, None for a name."""
+    """The IP address that the host of a parsed URL is, None for a name."""
     return _ip(host) if _NUMERIC_END.search(host) or ":" in host else None
 
 
 def is_public(address: IP) -> bool:
-    """Whether an address belongs to the public internet, also where it wraps an IPv4 address.
+    """Whether an address is on the public internet; an embedded IPv4 address is judged itself.
 
     >>> is_public(ipaddress.ip_address("::ffff:127.0.0.1")), is_public(ipaddress.ip_address("1.1.1.1"))
     (False, True)
@@ -169,7 +169,7 @@ def is_public(address: IP) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """What may be reached although it is not public."""
+    """Hosts that may be reached although they are not public."""
 
     names: frozenset[str] = frozenset()
     suffixes: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ class AllowedHosts:
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> AllowedHosts:
-        """Read names, `*.suffix`, addresses, CIDR ranges and `*`; raises ValueError for others."""
+        """Parse names, `*.suffix`, addresses, CIDR ranges and `*`; raises ValueError for anything else."""
         names: set[str] = set()
         suffixes: list[str] = []
         networks: list[_Network] = []
@@ -204,15 +204,15 @@ class AllowedHosts:
         return cls(frozenset(names), tuple(suffixes), tuple(networks), everything)
 
     def allow_name(self, host: str) -> bool:
-        """Whether a host may be reached wherever it is."""
+        """Whether a host may be reached whatever its address."""
         return self.everything or host in self.names or host.endswith(self.suffixes)
 
     def allow(self, host: str, address: IP) -> bool:
-        """Whether the connection to this address, for this host, may be made."""
+        """Whether a connection to this address may be made for this host."""
         return self.allow_name(host) or is_public(address) or self.allow_network(address)
 
     def allow_network(self, address: IP) -> bool:
-        """Whether an address, or the one that it wraps, lies in one of the ranges."""
+        """Whether an address, or the IPv4 address mapped in it, is in one of the ranges."""
         mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         return any(
             candidate in network for network in self.networks for candidate in (address, mapped) if candidate
@@ -220,9 +220,9 @@ class AllowedHosts:
 
 
 def checked(target: Target, resolved: Iterable[str], allowed: AllowedHosts) -> list[IP]:
-    """The addresses a request may go to; raises AddressRefused if one of them is private.
+    """The addresses a request may connect to; raises AddressRefused if one of them is private.
 
-    One private address among public ones refuses the host: an honest host has no such mixture.
+    One private address among public ones refuses the host, since legitimate hosts do not mix them.
     """
     addresses: list[IP] = []
     for text in resolved:

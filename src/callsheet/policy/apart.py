@@ -1,8 +1,7 @@
-"""Whether what a call is given stands apart: no text of it is, begins or joins an address.
+"""Decides syntactically whether a call's values stand apart, so that they cannot form an address together.
 
-In: values as they stand in a plan. Out: whether blanks part all variables in them, and no text of the plan
-could be a part of an address. All of it beside each other is then no address with data in it, and loads
-nothing.
+In: values of a plan. Out: whether blanks separate all variables and no literal could be part of an address.
+Their combination then is no address with data in it and loads nothing.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from callsheet.ir import Literal, Ref, Template, Value
 
 _IN_ADDRESS = re.compile(r"[/(<%&\\\]]|[.:](?!\s)|[^\x00-\x7f]")
-"""What may begin, join or end an address; a full stop or a colon before a blank does not."""
+"""What may begin, join or end an address; a full stop or colon before a blank does not."""
 _OPENING = frozenset("<(]&")
-"""What begins a tag, or the target of a link, which may go on behind a blank, or stands for what does."""
+"""What begins a tag, a link target (which may continue after a blank) or an entity."""
 
 
 def stand_apart(values: Iterable[Value]) -> bool:
-    """Whether blanks part all variables in these values, and no text could be part of an address.
+    """Whether blanks separate all variables in these values and no literal could be part of an address.
 
     >>> stand_apart([Template(("Number ", Ref("n"), ": ", Ref("a"))), Ref("b")])
     True
@@ -41,7 +40,7 @@ def stand_apart(values: Iterable[Value]) -> bool:
 
 
 def _is_apart(parts: Sequence[str | Ref]) -> bool:
-    """Whether there is a blank between any two variables, and the texts hold nothing of an address."""
+    """Whether a blank separates any two variables and the literals contain nothing of an address."""
     is_parted = True
     for part in parts:
         if isinstance(part, Ref):
@@ -56,7 +55,7 @@ def _is_apart(parts: Sequence[str | Ref]) -> bool:
 
 
 def opens_nothing(text: str) -> bool:
-    """Whether a text begins no tag and no target of a link, in which what follows it would stand.
+    """Whether a text begins no tag or link target that would include what follows it.
 
     >>> opens_nothing("a. b: c"), opens_nothing("<img src='")
     (True, False)

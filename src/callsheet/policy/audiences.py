@@ -1,6 +1,6 @@
-"""Who stands behind a host or a mail address, by the policy's audiences.
+"""Maps hosts and mail addresses to the audiences of a policy.
 
-In: a host, or the text of a recipients' argument. Out: the names of the audiences that they belong to.
+In: a host, or the text of a recipients argument. Out: the names of the audiences that they belong to.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from callsheet.policy.model import Audience
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NAMED_MAIL = re.compile(rf"[\w .'-]*<({_MAIL.pattern})>")
 _QUOTED = re.compile(r'"[\w ,.;\'()-]*"(?=\s*<)')
-"""A name before an address that is quoted for its commas."""
+"""A quoted display name before an address, which may contain commas."""
 _PLAIN = re.compile(r"@?[\w#.+-]+(?:/(?!\.+(?:/|\Z))[\w#.+-]+)*", re.ASCII)
-"""A name that is no address: an account, a channel, a repository with its owner."""
+"""A name that is not an address: an account, a channel, a repository with its owner."""
 _RELAYED = re.compile(r"[%!].*@")
-"""Old ways of naming a second address in the first (`eve%evil.example@corp.example`)."""
+"""Legacy source routing, which hides a second address (`eve%evil.example@corp.example`)."""
 NOBODY_KNOWN: frozenset[str] = frozenset()
-"""The audience of a stranger: only what is public may reach it."""
+"""The audiences of a stranger: only public data may reach it."""
 
 
 def mail_addresses(text: str) -> list[str]:
-    """The mail addresses of a text that is nothing but such, with or without names; none of any other.
+    """The mail addresses in a text that contains nothing else, with or without display names; else an empty
+    list.
 
     >>> mail_addresses("Eve <eve@c.example>; a@c.example"), mail_addresses("ask a@c"), mail_addresses("<1@x>")
     (['Eve <eve@c.example>', 'a@c.example'], [], [])
@@ -45,7 +46,7 @@ def _is_mail(text: str) -> bool:
 
 
 class Audiences:
-    """The audiences of a policy, ready to be asked."""
+    """The audiences of a policy, prepared for lookups."""
 
     def __init__(self, audiences: Iterable[Audience]) -> None:
         self._hosts = [(a.name, AllowedHosts.parse(a.hosts)) for a in audiences if a.hosts]
@@ -65,9 +66,10 @@ class Audiences:
         )
 
     def of_recipients(self, text: str, trusted: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
-        """The recipients that a text names and the audiences of each; of no known form, a stranger.
+        """The recipients named in a text, with their audiences; a text of unknown form counts as one
+        stranger.
 
-        `trusted` are patterns of those who belong to the audience `trusted` besides.
+        `trusted` are patterns of additional members of the audience `trusted`.
         """
         patterns = [pattern.casefold() for pattern in trusted]
         if "*" in patterns:
@@ -79,7 +81,7 @@ class Audiences:
         return found or [(text, NOBODY_KNOWN)]
 
     def of_web_host(self, host: str, trusted: Iterable[str]) -> frozenset[str]:
-        """The audiences of the host of an address, which `trusted` may name as well."""
+        """The audiences of a URL's host; `trusted` are patterns of additional trusted hosts."""
         patterns = [pattern.casefold() for pattern in trusted]
         is_trusted = "*" in patterns or _is_host_of(host, patterns)
         return self.of_host(host) | {TRUSTED} if is_trusted else self.of_host(host)
@@ -87,7 +89,7 @@ class Audiences:
     def _of_recipient(self, text: str, patterns: list[str]) -> frozenset[str]:
         named = _NAMED_MAIL.fullmatch(text)
         mail = named[1] if named else text
-        if _MAIL.fullmatch(mail) and not _RELAYED.search(mail):  # folded before that, ß would be two plain s
+        if _MAIL.fullmatch(mail) and not _RELAYED.search(mail):  # before casefolding, which turns ß into ss
             mail = mail.casefold()
             names = {name for name, known in self._mail if any(fnmatchcase(mail, p) for p in known)}
             if any("@" in pattern and fnmatchcase(mail, pattern) for pattern in patterns):
@@ -106,7 +108,7 @@ class Audiences:
 
 
 def _is_named(text: str, pattern: str) -> bool:
-    """Whether a name is one of a pattern; between slashes `*` stands for one word of it."""
+    """Whether a name matches a pattern; if it contains slashes, `*` stays within one component."""
     if "/" in text:
         return matches(pattern, text)
     return fnmatchcase(text, pattern)

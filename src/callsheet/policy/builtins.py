@@ -1,7 +1,7 @@
-"""What is known of the document's tools, and what a policy makes of them.
+"""The security traits of the built-in tools, and how a policy's tool entries extend them.
 
-In: a canonical name and the policy's entry for it, if there is one. Out: its traits, None for a tool that
-nobody knows. Data only: rules say what follows.
+In: a folded tool name and a policy. Out: its traits, None for an unknown tool. Data only; the rules draw the
+conclusions.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from callsheet.ir.operations import MODEL_OPERATIONS, canonical_tool_name
 from callsheet.policy.model import Policy, ToolRule, When
 
 PUBLIC_WORLD = Label(True)
-"""What comes from a place that everybody can read, and anybody can write."""
+"""The label of data that everybody can read and anybody may have written."""
 PERSON = Label(False, UNKNOWN.readers)
-"""What the run's own user says."""
+"""The label of what the run's own user says."""
 
 
 class Reach(Enum):
-    """Who learns the arguments of a call, and that it is made."""
+    """Who learns a call's arguments, and that the call is made."""
 
     NOBODY = "nobody"
     USER = "the user"
@@ -35,7 +35,7 @@ class Reach(Enum):
 
 
 class PathUse(Enum):
-    """What is done with the path of a call."""
+    """What a call does with its path argument."""
 
     READ = "read"
     WRITE = "write"
@@ -44,14 +44,16 @@ class PathUse(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What the rules need to know of a tool.
+    """The properties of a tool that the rules depend on.
 
-    `parameters` name positional arguments. `reach` says who learns the arguments; `address`, `audience`,
-    `path` and `language` name the argument that holds an address, recipients, a path, a language;
-    `content` what is put into a file. `control` decides what is done. `returns` is the label of what the
-    world adds to the result, which may repeat its arguments unless there is `no_echo`.
-    `composes` says that it may put them together in ways of its own.
-    `repeatable` calls may be made again, others only under a `key`.
+    - `parameters`: names of positional arguments.
+    - `reach`: who learns the arguments.
+    - `address`, `audience`, `path`: names of the arguments that hold an address, recipients, a path;
+      `content`: those of what is written to a file.
+    - `control`: names of the arguments that decide what is done.
+    - `returns`: the label of what the tool adds from outside. The result may also repeat the arguments,
+      unless there is `no_echo`; a tool that `composes` may combine them freely.
+    - `repeatable`: whether a call may be made again; if not, only under an idempotency `key`.
     """
 
     parameters: tuple[str, ...] = ()
@@ -80,14 +82,14 @@ _OF_CODE = (
     "code", "command", "cmd", "script", "program", "source", "args", "argv", "flags", "env", "environment",
     "interpreter", "entrypoint", "cwd",
 )  # fmt: skip
-"""What decides what runs, under every name that a runner of programs may have for it."""
+"""Control arguments of tools that run programs, under all their usual names."""
 _OF_PACKAGES = (
     "language", "packages", "package", "name", "names", "version", "versions", "spec", "requirements",
     "requirement", "constraints", "file", "path", "source", "url", "urls", "index", "index_url",
     "extra_index_url", "extra_index_urls", "registry", "repository", "repo", "channel", "channels",
     "find_links", "mirror", "proxy", "trusted_host", "options", "flags", "args", "env", "manager",
 )  # fmt: skip
-"""What decides which package is installed and where it comes from, in the same way."""
+"""Control arguments of package installers, under all their usual names."""
 _CODE = Traits(
     parameters=("code", "language", "stdin"), control=(*_OF_CODE, "language"), runs_code=True, composes=True
 )
@@ -143,23 +145,23 @@ BUILTINS = MappingProxyType(
         **dict.fromkeys(sorted(MODEL_OPERATIONS), _MODEL),
     }
 )
-"""The tools and operations that everybody knows. What memory returns is said by the policy."""
+"""The tools and operations of the language. What memory returns is set by the policy."""
 
 ANSWERS = frozenset({"RESPOND", "TERMINATE", "ASK_HUMAN"})
 """What is shown to the user."""
 CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "RE-PLAN"})
-"""Words of the language, which no list of tools allows or denies."""
+"""Keywords of the language, which the list of allowed tools does not restrict."""
 
 _ALIASES = {"EXECUTE_CODE": "EXEC_CODE", "INSTALL_PACKAGE": "INSTALL_PKG", "REPLAN": "RE-PLAN"}
 NO_SHELLS = frozenset(
     {"python", "py", "python3", "javascript", "js", "node", "nodejs", "typescript", "ts", "ruby"}
 )
-"""Languages whose programs are no shell's; every other word counts as one."""
+"""Languages that are not a shell's; every other one is treated as a shell."""
 
 
 @lru_cache(maxsize=4_096)
 def fold(name: str) -> str:
-    """The one name of a tool or a control word, however a plan, a policy or an executor spells it.
+    """The canonical name of a tool or keyword, in whatever spelling.
 
     >>> fold("@execute_code"), fold("RE-PLAN"), fold("host-exec")
     ('EXEC_CODE', 'RE-PLAN', 'HOST_EXEC')
@@ -169,16 +171,17 @@ def fold(name: str) -> str:
 
 
 def is_shell(language: str | None) -> bool:
-    """Whether a program in this language is a shell's; None is a language that is not known yet."""
+    """Whether a program in this language may be a shell script; None is an unknown language."""
     if language is None:
         return True
     return unicodedata.normalize("NFKC", language).strip().casefold() not in NO_SHELLS
 
 
 def traits_of(policy: Policy, tool: str) -> Traits | None:
-    """What is known of a folded name under a policy; None if nobody has said anything.
+    """The traits of a folded tool name under a policy; None for an unknown tool.
 
-    What a policy says of a tool of the document can only add to what is known, but for the label it returns.
+    For a built-in tool, a policy entry can only add restrictions, except that it sets the label of the
+    result.
     """
     rule = next((rule for name, rule in policy.tools.items() if fold(name) == tool), None)
     known = BUILTINS.get(tool)

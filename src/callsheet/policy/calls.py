@@ -1,7 +1,7 @@
-"""One call as it is judged: its arguments as far as they are known, and what a judgement says.
+"""The data types of judging: a call with labelled arguments, and the objections and obligations it leads to.
 
-Before a run an argument is text with holes where data will be; during it, the text itself. The rules see no
-other difference, so that what is checked at each call is what was proved.
+Before a run, an argument is text with holes where data will be; during it, the holes have texts. The rules
+treat both alike, so the runtime checks exactly what was proved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from callsheet.ir.labels import LITERAL, Label
 
 bare: Callable[..., Any] = cast("Any", tuple).__new__
-"""Makes a named tuple of a tuple with all its fields, in a third of the time: each call makes several.
+"""Build a named tuple from a tuple of all its fields, in a third of the time; each call needs several.
 
 >>> bare(Hole, ("a", LITERAL, "text")) == Hole("a", LITERAL, "text")
 True
@@ -21,7 +21,7 @@ True
 
 
 class Hole(NamedTuple):
-    """Where data goes in: a variable, its label, and during a run the text that goes in."""
+    """Where data is inserted: a variable, its label, and the text if it is known."""
 
     name: str
     label: Label
@@ -32,9 +32,9 @@ Part: TypeAlias = "str | Hole"
 
 
 class Argument(NamedTuple):
-    """One argument: its name, its text as far as it is known, and the label of all that is in it.
+    """An argument: its name, its text as far as it is known, and the join of the labels of its content.
 
-    A list, or a dict, has one entry in `items` for each of its members, and no `parts`.
+    A list or dict has its members in `items` and no `parts`; for a dict, keys and values alternate.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Argument(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """The whole text, None where some of it is not known or there are members."""
+        """The whole text; None if some of it is unknown or the argument has members."""
         if self.items:
             return None
         texts = [part if isinstance(part, str) else part.text for part in self.parts]
@@ -52,11 +52,11 @@ class Argument(NamedTuple):
 
 
 class CallView(NamedTuple):
-    """A call: the step's id, the canonical tool, its arguments in order, and the label of the way to it.
+    """A call: step id, tool, arguments in order, and the control-flow label.
 
-    `pc` is the join of what decided that the call is made. `retries` is how often the plan tries it again;
-    `repeats` says that the plan may come back to it.
-    `in_agent` says that an agent asks for it, not the plan. `approved` says that somebody has said yes to it.
+    `pc` is the join of the labels of everything that controlled whether the call is made. `retries` is how
+    often the plan retries it, `repeats` whether the plan may reach it again. `in_agent` means that an agent
+    requested it, `approved` that a person approved it.
     """
 
     step: str
@@ -69,67 +69,67 @@ class CallView(NamedTuple):
     repeats: bool = False
 
     def argument(self, name: str) -> Argument | None:
-        """The argument of that name."""
+        """The argument of exactly this name, None if there is none."""
         return next((argument for argument in self.arguments if argument.name == name), None)
 
     def behind(self, pc: Label, *, repeats: bool) -> CallView:
-        """The same call behind this way."""
+        """The same call with this control-flow label."""
         step, tool, arguments, _, retries, in_agent, approved, _ = self
         return bare(CallView, (step, tool, arguments, pc, retries, in_agent, approved, repeats))
 
 
 class Rule(StrEnum):
-    """What can speak against a call; each has a page of its own in the documentation."""
+    """The kinds of objections; each has its own documentation page."""
 
     UNKNOWN_TOOL = "unknown-tool"
     DENIED_TOOL = "denied-tool"
     FLOW = "flow"
-    """Data would reach somebody who may not read it."""
+    """Data would reach somebody who is not among its readers."""
     CONTROL = "control-argument"
     """Untrusted data would decide what is done."""
     ADDRESS = "address"
-    """A network address that may not be reached."""
+    """The network address may not be reached."""
     PATH = "path"
-    """A path outside of what may be read or written, or not known before the run."""
+    """The path may not be read or written, or is not known before the run."""
     EXECUTABLE = "executable-target"
-    """Untrusted content would go where it is executed."""
+    """Untrusted content would be written to where it is executed."""
     CONSEQUENTIAL = "consequential"
-    """It destroys or pays, and nobody has approved it, or untrusted data decides about it."""
+    """The action is destructive and not approved, or untrusted data controls it."""
     FORBIDDEN = "forbidden-pattern"
     RETRY = "retry"
-    """What must not be done twice would be tried again."""
+    """An action that must not be done twice would be retried."""
     AGENT = "agent"
     REPLAN = "replan"
     ANSWER = "answer"
-    """An answer would carry private data away with a link."""
+    """An answer would leak private data through a link or an image."""
     IMPLICIT = "implicit-flow"
-    """What is done would tell somebody what the data is."""
+    """Whether the action is done would reveal private data."""
     LIMIT = "limit"
     STRUCTURE = "structure"
-    """The plan can be read in two ways, or cannot end."""
+    """The plan is ambiguous or cannot end."""
     PREDICATE = "predicate"
-    """A rule that the operator wrote refuses it."""
+    """A predicate of the operator refuses the call."""
 
 
 class Duty(StrEnum):
-    """What a runtime can be obliged to."""
+    """The kinds of obligations of the runtime."""
 
     SSRF_GUARD = "ssrf-guard"
-    """Reach only addresses that are public, or that the policy trusts, on every hop."""
+    """Reach only public addresses or those the policy trusts, on every redirect."""
     SANDBOX = "sandbox-without-network"
-    """Run code where it reaches no network."""
+    """Run code without network access."""
     STORE_LABEL = "store-label"
-    """Keep the label of what is left behind for later runs."""
+    """Keep the label of stored data for later runs."""
     VERIFY_AGAIN = "verify-again"
-    """Hold what is not known yet against the policy once it is."""
+    """Check against the policy again once all values are known."""
     APPROVE = "approve"
-    """Ask a person."""
+    """Ask a person for approval."""
 
 
 class Obligation(NamedTuple):
-    """What the runtime has to see to, or the plan does not start.
+    """What the runtime must ensure, or the plan does not start.
 
-    `weakens` says of a label to be kept that its place would have a weaker one by itself.
+    `weakens` marks a label to be stored that is stricter than the one the policy gives the place.
     """
 
     kind: Duty
@@ -144,9 +144,9 @@ class Obligation(NamedTuple):
 
 
 class Objection(NamedTuple):
-    """What speaks against a call: the rule, in words why, the argument it is about, and the way out.
+    """A reason to refuse a call: the rule, a message, the argument concerned, and a suggested fix.
 
-    `reaches` is who would learn what they may not know.
+    `reaches` is who would learn data without being among its readers.
     """
 
     rule: Rule
@@ -157,10 +157,10 @@ class Objection(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What the rules say of a call.
+    """What the rules say about a call.
 
-    `objections` refuse it. `approvals` say why a person has to say yes first. `result` is the label
-    of what it gives. `links` says that what it leaves behind may hold an address with data in it.
+    `objections` refuse it. `approvals` are reasons why a person must approve it first. `result` is the label
+    of its result. `links` means that what it stores may contain an address with data in it.
     """
 
     objections: tuple[Objection, ...] = ()

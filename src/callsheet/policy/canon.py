@@ -1,7 +1,7 @@
-"""A policy as canonical JSON data, and its hash: what a run's journal says it was held against.
+"""Converts a policy to canonical JSON and back, and hashes it, so that a journal can identify it.
 
-Equal policies have equal bytes. Reading refuses what it does not know, so that a policy of a newer
-version is never read as a weaker one.
+Equal policies have equal bytes. Reading refuses unknown parts, so that a policy of a newer version is never
+read as a weaker one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _Readers = Mapping[str, "Callable[[Any], Any]"]
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
-    """The policy as JSON data, which `policy_from_json` reads back to an equal one."""
+    """The policy as JSON data; `policy_from_json` reads it back to an equal policy."""
     return {"policy": _VERSION, **_plain(policy)}
 
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
-    """The policy that JSON data tells of; raises ValueError for data that is none, or has unknown parts."""
+    """The policy that JSON data describes; raises ValueError for invalid data or unknown parts."""
     given = dict(data)
     if given.pop("policy", None) != _VERSION:
         raise ValueError("it is no policy, or one of another version")
@@ -97,7 +97,7 @@ def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
 
 
 _YOUNGER = frozenset({"arguments", "no_echo"})
-"""Parts that older policies do not have: told only where there is something, so that their hashes stay."""
+"""Fields added after version 1, left out when empty so that the hashes of older policies stay the same."""
 _OF_AGENT: _Readers = {
     "arguments": lambda data: {
         tool: {name: tuple(patterns) for name, patterns in given.items()} for tool, given in data.items()

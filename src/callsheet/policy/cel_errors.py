@@ -1,7 +1,7 @@
-"""What CEL says of a predicate that it cannot read, in few words, and where in the predicate it means.
+"""Turns CEL's parse errors into short messages with a span within the predicate.
 
-In: the text of a predicate and of CEL's error. Out: a sentence, a place, a way out. CEL lists every token
-that might stand at the place; people are told which kind of thing was expected.
+In: the text of a predicate and of CEL's error. Out: a message, a span, a suggested fix. CEL lists every
+possible token; people are told what kind of thing was expected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WAYS_OUT = {
 
 
 class Unreadable(NamedTuple):
-    """What is wrong with a predicate, where in it, and what to do about it."""
+    """What is wrong with a predicate, where, and how to fix it."""
 
     message: str
     place: Span
@@ -37,7 +37,7 @@ class Unreadable(NamedTuple):
 
 
 def unreadable(when: str, said: str) -> Unreadable:
-    """What CEL said of a predicate that it cannot read, for people."""
+    """The readable form of CEL's error about a predicate."""
     listed = _ERROR.findall(said.removeprefix(_BEGIN.format(when)))
     found = sorted((int(line), int(column), text) for line, column, text in listed)
     if not found:
@@ -46,7 +46,7 @@ def unreadable(when: str, said: str) -> Unreadable:
     before = sum(len(each) + 1 for each in when.split("\n")[: line - 1])
     at = min(before + column - 1, len(when))
     message, token = _in_few_words(text.removeprefix(_SYNTAX))
-    if _NO_WAY.search(text):  # CEL means the last of several tokens there
+    if _NO_WAY.search(text):  # CEL means the last of several tokens
         at = max(when.rfind(token, 0, at + len(token)), 0)
     end = min(at + max(len(token), 1), max(len(when), at))
     way_out = _WAYS_OUT.get(token) or _WAYS_OUT.get(when[:at].rstrip().rpartition(" ")[2])
@@ -54,7 +54,7 @@ def unreadable(when: str, said: str) -> Unreadable:
 
 
 def _in_few_words(said: str) -> tuple[str, str]:
-    """The sentence, and the token that it is about; empty where the predicate ends."""
+    """The message, and the token that it is about; empty at the end of the predicate."""
     if match := _EXPECTING.fullmatch(said):
         token = "" if match[1] == _END else match[1]
         expected = _kind_of(match[2])
@@ -73,7 +73,7 @@ def _in_few_words(said: str) -> tuple[str, str]:
 
 
 def _kind_of(tokens: str) -> str:
-    """What was expected, of all the tokens that might stand there."""
+    """What was expected, summarised from the possible tokens."""
     names = [each.strip("'") for each in tokens.strip("{}").split(", ")]
     if "IDENTIFIER" in names and "NUM_INT" in names:
         return "a value"

@@ -1,4 +1,4 @@
-"""The code under which people are told of each rule, and find its page."""
+"""The diagnostic code of each rule."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ CODES: Mapping[Rule, str] = {
     Rule.STRUCTURE: "POL116",
     Rule.PREDICATE: "POL117",
 }
-"""The diagnostic of each rule."""
+"""Maps rules to codes."""

@@ -1,6 +1,6 @@
-"""Whether what a call gives may be an address that carries private data: repeated, or put together by it.
+"""Decides whether a call's result may be an address that leaks private data, and whether it retells its data.
 
-In: a call as far as it is known, what is known of its tool, the label of what it gives. Pure.
+In: a call as far as it is known, its tool's traits, the label of its result. Pure.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import Setting, flowing, of_name, own_texts
 
 _JOINING = re.compile(r"\b(?:join|replace|replace_pattern|format_date)\s*\(")
-"""The functions of queries that put texts of their own around data."""
+"""Query functions that combine data with the query's own texts."""
 _TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|"(?:\\.|[^"\\])*"|\w+|[=!<>]=|\S""", re.S)
 _COMPARISONS = frozenset({"==", "!=", "<=", ">=", "<", ">"})
 _TESTS = frozenset({"starts_with", "ends_with", "contains"})
-"""The functions of queries that only tell whether a text is there."""
+"""Query functions that only test whether a text occurs."""
 _MODELS = frozenset({"AGENT_SOLVE", *MODEL_OPERATIONS})
-"""Those that are told in words what to make."""
+"""Tools that are instructed in natural language."""
 _HOST = re.compile(r"\A\s*[A-Za-z][A-Za-z0-9+.-]*:[/\\]*[^/\\?#]*")
 _CLOSED = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://[^\s{}%<>]*[^\s{}%<>=?&#]\s*")
 
 
 def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: Label) -> bool:
-    """Whether what a call gives, of data of this label, may be an address that carries private data.
+    """Whether a result made of data with this label may be an address that leaks private data.
 
-    A tool may repeat what it is given; one that `composes` may make anything of it, and of what it knows.
+    A tool may repeat its arguments; one that `composes` may combine them, and what it knows, in any way.
     """
     if traits is not None and (traits.no_echo or traits.reach is Reach.USER):
         return False
@@ -53,16 +53,16 @@ def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: 
 
 
 def retells(traits: Traits | None, call: CallView) -> bool:
-    """Whether what a call gives is made of its data as strangers' words in them may have asked for it."""
+    """Whether the result is composed in a way that untrusted text in the data may have influenced."""
     if (traits is not None and traits.no_echo) or flowing(call) == LITERAL:
         return False
     return traits is None or traits.composes or puts_together(call)
 
 
 def edited(data: Label, around: Label, texts: Iterable[str]) -> Label:
-    """The label of what an edit leaves in a file: data amid a text, or an address before data, may be a link.
+    """The label of a file after an edit: data within a text, or an address before data, may form a link.
 
-    `data` is that of what is put there, which says these `texts`, `around` that of the file.
+    `data` is the label of what is inserted, which contains these `texts`; `around` is that of the file.
 
     >>> from callsheet.ir.labels import UNKNOWN
     >>> str(edited(UNKNOWN, LITERAL, ["$a"])), str(edited(LITERAL, UNKNOWN, ["done"]))
@@ -81,7 +81,7 @@ def _names_address(text: str) -> bool:
 
 
 def _is_joined(setting: Setting, call: CallView) -> bool:
-    """Whether private data stands beside anything else in an argument; two arguments stand apart."""
+    """Whether an argument combines private data with anything else; separate arguments do not count."""
     if not setting.policy.planner.is_public:
         return True
     for argument in call.arguments:
@@ -91,7 +91,7 @@ def _is_joined(setting: Setting, call: CallView) -> bool:
 
 
 def beyond_host(call: CallView, traits: Traits | None) -> CallView:
-    """The call with what its address says behind the host, which gets all of it: as the page may repeat it.
+    """The call with its address reduced to what follows the host, since the page may repeat that part.
 
     >>> from callsheet.policy.calls import Argument
     >>> address = Argument("url", ("https://c.example/?to=https%3A//", "d.example"))
@@ -111,13 +111,13 @@ def beyond_host(call: CallView, traits: Traits | None) -> CallView:
 
 
 def puts_together(call: CallView) -> bool:
-    """Whether a query makes one text of its data and of texts of its own."""
+    """Whether a query combines its data with its own texts."""
     query = of_name(call, "query") if call.tool == "SELECT" else None
     return query is not None and (query.text is None or _JOINING.search(query.text) is not None)
 
 
 def _own_texts(call: CallView) -> Iterator[str]:
-    """What the plan itself says in a call, as far as it may come out of it."""
+    """The plan's own texts in a call, as far as they may appear in the result."""
     query = of_name(call, "query") if call.tool == "SELECT" else None
     for argument in call.arguments:
         text = argument.text if argument is query else None
@@ -129,7 +129,7 @@ def _own_texts(call: CallView) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def texts_given(query: str) -> str:
-    """A query without the texts that it only compares with.
+    """A query without the text literals that it only compares with.
 
     >>> texts_given("join(', ', [?starts_with(url, 'https://c.example/')].url)")
     "join ( ', ' , [ ? starts_with ( url , ) ] . url )"

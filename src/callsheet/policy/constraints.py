@@ -1,7 +1,7 @@
-"""What an agent may put into the arguments of its calls: addresses, paths and texts by pattern.
+"""Checks the arguments of an agent's calls against the policy's patterns for addresses, paths and texts.
 
-In: patterns by tool and argument, as a policy has them. Out: for a call what speaks against it. An address is
-taken apart as a browser would before it is compared, a path is followed to where it leads.
+In: patterns by tool and argument. Out: an objection to a call, or none. Addresses are parsed as a browser
+would, and paths normalised, before they are compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from callsheet.policy.globs import Test, any_text, matches
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 
 Arguments: TypeAlias = "Mapping[str, Mapping[str, tuple[str, ...]]]"
-"""Patterns by tool and by argument: one of them has to fit."""
+"""Patterns by tool and by argument; the value must match one of them."""
 
 
 class Kind(Enum):
@@ -39,7 +39,7 @@ _MOST_DECODINGS = 4
 
 
 def objection_to(arguments: Arguments, tool: str, args: Mapping[str, Any]) -> str | None:
-    """What speaks against a call by its arguments; None where they fit, or are free.
+    """The objection to a call's arguments; None if they match or are unrestricted.
 
     >>> allowed = {"FETCH_PAGE": {"url": ("https://docs.example/*",)}}
     >>> objection_to(allowed, "FETCH_PAGE", {"url": "https://docs.example/a?b=c"})
@@ -59,7 +59,7 @@ def objection_to(arguments: Arguments, tool: str, args: Mapping[str, Any]) -> st
 
 
 def check_pattern(tool: str, name: str, pattern: str) -> None:
-    """Raise ValueError, with what it must be, for a pattern that could fit no value of this argument."""
+    """Raise ValueError, saying what is expected, for a pattern that no value of this argument could match."""
     kind = _kind_of(fold(tool), name)
     if kind is Kind.ADDRESS:
         _address(pattern)
@@ -68,7 +68,7 @@ def check_pattern(tool: str, name: str, pattern: str) -> None:
 
 
 def constrained(arguments: Arguments, tool: str) -> Mapping[str, tuple[str, ...]]:
-    """The patterns of a tool's arguments; empty where they are free."""
+    """The patterns of a tool's arguments; empty if they are unrestricted."""
     return _of_tool(arguments, tool)
 
 
@@ -109,7 +109,9 @@ def _test_of(tool: str, name: str, patterns: tuple[str, ...]) -> Test:
 
 
 def _address(pattern: str) -> Test:
-    """Addresses of one scheme, a host (`*.docs.example`), a port, and a path in which `*` is any text."""
+    """A test for addresses with one scheme, host (`*.docs.example`) and port, and a path in which `*` is any
+    text.
+    """
     wrong = ValueError(f"a list of addresses such as https://docs.example/*; {pattern!r} is none")
     if "://" not in pattern:
         if not _is_known(pattern):
@@ -151,7 +153,7 @@ def _is_known(pattern: str) -> bool:
 
 
 def _climbs(path: str) -> bool:
-    """Whether a path of an address has a component that leads up, however it is written."""
+    """Whether the path of an address has a `.` or `..` component, in any encoding."""
     bare = path.partition("?")[0]
     for _ in range(_MOST_DECODINGS):
         if any(part in (".", "..") for part in bare.replace("\\", "/").split("/")):
@@ -164,7 +166,7 @@ def _climbs(path: str) -> bool:
 
 
 def _path(pattern: str) -> Test:
-    """Paths of the workspace, whichever way they are read: as they stand, and decoded."""
+    """A test for workspace paths, both as written and decoded."""
 
     def test(text: str) -> bool:
         try:

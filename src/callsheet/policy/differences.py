@@ -1,4 +1,4 @@
-"""What differs between two policies, part by part, in the words of their canonical form."""
+"""Lists the differences between two policies, part by part, in their canonical form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 80
 
 
 class Difference(NamedTuple):
-    """A part that is not the same; `before` and `now` are JSON data, None where it is not there."""
+    """A part that differs; `before` and `now` are JSON data, None if the part is absent."""
 
     part: str
     before: Any
@@ -24,7 +24,7 @@ class Difference(NamedTuple):
 
 
 def differences(before: Policy, now: Policy) -> tuple[Difference, ...]:
-    """All that differs, by the names of its parts; nothing for policies that are equal.
+    """All differences, by the path of the part; empty for equal policies.
 
     >>> [str(d) for d in differences(Policy(), Policy(exec_network=True, max_steps=5))]
     ['exec_network: false → true', 'max_steps: none → 5']
@@ -48,7 +48,7 @@ def _between(part: str, before: Any, now: Any) -> Iterator[Difference]:
 
 
 def _by_name(value: Any) -> Mapping[str, Any] | None:
-    """The members of a list of audiences or sources by their names; None for every other value."""
+    """The members of a list of audiences, sources or rules by name; None for any other value."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         return None
     rows = [

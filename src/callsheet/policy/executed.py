@@ -1,7 +1,7 @@
-"""Which files something executes sooner or later because of what they are called.
+"""Recognises files that some program executes because of their name or folder.
 
-In: a path of the workspace. Out: yes or no. Shells, editors, builds, package managers, servers, systems and
-assistants look for them by these names; what is run because somebody names it is a matter of `running`.
+In: a path. Out: yes or no. Covers shells, editors, build tools, package managers, servers, systems and
+assistants. Files that a program runs because it names them are the matter of `running`.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ _SYSTEM = (
 )
 _DOCUMENTS = (".md", ".markdown", ".rst", ".adoc", ".txt")
 _HIDDEN_DATA = ".cache .tmp .temp .data .log .logs .output .archive .drafts .notes .trash .well-known"
-"""Folders with a dot that keep what programs have made; all others keep what programs are told."""
+"""Dot folders that hold program output; all others hold configuration."""
 _HIDDEN = re.compile(
     r"\.(?!(?:\w*ignore|editorconfig|gitkeep|keep|nojekyll|nomedia|mailmap|gitmessage|ds_store)$)[^.]+"
     r"(?:\.(?:ya?ml|toml|[cm]?[jt]s|py|rb|exs|el|conf|ini|cfg|local))?"
     r"|\.\w*(?:rc|env|profile)(?:[._-].*)?|\.(?:aider|bash|gitlab-ci|lefthook|mcp|mise|pnpmfile|pre-commit|xsession|zsh).*"
 )
-"""Names with a dot in front: they say what programs do that nobody has told anything, but for mere lists."""
+"""Dot files that configure programs; plain lists such as `.gitignore` are excepted."""
 _NAMES_SET, _ENDINGS_SET = frozenset(_NAMES.split()), frozenset(f".{end}" for end in _ENDINGS.split())
 _FOLDERS_SET, _HIDDEN_DATA_SET = frozenset(_FOLDERS.split()), frozenset(_HIDDEN_DATA.split())
 _SYSTEM_SET = frozenset(_SYSTEM.split())
@@ -77,9 +77,9 @@ _SYSTEM_SET = frozenset(_SYSTEM.split())
 
 @lru_cache(maxsize=2)
 def _pattern(*, is_document: bool) -> re.Pattern[str]:
-    """What the patterns match; made when it is needed first, since that takes long.
+    """The compiled patterns; lazily, since compiling is slow.
 
-    A document, which people read, is run under its whole name alone: `agents.md`, and no `pre-commit.md`.
+    For documents, patterns that end in `*` are left out: `agents.md` is executed, `pre-commit.md` is not.
     """
     names = [name for name in _PATTERNS.split() if not (is_document and name.endswith("*"))]
     return re.compile("|".join(f"(?:{expression(name)})" for name in names), re.DOTALL)
@@ -87,7 +87,7 @@ def _pattern(*, is_document: bool) -> re.Pattern[str]:
 
 @lru_cache(maxsize=4_096)
 def is_executable(text: str) -> bool:
-    """Whether something executes the file of this path sooner or later.
+    """Whether some program executes the workspace file of this path because of its name.
 
     >>> is_executable("docs/notes.md"), is_executable(".github/workflows/ci.yml"), is_executable("RUN.SH")
     (False, True, True)
@@ -108,9 +108,9 @@ def is_executable(text: str) -> bool:
 
 
 def is_executable_anywhere(text: str) -> bool:
-    """The same of a path that may lead anywhere on a machine, as those of a server for files do.
+    """The same for a path anywhere on a machine, as file servers take.
 
-    What lies beside the files of people belongs to the system, which may obey whatever it finds there.
+    Everything in a system folder counts as executed.
 
     >>> is_executable_anywhere("/home/ada/notes.md"), is_executable_anywhere("~/notes/a.txt")
     (False, False)
@@ -127,7 +127,7 @@ def is_executable_anywhere(text: str) -> bool:
 
 
 def _is_of_programs(folder: str) -> bool:
-    """Whether what lies in a folder tells programs what to do, or is one."""
+    """Whether files in a folder of this name are programs or their configuration."""
     if folder in _FOLDERS_SET or folder.endswith(".d"):
         return True
     return folder.startswith(".") and folder not in _HIDDEN_DATA_SET

@@ -1,7 +1,7 @@
-"""Patterns of paths: `*` and `?` stay inside a component, `**` goes through any number of them.
+"""Glob patterns of paths: `*` and `?` stay within a component, `**` crosses any number of them.
 
-In: a glob as a policy writes it. Out: a test for normalised paths. Linear in the path, on RE2: two `**` with
-an engine that goes back over its steps are not. Also texts in which `*` stands for anything.
+In: a glob. Out: a test for normalised paths, linear in the path by way of RE2; a backtracking engine is not
+linear with two `**`. Also patterns in which `*` stands for any text.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def _down_to(pattern: str) -> Test:
 
 
 def _linear(written: str, *, any_case: bool) -> Test:
-    """Whether an expression matches a whole text, in time linear in the text."""
-    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+    """A test for whether an expression matches a whole text, in time linear in the text."""
+    re2: Any = import_module("re2")  # by name, since re2 has no type information
     options = re2.Options()
     options.log_errors = False
     options.dot_nl = True
@@ -68,7 +68,7 @@ def _linear(written: str, *, any_case: bool) -> Test:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a path is one of the pattern's; the folder of `folder/**` is too.
+    """Whether a path matches a pattern; `folder/**` also matches the folder itself.
 
     >>> matches("/var/log/**", "/var/log"), matches("/var/log/**", "/var/logs")
     (True, False)
@@ -81,9 +81,9 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def covers(pattern: str, path: str) -> bool:
-    """Whether a pattern names a path in any case, or a folder above it.
+    """Whether a pattern matches a path or a folder above it, ignoring case.
 
-    This is how what restricts is read: `*secret*` holds for all that lies in `secrets/`.
+    Restrictions are matched like this: `*secret*` covers everything in `secrets/`.
 
     >>> covers("**/*secret*", "a/Secrets/x.txt"), covers(".env", "app/.env"), covers("**/.ssh/**", ".ssh")
     (True, False, True)
@@ -108,7 +108,7 @@ def any_text(pattern: str) -> Test:
         at, end = len(first), len(text) - len(last)
         if at > end or not text.startswith(first) or not text.endswith(last):
             return False
-        for piece in middle:  # the first place is as good as any: what follows has the most room
+        for piece in middle:  # the first match is best: it leaves the most room
             at = text.find(piece, at, end)
             if at < 0:
                 return False

@@ -1,7 +1,7 @@
-"""Where a call may be led on to: each redirect of an address, held against the policy and an agent's bounds.
+"""Judges HTTP redirects against the policy and an agent's argument patterns.
 
-In: a call, the address that answered, the one that it leads to. Out: what speaks against going there; None
-where nothing does. That an address is public is the guard's to see, on every hop.
+In: a call, the address that answered, the address it redirects to. Out: an objection, or None. That an
+address is public is checked elsewhere, by the SSRF guard on every hop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from callsheet.policy.model import Policy
 
 
 class Hops:
-    """What a policy says of redirects."""
+    """The policy's rules for redirects."""
 
     def __init__(self, policy: Policy) -> None:
         hosts = policy.egress_hosts
@@ -27,7 +27,7 @@ class Hops:
         self.objection = lru_cache(maxsize=256)(self._objection)
 
     def _objection(self, before: str, after: str) -> str | None:
-        """What speaks against being led from one address to another."""
+        """The objection to a redirect from one address to another, or None."""
         try:
             here, there = parse_url(before).host, parse_url(after).host
         except AddressRefused as error:
@@ -44,7 +44,7 @@ class Hops:
 
 
 def beyond(arguments: Arguments, tool: str, args: Mapping[str, Any], after: str) -> str | None:
-    """What the bounds of an agent's arguments say against being led to an address by a call.
+    """The objection of an agent's argument patterns to a redirect, or None.
 
     >>> beyond({"FETCH_PAGE": {"url": ("https://docs.example/*",)}}, "FETCH_PAGE", {}, "https://evil.example/")
     'url must be https://docs.example/*'

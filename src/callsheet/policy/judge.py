@@ -1,7 +1,7 @@
-"""One call held against a policy: what speaks against it, who has to say yes, the label of its result.
+"""Judges a call under a policy: objections, required approvals, obligations, and the label of its result.
 
-The same before a run, where data are holes, and during it, where their texts are known. Pure; a Judge is made
-once for a policy and prepares each tool the first time it is called.
+It serves both before a run, with holes, and during it, with known texts. Pure. A Judge is built once per
+policy and prepares each tool when it is first called.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from callsheet.policy.urls import authority_of, head_of
 
 
 class Judge:
-    """The rules under one policy. Raises ValueError for a policy with a pattern or a host that is none."""
+    """The rules under one policy. Raises ValueError for a policy with an invalid pattern or host."""
 
     def __init__(self, policy: Policy, rules: Sequence[Prepare] = RULES) -> None:
         self.policy = policy
-        """The policy that calls are held against."""
+        """The policy that calls are judged under."""
         self.setting = Setting(policy)
         self._rules = tuple(rules)
         self._declassify = policy.declassify
         self._prepared: dict[str, Prepared] = {}
 
     def judge(self, call: CallView) -> Judgement:
-        """What the policy says of a call, the label of its result included, but not of what it leaves behind.
+        """The judgement of a call; `links` is not computed.
 
         >>> from callsheet.policy.calls import Argument, bare
         >>> call = CallView("S1", "FETCH_PAGE", (Argument("url", ("http://localhost/",)),))
@@ -59,7 +59,9 @@ class Judge:
         return Judgement(tuple(notes.objections), tuple(notes.approvals), tuple(notes.obligations), result)
 
     def decide(self, call: CallView) -> Judgement:
-        """As `judge`, without obligations: of a call in a run, before which they have been seen to."""
+        """The judgement of a call at run time: with `links`, but without obligations, which were met before
+        the run.
+        """
         prepared = self.prepared(call.tool)
         result = self._result(prepared, call)
         links = prepared.keeps and self.links_data(call)
@@ -72,9 +74,9 @@ class Judge:
         return bare(Judgement, ((), (), (), result, links))
 
     def notes(self, call: CallView, *, is_clear: bool = False) -> Notes | None:
-        """What the rules say of a call, without the label of its result; None where they say nothing.
+        """What the rules say about a call, without the label of its result; None if they say nothing.
 
-        `is_clear` says that its texts pass what its tool `clears`.
+        `is_clear` means that its texts have passed the tool's `clears`.
         """
         prepared = self._prepared.get(call.tool) or self.prepared(call.tool)
         notes = Notes()
@@ -83,7 +85,7 @@ class Judge:
         return None if notes.is_empty else notes
 
     def clear_tools(self, calls: Iterable[CallView]) -> frozenset[str]:
-        """The tools of these calls that clear the texts of all of them, which are looked at in one."""
+        """The tools for which the texts of all these calls pass `clears`; texts are searched in one pass."""
         told: dict[str, list[str]] = {}
         for call in calls:
             known = told.setdefault(call.tool, [])
@@ -96,20 +98,21 @@ class Judge:
         )
 
     def result(self, call: CallView) -> Label:
-        """The label of what a call gives: of what the world adds, of its arguments, and of the way to it."""
+        """The label of a call's result: the join of its source, its arguments and its control-flow label."""
         return self._result(self.prepared(call.tool), call)
 
     def source(self, call: CallView) -> Label:
-        """The label of what the world adds to the result, by the tool and the places it names."""
+        """The label of what the tool adds from outside, by the tool and the places that the call names."""
         prepared = self.prepared(call.tool)
         return self._source(prepared, call) if prepared.source is None else prepared.source
 
     def traits(self, tool: str) -> Traits | None:
-        """What is known of a tool, however it is spelled."""
+        """The traits of a tool, in any spelling; None for an unknown tool."""
         return self.prepared(tool).traits
 
     def beside(self, tool: str, name: str, text: str) -> Hashable:
-        """What counts of the text of an argument that is no `Prepared.prose`, `name` being spelled just so.
+        """A cache key for the text of an argument outside `Prepared.prose`; `name` is the exact argument
+        name.
 
         >>> from callsheet.policy.model import ToolRule
         >>> judge = Judge(Policy(tools={"MAIL": ToolRule(audience_arg="to")}))
@@ -120,20 +123,19 @@ class Judge:
         return None if is_plain and all(plain(name, text) for plain in is_plain) else text
 
     def is_message(self, tool: str) -> bool:
-        """Whether a call of a tool is a message to people, who are shown what it says."""
+        """Whether the tool's calls are messages to people, who see their content."""
         return is_message(fold(tool), self.traits(tool))
 
     def read_in(self, call: CallView) -> frozenset[str]:
-        """The arguments of a call that somebody is shown whom the call names."""
+        """The names of the arguments that the recipients of a message see."""
         traits = self.traits(call.tool)
         return frozenset() if traits is None or not self.is_message(call.tool) else read_in(traits, call)
 
     def what_counts(self, tool: str, name: str, text: str) -> Hashable:
-        """All that rules look at in the text of an argument: equal where they say the same of both.
+        """A cache key for an argument's text: equal for two texts if the rules treat them alike.
 
-        `name` is folded. Of an address that is its host, of a path in the workspace the label of the file
-        and whether it is executed. None where other arguments count besides: who gets a file that is sent
-        along.
+        `name` is folded. For an address the key is its scheme and authority, for a workspace path the file's
+        label and whether it is executed. None for a file that is sent along, where the recipients matter too.
 
         >>> judge = Judge(Policy())
         >>> judge.what_counts("READ_FILE", "path", "a.md") == judge.what_counts("READ_FILE", "path", "b/c.md")
@@ -157,7 +159,7 @@ class Judge:
         return label, traits.path_use is PathUse.WRITE and is_executable(text)
 
     def prepared(self, tool: str) -> Prepared:
-        """What is known of a tool, and the rules for it."""
+        """The traits of a tool and the rules that apply to it."""
         found = self._prepared.get(tool)
         if found is None:
             found = self._prepared[tool] = prepare(self.setting, self._rules, tool)
@@ -173,7 +175,7 @@ class Judge:
             if self.makes_links(prepared.traits, call, result):
                 result = self.unshown(result)
             elif prepared.tool != "AGENT_SOLVE" and retells(prepared.traits, call):
-                result = result.retold()  # of an agent it counts what it has come to see
+                result = result.retold()  # for an agent, what it has seen decides
         if call.pc is not result:
             result = result.join(call.pc)
         if self._declassify and call.step in self._declassify:
@@ -181,17 +183,20 @@ class Judge:
         return result
 
     def links_data(self, call: CallView) -> bool:
-        """Whether what is kept of the arguments may hold an address with data that its host may not have."""
+        """Whether what is stored of the arguments may contain an address with data that its host may not
+        read.
+        """
         return links_data(self.setting, call, is_strict=True)
 
     def makes_links(self, traits: Traits | None, call: CallView, label: Label) -> bool:
-        """Whether what a call gives, of data of this label, may be an address that carries private data."""
+        """Whether a result made of data with this label may be an address that leaks private data."""
         return makes_links(self.setting, traits, call, label)
 
     def of_items(self, source: Argument) -> Label:
-        """The label of the items of a loop over what a plan writes out, which may put data into an address.
+        """The label of the items of a loop whose source the plan writes out, which may put data into an
+        address.
 
-        Each of them is a text that the plan makes, as `@FORMAT` makes one.
+        Each item is judged like a text made by `@FORMAT`.
         """
         label = source.label
         if label.is_public:
@@ -201,7 +206,7 @@ class Judge:
 
     @staticmethod
     def unshown(label: Label) -> Label:
-        """The label of what is made of data in such a way that showing it would send it out.
+        """The label without the user as reader, for data that would leak by being shown.
 
         >>> from callsheet.ir.labels import UNKNOWN
         >>> str(Judge.unshown(UNKNOWN))
@@ -249,7 +254,7 @@ class Judge:
 
 
 class _ThisVery:
-    """A policy that is known again by itself, not by what it says: to compare that takes long."""
+    """Wraps a policy for comparison by identity, since comparing policies by value is slow."""
 
     __slots__ = ("policy",)
 
@@ -269,7 +274,7 @@ def _judge_of(this: _ThisVery) -> Judge:
 
 
 def judge_of(policy: Policy) -> Judge:
-    """The rules under a policy: for one policy, which nobody changes, the same each time.
+    """The Judge of a policy, cached by the policy object's identity.
 
     Raises ValueError as Judge does.
 
@@ -281,16 +286,16 @@ def judge_of(policy: Policy) -> Judge:
 
 
 def is_choice(call: CallView) -> bool:
-    """Whether a question leaves a person nothing but to choose: they decide, and say nothing else."""
+    """Whether a question only offers trusted, public options, so that the answer contains nothing else."""
     options = of_name(call, "options")
     return options is not None and not options.label.untrusted and options.label.is_public
 
 
 def offered(call: CallView) -> Label:
-    """The label that the arguments of a question give to its answer, whoever answers.
+    """The label that a question's arguments contribute to its answer.
 
-    Where nobody does, its default is the answer, and its timeout says when that is. What a person chooses is
-    their word, but the text of an option keeps its readers: to choose a secret makes it known to nobody.
+    If nobody answers, the default is the answer, and the timeout decides when. A person's choice is trusted,
+    but the text of an option keeps its readers: choosing a secret does not declassify it.
     """
     found = [argument.label for argument in (of_name(call, "default"), of_name(call, "timeout")) if argument]
     chosen = (of_name(call, "options"), of_name(call, "schema"))
@@ -298,5 +303,5 @@ def offered(call: CallView) -> Label:
 
 
 def judge(policy: Policy, call: CallView) -> Judgement:
-    """What a policy says of one call; a Judge is quicker for many."""
+    """The judgement of one call; for many calls, a Judge is faster."""
     return Judge(policy).judge(call)

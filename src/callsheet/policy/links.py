@@ -1,6 +1,6 @@
-"""Text that a reader's program would turn into a request: links, images, bare addresses, with data in them.
+"""Detects data inside links, images and bare addresses, which a rendering program would request.
 
-In: texts with holes. Out: whether data stands in an address of a host that may not have it.
+In: texts with holes. Out: whether data is part of an address whose host is not among its readers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from callsheet.policy.rendered import as_read
 from callsheet.policy.urls import MARK
 
 _REST = r"(?:[^\s<>\"'`]|[\"'`](?!,))*\Z"
-"""An address goes on to a blank or a bracket: many programs read past a quote, if no comma follows it."""
+"""The rest of an address up to a blank or bracket; many programs read past a quote unless a comma follows."""
 _DATA = "\ufffb"
-"""Stands for data that is not public."""
+"""Placeholder for data that is not public."""
 _WORDS = (
     "mailto|data|javascript|vbscript|tel|callto|sms|smsto|facetime|skype|sip|sips|xmpp|whatsapp|tg|magnet|intent|market"
     "|geo|feed|webcal|ircs?|ldaps?|bitcoin|view-source|matrix|slack|zoommtg|vscode|(?:ht|f)tps?"
 )
-"""Schemes that programs make a link of without two slashes."""
+"""Schemes that programs link without two slashes."""
 _BARE = re.compile(
     rf"(?:\w:[/\\]{{2}}|(?<![:\w/])//|(?<![\w\\])\\\\(?=\w)|www\.|(?<![\w-])(?:{_WORDS}):){_REST}",
     re.I,
@@ -31,40 +31,40 @@ _DOMAIN = re.compile(
     rf"(?<![\w@./-])(?:{_HOST}|localhost|\[[\da-f.]*:[\da-f:.]*\])(?::\d+)?[/?#]{_REST}", re.I
 )
 _NAMED = r"^(?:[ \t>*+-]|\d{1,9}[.)])*+\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}+\]:"
-"""The name of what a link or an image is elsewhere in a text, in lists and quotes too, over several lines."""
+"""The label of a Markdown reference definition, also in lists and quotes, and over several lines."""
 _MARKDOWN = re.compile(rf"\]\(\s*<?[^)>\n]*\Z|{_NAMED}\s*\S*\Z", re.M)
 _LOADING = (
     r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
     r"|archive|longdesc|manifest|profile|classid|icon"
 )
 _TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*[^)]*\Z", re.I)
-"""A tag whose attributes name an address, and not every sign for less than."""
+"""A tag with an attribute that loads or links to an address; not every less-than sign."""
 _OPEN_TAG = re.compile(r"<[a-z][\w:-]*[\s/][^<>]*\Z", re.I)
 _LEADING_ON = re.compile(r"[^<>]*\b(?:\w*(?:src|href)|\w*action|data|ping)\s*=", re.I)
-"""What stands in a tag behind data and leads to a page, which may be told the tag's other attributes."""
+"""An attribute after data in a tag that leads to a page, which may receive the tag's other attributes."""
 _GLUED = re.compile(rf"[{MARK}{_DATA}](?:[^\s]*[/?#&=])?\Z")
 _AFTER = re.compile(
     r"[\w.%-]*\.(?:[\w-]+\.)+(?:[a-z]{2,}[/?#]|(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b)",
     re.I,
 )
-"""A host that begins with data: before a path, or by an ending that no file has."""
+"""A host that begins with data: followed by a path, or with a TLD that is not a file extension."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
-"""A scheme before its `://`: at most 31 characters, or a long word would be read from each of its letters."""
+"""The scheme before `://`: at most 31 characters, so that matching stays linear."""
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
     r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<(?:img|iframe|script|link|video|audio|source)\b|url\(", re.I
 )
 _DEFINED = re.compile(_NAMED, re.M)
-"""What a link or an image is elsewhere in a text, where it is only named."""
+"""A Markdown reference definition."""
 _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
 _SPOKEN_HOST = re.compile(rf"(?<![\w@./:-])(?://|www\.)?{_HOST}(?::\d+)?/(?!\s|\Z)", re.I)
-"""An address as it is told somebody who knows what is meant: without its scheme."""
+"""An address without a scheme, as people write it."""
 _ENDING = re.compile(r"[()\[\]{}|\\^,;*]")
-"""Where an address may be at its end, or may go on: programs differ about that."""
+"""Characters at which programs disagree whether an address ends."""
 _ANOTHER = re.compile(
     rf"[/\\]{{2}}|&#|&\w+;|www\.|(?<![\w-])(?:{_WORDS}):|(?<![\w/.-]){_HOST}(?::\d+)?[/?#]", re.I
 )
-"""What may begin an address behind the end of another one."""
+"""What may begin another address after the end of one."""
 _SLASHED_HOST = re.compile(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
 
 
@@ -75,11 +75,11 @@ def carries_data(
     *,
     is_strict: bool = False,
 ) -> bool:
-    """Whether data that not everybody may read stands in an address.
+    """Whether private data is part of an address.
 
-    Fields of one value may stand beside each other, unless their texts are known and make an address, or it
-    `is_strict`.
-    `may_have(host, hole)` says whether a host may have the data of a hole, or the plan's own text (None).
+    Adjacent fields of one value are allowed, unless their texts are known and form an address, or `is_strict`
+    is set. `may_have(host, hole)` says whether a host may read the data of a hole, or, for None, the plan's
+    own text.
     """
     text = ""
     parts = list(parts)
@@ -101,7 +101,7 @@ def carries_data(
 
 
 def _goes_on(parts: list[Part], number: int) -> bool:
-    """Whether a hole is a field of the same value as the one before it: `$done.count/$done.total`."""
+    """Whether a hole is a field of the same value as the hole before it: `$done.count/$done.total`."""
     here = parts[number]
     before = next((part for part in reversed(parts[:number]) if isinstance(part, Hole)), None)
     if before is None or isinstance(here, str):
@@ -111,9 +111,10 @@ def _goes_on(parts: list[Part], number: int) -> bool:
 
 
 def _is_address(before: str, after: str, *, is_own: bool) -> bool:
-    """Whether what stands between is in an address.
+    """Whether what is between these texts is part of an address.
 
-    Data right behind other data may be, since that may end in an address; not where both are of one value.
+    Data directly after other data may be, since that may end in an address; with `is_own` both are fields of
+    one value and are not.
     """
     tail = before[-2_000:]
     if _ends_in_address(tail, after, is_own=is_own):
@@ -126,7 +127,7 @@ def _is_address(before: str, after: str, *, is_own: bool) -> bool:
 def _ends_in_address(tail: str, after: str, *, is_own: bool) -> bool:
     last = tail[-1:]
     if last and not (last.isspace() or last in "<>") and (_BARE.search(tail) or _DOMAIN.search(tail)):
-        return True  # an address goes on to the end of what stands before
+        return True  # an address extends to the end of the text before
     if "]" in tail and _MARKDOWN.search(tail):
         return True
     if ("<" in tail or "(" in tail) and _TAG.search(tail):
@@ -137,7 +138,7 @@ def _ends_in_address(tail: str, after: str, *, is_own: bool) -> bool:
 
 
 def _host_before(text: str) -> str | None:
-    """The host of the address that the text ends in, where all of it is there."""
+    """The host of the address that the text ends in, if it is complete."""
     start = text.rfind("://")
     if start < 0:
         return None
@@ -149,7 +150,7 @@ def _host_before(text: str) -> str | None:
 
 
 def _only_host_of(url: str) -> str | None:
-    """The host of a web address; None also where another address may begin behind its end.
+    """The host of a web address; None also if another address may begin after its end.
 
     >>> _only_host_of("https://c.example/a(b),c.d"), _only_host_of("https://c.example/](//evil.example/")
     ('c.example', None)
@@ -161,7 +162,7 @@ def _only_host_of(url: str) -> str | None:
 
 
 def host_of(url: str) -> str | None:
-    """The host of a web address; None for one that is none."""
+    """The host of a web address; None if it is invalid."""
     try:
         return parse_url(url.replace(MARK, "x").replace(_DATA, "x")).host
     except AddressRefused:
@@ -169,26 +170,26 @@ def host_of(url: str) -> str | None:
 
 
 def images(text: str) -> bool:
-    """Whether showing the text makes a request by itself.
+    """Whether rendering the text makes a request by itself.
 
     >>> images("![x](https://c.example/)"), images("![x]\\n\\n[x]: https://c.example/"), images("vec![1][0]")
     (True, True, False)
     """
     is_marked = "![" in text
-    if not is_marked and "<" not in text and "(" not in text:  # all that loads something has one of these
+    if not is_marked and "<" not in text and "(" not in text:  # whatever loads something has one of these
         return False
     return _IMAGE.search(text) is not None or (is_marked and _DEFINED.search(text) is not None)
 
 
 def hosts_named(text: str) -> list[str | None]:
-    """The hosts of the web addresses in a text, None for one that is none."""
+    """The hosts of the web addresses in a text, None for an invalid one."""
     if "://" not in text:
         return []
     return [_only_host_of(found.group()) for found in _NAMED_HOST.finditer(text)]
 
 
 def hosts_spoken(text: str) -> list[str | None]:
-    """The hosts of the addresses in words, with or without a scheme, None for one that is none.
+    """The hosts of the addresses in a text, with or without a scheme, None for an invalid one.
 
     >>> hosts_spoken("a link to shop.example/find and one to //cdn.example, on 1/2 page")
     ['shop.example', 'cdn.example']

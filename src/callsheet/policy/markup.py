@@ -1,7 +1,7 @@
-"""Text that a program would show as a page: whether something in it reads what stands beside it and sends it.
+"""Detects active HTML: markup that can read the page around it and send it away.
 
-In: a text that a plan says itself. Out: whether it holds a script, a form, a frame, a style or a page from
-elsewhere. Pure; linear in the text.
+In: a text of the plan itself. Out: whether it contains a script, form, frame, style or external page. Pure;
+linear in the text.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from html import unescape
 
 _TAG = re.compile(r"<([a-z][\w:-]*)([^<>]*)", re.I)
 _QUOTED_TAG = re.compile(r"""<([a-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*+)""", re.I)
-"""A tag as browsers read it: a bracket between quotes does not end it. Others see tags in between."""
+"""A tag as browsers parse it: a bracket inside quotes does not end it. Other programs use `_TAG`."""
 _HANDLER = re.compile(r"""(?:\A|[\s/"'])(?:on\w+|srcdoc|formaction)\s*=""", re.I)
 _FETCHED = frozenset({"iframe", "frame", "object", "embed", "applet", "portal", "link", "base"})
-"""Elements that put something from elsewhere beside the text, or change where its links lead."""
+"""Elements that embed external content or change where links lead."""
 _REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.I)
 _ELSEWHERE = re.compile(r""":|[/\\]{2}|=\s*(?:(["'])\s*\1|["']?\s*\Z)""")
-"""An address that is not of the page, or one that data make."""
+"""An address outside the page, or one supplied by data."""
 _STYLE_LOADS = re.compile(r"@import\b|url\(", re.I)
 _SCRIPT_ADDRESS = re.compile(r"(?<![\w-])(?:java|vb)script:(?=\S)", re.I)
 _LEFT_OUT = re.compile(r"[\x00-\x1f\x7f]")
-"""What browsers leave out of an address."""
+"""Characters that browsers drop from addresses."""
 _NAMED_TAG = re.compile(r"(?<!`)`</?[a-z][\w:-]*\s?/?>`(?!`)", re.I)
-"""A tag that is only spoken of: alone in a code span."""
+"""A tag that is only mentioned: alone in a code span."""
 
 
 def is_active(text: str) -> bool:
-    """Whether the text, shown as a page, may read what stands beside it and send it, or let others do so.
+    """Whether the text, rendered as a page, may read what surrounds it and send it, or let others do so.
 
     >>> is_active("<script src=//c.example/x.js></script>"), is_active("<b>10 < 12</b>")
     (True, False)
@@ -48,12 +48,12 @@ def is_active(text: str) -> bool:
 
 
 def _runs_spans(text: str) -> bool:
-    """Whether a page that knows no code spans would run what stands between two tags that are spoken of."""
+    """Whether a renderer without code spans would run what is between two mentioned tags."""
     return "</script" in text.lower() or "${" in text
 
 
 def _tags(text: str) -> Iterator[tuple[str, str]]:
-    """Names of tags and what is said in them, in each way in which a program may read the text."""
+    """The names and contents of tags, in each way in which a program may parse the text."""
     for pattern in (_TAG, _QUOTED_TAG):
         for found in pattern.finditer(text):
             yield found[1], found[2]

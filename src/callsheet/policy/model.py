@@ -1,6 +1,6 @@
-"""A policy as it is held against plans: tools, sources, audiences, approvals, dynamic parts, limits.
+"""The immutable data model of a policy: tools, sources, audiences, approvals, dynamic parts, limits.
 
-Immutable. `policy.reading` makes it of a file.
+`policy.reading` reads it from a file.
 """
 
 from __future__ import annotations
@@ -13,26 +13,28 @@ from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 
 
 class Implicit(StrEnum):
-    """How strictly it counts that data decides what is done."""
+    """How strictly implicit flows (data that controls what is done) are treated."""
 
     BOUNDED = "bounded"
-    """Whether something is empty, or failed, is one bit; outside of loops it may be seen."""
+    """Single bits, such as whether something is empty or failed, may leak outside of loops."""
     STRICT = "strict"
-    """Every bit counts."""
+    """No bit may leak."""
 
 
 class When(StrEnum):
-    """When a person has to say yes to a call."""
+    """When a call needs a person's approval."""
 
     NEVER = "never"
     ALWAYS = "always"
     IF_UNTRUSTED_OR_OUTSIDE = "if-untrusted-or-outside"
-    """Where untrusted data decides a control argument, or the audience is none the policy knows."""
+    """If untrusted data flows into a control argument, or the audience is not one the policy knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audience:
-    """Readers by name: hosts (`api.internal`, `*.corp.example`) and mail addresses (`*@corp.example`)."""
+    """A named group of readers: hosts (`api.internal`, `*.corp.example`) and mail addresses
+    (`*@corp.example`).
+    """
 
     name: str
     hosts: tuple[str, ...] = ()
@@ -41,10 +43,10 @@ class Audience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRule:
-    """The label of what comes from a place.
+    """The label of data from a source.
 
-    `kind` is what the place is (`file`, `url`, `host`, `tool`, `memory`), `pattern` which: a glob of
-    normalised paths, a host (`*.` allowed), or the name of a tool. The first rule that fits counts.
+    `kind` is the kind of source (`file`, `url`, `host`, `tool`, `memory`), `pattern` selects it: a glob of
+    normalised paths, a host (`*.` allowed), or a tool name. The first matching rule applies.
     """
 
     kind: str
@@ -54,16 +56,16 @@ class SourceRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRule:
-    """What the operator says of a tool.
+    """What the operator declares about a tool.
 
-    - `egress`: its arguments reach somebody outside; `audience_arg` names the argument that says whom,
-      `trusted_audience` those who may then see what the audience `trusted` may.
-    - `control`: arguments that decide what is done, and must not be chosen by untrusted data.
-    - `destructive`: a call needs approval, and no untrusted data may decide whether it is made.
-    - `idempotent` or an argument `key_arg` with an idempotency key: it may be tried again.
-    - `returns`: the label of what it gives, beside that of its arguments.
-    - `no_echo`: nothing that it gives repeats its arguments, or is made of their text.
-    - `pin` is the hash of the declaration for which this was said.
+    - `egress`: its arguments reach somebody outside; `audience_arg` is the argument that names the
+      recipients, `trusted_audience` are patterns of recipients that count as the audience `trusted`.
+    - `control`: arguments that decide what is done, which untrusted data must not choose.
+    - `destructive`: a call needs approval, and untrusted data must not control whether it is made.
+    - `idempotent`: it may be retried; otherwise only with an idempotency key in the argument `key_arg`.
+    - `returns`: the label of what it adds to its result, besides that of its arguments.
+    - `no_echo`: its result neither repeats its arguments nor is composed of their text.
+    - `pin`: the hash of the declaration that this entry was written for.
     """
 
     egress: bool = True
@@ -81,10 +83,11 @@ class ToolRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRule:
-    """What `@AGENT_SOLVE` may do: the capability that it is given at most.
+    """The most that `@AGENT_SOLVE` may be allowed to do.
 
-    `arguments` are patterns by tool and argument, one of which the value has to fit; others are free.
-    `seconds` is how long it may work from its first turn on, also where the run was stopped meanwhile.
+    `arguments` are patterns by tool and argument, one of which the value must match; arguments without
+    patterns are unrestricted. `seconds` is the time limit from the first turn on, including time during which
+    the run was stopped.
     """
 
     tools: tuple[str, ...] = ()
@@ -98,10 +101,9 @@ class AgentRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplanRule:
-    """Whether and how a run may be planned anew; `context` is what its reason may be made of.
+    """How often a run may be planned anew, and what its reason may contain (`context`).
 
-    `trusted`: only of what nobody outside has chosen. `any`: of everything; what is planned then counts as
-    chosen by it.
+    `trusted`: only trusted data. `any`: all data; the new plan then has the label of that data.
     """
 
     max: int = 3
@@ -110,7 +112,9 @@ class ReplanRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRule:
-    """A predicate over the arguments of a tool's calls (CEL), and what it leads to: `approve` or `refuse`."""
+    """A CEL predicate `when` over the arguments of a tool's calls, and its effect `then`: `approve` or
+    `refuse`.
+    """
 
     tool: str
     when: str
@@ -119,17 +123,17 @@ class CallRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What a plan is held against.
+    """What plans are verified against.
 
-    - `audiences`: who may read what is not public; `trusted` is one of them.
-    - `egress_hosts`: the only hosts that may be reached at all, None for every public one.
-    - `host_read`: the globs of paths that may be read on the host.
-    - `exec_network`: whether code that is run reaches the network.
-    - `approved`, `declassify`: ids of steps to which somebody has said yes, whose results count as public.
-    - `memory`: the label of facts that earlier runs stored. `planner`: that of the plan's literals,
-      `inputs`: that of what a run is given.
-    - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows what is known.
-    - `forbidden`: patterns (RE2) that no argument may match.
+    - `audiences`: the readers of data that is not public; `trusted` is one of them.
+    - `egress_hosts`: the only hosts that may be reached, None for all public ones.
+    - `host_read`: globs of the paths that may be read on the host.
+    - `exec_network`: whether executed code has network access.
+    - `approved`: ids of approved steps; `declassify`: ids of steps whose results count as public.
+    - `memory`: the label of facts stored by earlier runs; `planner`: that of the plan's literals; `inputs`:
+      that of a run's inputs.
+    - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool.
+    - `forbidden`: RE2 patterns that no argument may match.
     """
 
     name: str = "policy"
@@ -157,12 +161,12 @@ class Policy:
     max_retries: int | None = None
 
     def without(self, steps: Iterable[str]) -> Policy:
-        """The policy without what it says of these steps: they are not what it was said of any more."""
+        """The policy without its approvals and declassifications of these steps."""
         gone = frozenset(steps)
         return replace(self, approved=self.approved - gone, declassify=self.declassify - gone)
 
     def without_steps(self) -> Policy:
-        """The policy without what it says of single steps, which was meant for one plan."""
+        """The policy without all approvals and declassifications of steps, which were meant for one plan."""
         if not self.approved and not self.declassify:
             return self
         return replace(self, approved=frozenset(), declassify=frozenset())

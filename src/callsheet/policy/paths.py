@@ -1,6 +1,6 @@
-"""Where a path leads, whatever its spelling: inside a workspace, or on the host.
+"""Normalises file paths, whatever their spelling, inside a workspace or on the host.
 
-In: the text of a path. Out: its one normal form, or PathRefused. No file is looked at.
+In: the text of a path. Out: its normal form, or PathRefused. Does not touch the file system.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _MAX_PATH = 4_096
 
 
 class PathRefused(Exception):
-    """The path leads outside, or has a second reading; the text says why."""
+    """The path leads outside or is ambiguous; the message says why."""
 
 
 @lru_cache(maxsize=4_096)
 def workspace_path(text: str) -> str:
-    """The normal form of a path inside the workspace; raises PathRefused for any other.
+    """The normal form of a path inside the workspace; raises PathRefused otherwise.
 
     >>> workspace_path("docs/a/../guide..md")
     'docs/guide..md'
@@ -43,7 +43,7 @@ def workspace_path(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def host_path(text: str) -> str:
-    """The normal form of an absolute path on the host; raises PathRefused for any other.
+    """The normal form of an absolute path on the host; raises PathRefused otherwise.
 
     >>> host_path("/etc/./shadow")
     '/etc/shadow'
@@ -55,7 +55,9 @@ def host_path(text: str) -> str:
 
 
 def readings_of(path: str) -> tuple[str, ...]:
-    """All that a normal path may be taken for by some system: ends of blanks or dots, streams, `\\`."""
+    """All paths that some system may take a normal path for: trailing blanks or dots, streams, encodings,
+    `\\`.
+    """
     if path.isascii() and not _ODD.search(path):
         return (path,)
     bare = "/".join(part.split(":")[0].rstrip(" .") or part for part in path.split("/"))
@@ -64,7 +66,7 @@ def readings_of(path: str) -> tuple[str, ...]:
 
 
 def walked(path: str) -> str:
-    """A reading of a normal path with its `.` and `..` carried out.
+    """A path with its `.` and `..` components resolved.
 
     >>> walked("docs/../notes.txt"), walked("/var/log/x")
     ('notes.txt', '/var/log/x')
@@ -75,7 +77,7 @@ def walked(path: str) -> str:
 
 
 def file_key(path: str) -> str:
-    """What two spellings of one file have in common, also where case does not count or `\\` parts folders.
+    """A key that is equal for two spellings of a file, ignoring case and treating `\\` as a separator.
 
     >>> file_key("Public\\\\x.txt") == file_key("public/%78.txt") == "public/x.txt"
     True
@@ -87,7 +89,7 @@ def file_key(path: str) -> str:
 
 
 def note_key(key: str) -> str:
-    """A key as the working memory keeps it, which has no halves of characters.
+    """A key as the working memory stores it, with lone surrogates replaced.
 
     >>> note_key("k\\ud800")
     'k?'
@@ -96,7 +98,7 @@ def note_key(key: str) -> str:
 
 
 def with_folders(path: str) -> tuple[str, ...]:
-    """The path of a file in its normal form, and those of the folders that it is in.
+    """The normal path of a file, followed by those of the folders that contain it.
 
     >>> with_folders("docs/old/a.md")
     ('docs/old/a.md', 'docs/old', 'docs')
@@ -106,7 +108,7 @@ def with_folders(path: str) -> tuple[str, ...]:
 
 
 def names_within(path: str) -> tuple[str, ...]:
-    """The names that a file may have in a workspace of which only the path on the host is not known.
+    """The possible names of a host path relative to a workspace whose location is not known.
 
     >>> names_within("/home/ada/notes/a.txt"), names_within("./a.txt")
     (('home/ada/notes/a.txt', 'ada/notes/a.txt', 'notes/a.txt', 'a.txt'), ('a.txt',))
@@ -117,7 +119,7 @@ def names_within(path: str) -> tuple[str, ...]:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path that a program names stands for others (`*.md`), or for one that is not known."""
+    """Whether a path in a program is a glob pattern (`*.md`) or contains a variable."""
     return not _PATTERN.isdisjoint(path)
 
 
@@ -126,7 +128,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def _readings(text: str) -> list[str]:
-    """The text, and what is left of it once it has been decoded, until nothing is left to decode."""
+    """The text and its successive decodings until a fixpoint is reached."""
     if not text.strip() or len(text) > _MAX_PATH:
         raise PathRefused("the path is empty or too long")
     readings = [text]
@@ -143,7 +145,7 @@ def _readings(text: str) -> list[str]:
 
 
 def _walk(text: str, outside: str | None) -> str:
-    """The components that are left when `.` and `..` are carried out."""
+    """The components that remain once `.` and `..` are resolved."""
     parts: list[str] = []
     for part in text.strip().split("/"):
         if part == "..":

@@ -1,6 +1,6 @@
-"""Forbidden patterns on RE2: one pass over a text for all of them, in time linear in the text.
+"""Matches a policy's forbidden patterns with RE2: all of them in one pass, in time linear in the text.
 
-In: patterns as a policy writes them. Out: the patterns that a text matches. Loaded when a policy has some.
+In: patterns as the policy writes them. Out: those that match a text. Imported only if a policy has patterns.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 _MEMORY = 64 << 20
 _MOST_KEPT = 8
 _ANCHOR = re.compile(r"[\^$]|\\[Az]")
-r"""What asks for the beginning or the end of a text; what looks like it in a set counts too.
+r"""Anchors to the beginning or end of a text; characters in a set that look like one are included.
 
-Where a word begins or ends (`\b`) is the same in one text and beside others, for no word stands between them.
+Word boundaries (`\b`) need no care: texts that are joined are separated by non-word characters.
 """
 
 
 class Patterns:
-    """Patterns ready to be looked for. Raises ValueError for a text that is no RE2 pattern."""
+    """A compiled set of patterns. Raises ValueError for an invalid RE2 pattern."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
-        re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+        re2: Any = import_module("re2")  # by name, since re2 has no type information
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _MEMORY
@@ -39,7 +39,7 @@ class Patterns:
                 raise ValueError(f"{pattern!r} cannot be read as a pattern: {text}") from None
         self._set.Compile()
         self.are_anchored = any(_ANCHOR.search(pattern) for pattern in patterns)
-        """Whether it counts for one of them where a text begins or ends."""
+        """Whether one of them depends on where a text begins or ends."""
 
     def found_in(self, text: str) -> list[str]:
         """The patterns that match somewhere in the text."""
@@ -49,8 +49,8 @@ class Patterns:
 
 @lru_cache(maxsize=_MOST_KEPT)
 def patterns_of(patterns: tuple[str, ...]) -> Patterns:
-    """The patterns ready to be looked for; the last few policies' are kept, for each tool asks for its own.
+    """The compiled patterns, cached for the last few policies since each tool asks for them.
 
-    Raises ValueError for a text that is no RE2 pattern.
+    Raises ValueError for an invalid RE2 pattern.
     """
     return Patterns(patterns)

@@ -1,7 +1,7 @@
-"""Where the keys of a TOML text stand, so that what is wrong with one can be shown with a caret.
+"""Finds the spans of keys in a TOML text, so that diagnostics can point to them.
 
-In: a text that is TOML. Out: the span of a key by its path; of a path that is not found, that of the nearest
-key above it. tomllib reads the text and tells no places; this looks for the keys alone and decides nothing.
+In: a TOML text. Out: the span of a key by its path, or of the nearest key above it. tomllib does not report
+positions; this module only locates keys and never interprets values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PART = re.compile(_KEY)
 
 
 def key_spans(text: str) -> dict[Path, Span]:
-    """The span of every key and table header that stands at the start of a line.
+    """The span of every key and table header at the start of a line.
 
     >>> key_spans("a = 1\\n[b.c]\\n'd' = 2\\n")[("b", "c", "d")]
     Span(start=12, end=15)
@@ -44,7 +44,9 @@ def key_spans(text: str) -> dict[Path, Span]:
 
 
 def place_of(text: str, spans: dict[Path, Span], path: Path) -> Span | None:
-    """The span of the key at the path, or of the nearest above it; one within a line is looked for there."""
+    """The span of the key at the path, or of the nearest key above it; keys in inline tables are searched
+    for.
+    """
     for length in range(len(path), 0, -1):
         span = spans.get(path[:length])
         if span is None:
@@ -57,7 +59,7 @@ def place_of(text: str, spans: dict[Path, Span], path: Path) -> Span | None:
 
 
 def _within(text: str, span: Span, key: str) -> Span:
-    """The key where it stands behind another, in an inline table; else the other."""
+    """The span of a key in the inline table after another key; the other key's span if it is not found."""
     following = re.search(r"\n[ \t]*(?:\[|[^\s\[\]{},#=]+[ \t]*=)", text[span.end :])
     end = len(text) if following is None else span.end + following.start()
     found = re.compile(rf"[\"']?{re.escape(key)}[\"']?(?=[ \t]*[=\]\",'}}])").search(text, span.end, end)

@@ -1,7 +1,7 @@
-"""The predicates in the rules of a policy, carried out by CEL (the extra `callsheet[cel]`).
+"""Compiles the CEL predicates of policy rules (the extra `callsheet[cel]`).
 
-In: rules such as `args.amount > 100.0`. Out: functions of a call's arguments. What cannot be decided (an
-argument that is missing, another type) counts as true: a rule fails closed.
+In: rules such as `args.amount > 100.0`. Out: functions of a call's arguments. A predicate that cannot be
+evaluated (a missing argument, a wrong type) counts as true: rules fail closed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from callsheet.policy.cel_errors import unreadable
 from callsheet.policy.model import CallRule
 
 Predicate: TypeAlias = "Callable[[Mapping[str, JSON]], bool]"
-"""Says of the arguments of a call, by name, whether its rule holds."""
+"""Whether a rule applies to a call's arguments, given by name."""
 _ARGUMENTS = "args"
-"""The one name that a predicate finds something under."""
+"""The only variable of a predicate."""
 _FUNCTIONS = frozenset(
     {
         *("size", "contains", "startsWith", "endsWith", "matches", "type", "dyn"),
@@ -29,11 +29,11 @@ _FUNCTIONS = frozenset(
         *("of", "ofNonZeroValue", "none", "hasValue", "value", "or", "orValue"),
     }
 )
-"""What CEL can be asked to do by name here; macros are none of them."""
+"""The CEL functions available here; macros are not included."""
 _TYPES = frozenset(
     {*("int", "uint", "double", "string", "bytes", "bool", "list", "map", "null_type", "type"), "optional"}
 )
-"""The names that stand for something besides the arguments."""
+"""The other names that a predicate may use."""
 _ITEM = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(\s*(\w+)\s*,")
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -41,15 +41,15 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 def compile_rules(rules: Iterable[CallRule]) -> dict[CallRule, Predicate]:
     """A predicate for each rule; empty without rules.
 
-    Raises CallsheetError: POL009 where CEL is not installed, POL003 for a predicate that is none.
+    Raises CallsheetError: POL009 if CEL is not installed, POL003 for an invalid predicate.
     """
     return {rule: _compiled(rule) for rule in rules}
 
 
 def faults_of(rules: Iterable[CallRule]) -> list[tuple[int, Diagnostic]]:
-    """What keeps rules from being carried out here, with the number of the rule, as `compile_rules` raises.
+    """The errors that `compile_rules` would raise, each with the index of its rule.
 
-    The span of what is wrong within a predicate counts from its beginning.
+    Spans are relative to the beginning of the predicate.
     """
     found: list[tuple[int, Diagnostic]] = []
     for number, rule in enumerate(rules):
@@ -81,14 +81,14 @@ def _compiled(rule: CallRule) -> Predicate:
     def holds(args: Mapping[str, JSON]) -> bool:
         try:
             return program.execute({_ARGUMENTS: dict(args)}) is not False
-        except Exception:  # whatever keeps the rule from being decided, it holds
+        except Exception:  # fail closed, whatever the reason
             return True
 
     return holds
 
 
 def _refuse_unknown(rule: CallRule, program: Any) -> None:
-    """Refuse a predicate with a name that is nothing: it could never be decided, so it would always hold."""
+    """Refuse a predicate with an unknown name: it could never be evaluated and so would always apply."""
     called: list[str] = [name for name in program.functions() if _NAME.fullmatch(name)]
     for name in called:
         if name not in _FUNCTIONS:

@@ -1,6 +1,7 @@
-"""What is known of a tool under a policy, once for all of its calls: traits, rules, and what they look at.
+"""Precomputes per tool what its calls need: traits, applicable checks, and which argument texts matter to
+them.
 
-In: a tool, a policy made ready, its rules. Out: the checks of a call, and which of its texts count for them.
+In: a tool, a prepared policy, the rules. Out: a `Prepared`, computed once for all calls of the tool.
 """
 
 from __future__ import annotations
@@ -15,60 +16,61 @@ from callsheet.policy.rules.filing import FILE_NAMES, keeps_files
 from callsheet.policy.rules.opening import PROGRAM
 
 Seen: TypeAlias = "frozenset[str]"
-"""Names of arguments, folded."""
+"""Folded argument names."""
 Clears: TypeAlias = Callable[[str], bool]
-"""Whether nothing speaks against the texts of a call, all in one with `BETWEEN` between them."""
+"""Whether a call's texts, joined with `BETWEEN`, raise no objection."""
 
 
 class Prepared(NamedTuple):
-    """What is known of a tool under the policy: its traits and the rules that may have something to say."""
+    """A tool's traits under the policy, and the rules that may apply to it."""
 
     tool: str
     traits: Traits | None
     checks: tuple[Check, ...]
     of_clear: tuple[Check, ...]
-    """Those of a call whose texts pass what the tool `clears`."""
+    """The checks that remain for a call whose texts pass `clears`."""
     deciding: tuple[Check, ...]
-    """Those that may refuse a call, or ask for a yes."""
+    """The checks that may refuse a call or require approval."""
     source: Label | None
-    """What the world adds to every result, None where it depends on the arguments."""
+    """The label of what the tool adds from outside; None if it depends on the arguments."""
     of_labels: Seen | None
-    """What counts of what public arguments say in a call that is made once: the text of these, by name.
+    """The arguments whose text matters to a judgement, for calls with public arguments that are made once.
 
-    What is said of a call then holds of every other with arguments of the same names and labels, in
-    which these have the same text, behind the same way, if its texts pass what the tool `clears`, what it
-    gives is public (or the tool `adds`) and the policy names neither of their steps. None where the text
-    of any argument may count.
+    Two calls are judged alike if their arguments have the same names and labels, these arguments have the
+    same text, their control-flow labels are equal, their texts pass `clears`, their result is public (or the
+    tool `adds`), and the policy names neither of their steps. None if the text of any argument may matter.
     """
     of_labels_again: Seen | None
-    """The same of a call that may be made more than once."""
+    """The same for a call that may be made more than once."""
     of_private: bool
-    """Whether the same is so of private arguments that stand apart, as `stand_apart` has it.
+    """Whether the same holds for private arguments that stand apart (see `stand_apart`).
 
-    None of the texts but the last may then open anything in which the next one would stand (`opens_nothing`),
-    and no data may be of the label of what the plan says itself.
+    Then no text but the last may open anything that the next one would be inside (`opens_nothing`), and no
+    data may have the label of the plan's own literals.
     """
     prose: frozenset[str] | None
-    """The arguments, spelled just so, whose text does not count there; None where no more counts."""
+    """For private arguments: all arguments but these (exact names) matter as well; None if no others do."""
     is_plain: tuple[Callable[[str, str], bool], ...]
-    """What tells which arguments beside `prose` say nothing that counts, by name and text."""
+    """For private arguments outside `prose`: predicates over name and text that tell which texts do not
+    matter.
+    """
     clears: tuple[Clears, ...]
-    """What the texts of all arguments in one have to pass beside that."""
+    """The predicates that the joined texts of all arguments have to pass."""
     keeps: bool
-    """Whether something of what a call is given may be left behind: in a file, a note, a fact."""
+    """Whether a call may store some of its arguments: in a file, a note, a fact."""
     adds: bool
-    """Whether private data in a result, where all arguments are public, is what the world adds to it.
+    """Whether private data in a result of public arguments comes only from outside.
 
-    It is then that of every call with these arguments: nothing is made of their words and of that data.
+    It is then the same for every call with these arguments, since nothing is composed of both.
     """
 
 
 _MADE_OF_WORDS = frozenset({"SELECT", "ASK_HUMAN", "AGENT_SOLVE", *ANSWERS})
-"""What they give, or show, is made by the words of their arguments."""
+"""Tools whose result, or what they show, depends on the words of their arguments."""
 
 
 def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
-    """What is known of a tool, however it is spelled."""
+    """Prepare a tool, given by any spelling of its name."""
     name = fold(tool)
     traits = setting.traits(name)
     made = [rule(setting, name, traits) for rule in rules]
@@ -103,7 +105,7 @@ def _keeps(tool: str, traits: Traits) -> bool:
 
 
 def _fixed_source(setting: Setting, tool: str, traits: Traits | None) -> Label | None:
-    """What the world adds to every result of a tool; None where its arguments say it."""
+    """The label of what the tool adds to every result; None if it depends on the arguments."""
     named = setting.sources.tool(tool)
     if named is not None:
         return named
@@ -124,7 +126,7 @@ def _seen(
     traits: Traits | None,
     source: Label | None,
 ) -> Seen | None:
-    """The arguments whose text counts to rules and to what the world adds, None where any may."""
+    """The arguments whose text matters to the rules and to the source label; None if any may."""
     if not setting.policy.planner.is_public or (source is None and (traits is None or tool == "ASK_HUMAN")):
         return None
     names: list[str] = []
@@ -157,7 +159,7 @@ def _prose(rules: list[Check | OfLabels]) -> frozenset[str] | None:
 
 
 def _plain(rules: list[Check | OfLabels]) -> tuple[Callable[[str, str], bool], ...]:
-    """What the rules to which more than prose counts say of plain arguments; nothing unless all do."""
+    """The rules' predicates for plain arguments; empty unless every rule concerned has one."""
     counting = [rule for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
     said = [rule.is_plain for rule in counting if rule.is_plain is not None]
     return tuple(said) if len(said) == len(counting) else ()

@@ -1,7 +1,7 @@
-"""A policy file becomes a policy: TOML, versioned, every key known and of its type.
+"""Reads a policy file: versioned TOML in which every key is known and typed.
 
-In: the text of a file, and a way to the files it extends. Out: a Policy, or CallsheetError with all that is
-wrong, each with its place (POL001 to POL005). Nothing that is written is passed over.
+In: the text of a file, and a lookup for the files it extends. Out: a Policy, or CallsheetError with all
+errors and their spans (POL001 to POL005). Nothing is ignored silently.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from callsheet.policy.model import Audience, Policy
 from callsheet.policy.tables import KEYS, Faults, Table, read_table
 
 SCHEMA = 1
-"""The version of the format."""
+"""The version of the file format."""
 
 Find = Callable[[str], Source | None]
-"""Gives the text of a policy that another one extends, by the name it is called there."""
+"""Looks up the text of an extended policy by the name used in the file; None if there is none."""
 
 _MOST_EXTENDED = 8
 _SHIPPED = ("strict", "workspace", "open")
@@ -32,13 +32,13 @@ _IN_QUOTES = {
     "Invalid value": 'a text stands in quotes: name = "ours"; truth values are true and false',
     "Invalid initial character for a key part": 'a name with @, : or * stands in quotes: "@SEND_MAIL"',
 }
-"""What newcomers to TOML leave out, by what its reader says then."""
+"""Hints on missing quotes, by the TOML parser's message."""
 
 
 def read_policy(source: Source, find: Find | None = None) -> Policy:
-    """The policy of a text; what it extends is asked of `find`.
+    """Read a policy; extended policies are looked up with `find`.
 
-    Raises CallsheetError with all that is wrong in the first file that is.
+    Raises CallsheetError with all errors of the first file that has any.
 
     >>> read_policy(Source("policy.toml", "schema = 1\\n[budgets]\\nmax_steps = 9")).max_steps
     9
@@ -98,7 +98,7 @@ def _check_schema(data: Mapping[str, Any], faults: Faults, name: str) -> None:
 
 
 def _merged(base: Policy, table: Table, faults: Faults) -> Policy:
-    """The base with what the table says in its place; tools, sources and audiences are put before its own."""
+    """The base policy overridden by the table, whose sources and rules come before those of the base."""
     changes: dict[str, Any] = {}
     for (*sections, key), name in _FIELDS.items():
         inner: Any = table
@@ -137,7 +137,7 @@ _FIELDS: dict[tuple[str, ...], str] = {
     ("budgets", "max_calls"): "max_calls",
     ("budgets", "max_retries"): "max_retries",
 }
-"""Which key of the file is which field of the policy."""
+"""Maps keys of the file to fields of the policy."""
 
 
 def _audiences(base: tuple[Audience, ...], given: Mapping[str, Audience]) -> tuple[Audience, ...]:
@@ -147,7 +147,7 @@ def _audiences(base: tuple[Audience, ...], given: Mapping[str, Audience]) -> tup
 
 
 def _check_audiences(policy: Policy, faults: Faults) -> None:
-    """POL003 for readers of whom nobody has said who they are."""
+    """Record POL003 for readers that no audience describes."""
     known = {audience.name for audience in policy.audiences} | {USER, MODEL, LINKS}
     for path, readers in faults.readers:
         for name in sorted(readers - known):
@@ -156,7 +156,7 @@ def _check_audiences(policy: Policy, faults: Faults) -> None:
 
 
 def _way_to_readers(name: str, known: set[str]) -> str:
-    """What to write for readers that nobody has described; a level with another ending is no new audience."""
+    """The suggested fix for an undescribed reader, which may be a misspelt audience or level."""
     meant = _LONG_NAMES.get(name)
     near = (meant,) if meant else did_you_mean(name, sorted({*known, *_LEVELS}))
     described = f"[audience.{name}] with its hosts or mail addresses"

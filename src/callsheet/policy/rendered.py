@@ -1,6 +1,6 @@
-"""What programs read in a text before they look for links: entities decoded, unseen characters left out.
+"""Normalises text as rendering programs read it: entities decoded, invisible characters removed.
 
-In: a text as it is written. Out: the text as it is read. Pure; linear.
+In: a text as written. Out: the text as read. Pure; linear.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _SOFT = re.compile(
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
     r"|\\(?=[!-/:-@\[-`{-~])"
 )
-"""What programs leave out: control and zero-width characters, a backslash before punctuation."""
+"""What renderers drop: control and zero-width characters, and a backslash before punctuation."""
 _OTHER_DOT = re.compile(r"(?<=[a-z\d])[\u3002\uff0e\uff61](?=[a-z\d])", re.I)
-"""A full stop of another script, which parts names of hosts as a dot does; elsewhere it ends a sentence."""
+"""Full stops of other scripts between letters or digits, which separate host labels like a dot."""
 
 
 def as_read(text: str, *, has_entities: bool = True) -> str:
-    r"""A text as it is read; entities are decoded if it may have some.
+    r"""A text as it is read; entities are decoded unless `has_entities` is false.
 
     >>> as_read("https&#58;\\//c\u200b.example/")
     'https://c.example/'

@@ -1,7 +1,7 @@
-"""The labels of places: files, hosts, tools and memory, as a policy says.
+"""The labels that a policy gives to data by its source: files, hosts, tools and memory.
 
-In: a policy. Out: the label of what is read at a place. Rules that restrict hold for all below a folder
-and in any case; others for exactly what they name.
+In: a policy. Out: the label of what is read from a source. Rules that restrict readers match
+case-insensitively and cover everything below a folder; others match exactly.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from callsheet.policy.model import Policy
 from callsheet.policy.paths import readings_of, walked
 
 OTHERS = "*"
-"""In the place of a tool's name: all that the policy does not describe."""
+"""Stands for all tools that the policy does not describe."""
 
 
 _Rules: TypeAlias = "list[tuple[str, Label]]"
 
 
 def _named(rules: _Rules, path: str, readings: tuple[str, ...]) -> Label:
-    """The label that the first fitting rule gives a path, of which these are all readings."""
+    """The label from the first rule that matches a path, whose `readings` are given."""
     for pattern, label in rules:
         if _restricts(label):
             if any(covers(pattern, reading) for reading in readings):
@@ -35,12 +35,12 @@ def _named(rules: _Rules, path: str, readings: tuple[str, ...]) -> Label:
 
 
 def _restricts(label: Label) -> bool:
-    """Whether fewer may read it than what nobody has named."""
+    """Whether a label has fewer readers than the default."""
     return label.readers is not None and not label.readers.issuperset(UNKNOWN.readers or ())
 
 
 class Sources:
-    """The sources of a policy, ready to be asked."""
+    """The source rules of a policy, prepared for lookups."""
 
     def __init__(self, policy: Policy) -> None:
         self._files = [(r.pattern, r.label) for r in policy.sources if r.kind == "file"]
@@ -49,29 +49,29 @@ class Sources:
         tools = [r for r in policy.sources if r.kind == "tool"]
         self._tools = {fold(r.pattern): r.label for r in tools if r.pattern != OTHERS}
         self.undescribed = next((r.label for r in tools if r.pattern == OTHERS), UNKNOWN)
-        """The label of what tools give of which the policy says nothing."""
+        """The label of results of tools that the policy does not describe."""
         self._memory = next((r.label for r in policy.sources if r.kind == "memory"), None)
         self._label_of = lru_cache(maxsize=4_096)(self._file)
 
     def file(self, path: str, on_host: bool = False) -> Label:
-        """The label of a file by its normal path, whichever way some system may read it.
+        """The label of a file by its normal path, the join over all its readings.
 
-        What nobody has named is private and untrusted.
+        Files that no rule matches are private and untrusted.
         """
-        return self._label_of(path, on_host)  # however it is called, it is one entry
+        return self._label_of(path, on_host)  # positional, so that all callers share cache entries
 
     def _file(self, path: str, on_host: bool) -> Label:
         rules, readings = self._host_files if on_host else self._files, readings_of(path)
         return join([_named(rules, walked(reading), readings) for reading in readings])
 
     def tool(self, tool: str) -> Label | None:
-        """The label that the policy gives to what a tool returns, None if it says nothing."""
+        """The label that a source rule gives to a tool's results, None if there is no rule."""
         if tool in ("QUERY_MEMORY", "MEMORY_STATS") and self._memory is not None:
             return self._memory
         return self._tools.get(tool)
 
     def host(self, host: str, audiences: frozenset[str]) -> Label:
-        """The label of what a host answers; one that the policy knows has private things to say."""
+        """The label of a host's answers; without a rule, those of a host in an audience count as private."""
         for allowed, label in self._urls:
             if allowed.allow_name(host):
                 return label

@@ -1,6 +1,6 @@
-"""What may stand in a policy file: its tables, their keys, and how each value is read.
+"""The schema of a policy file: its tables, their keys, and a reader for each value.
 
-In: the parsed TOML. Out: the same tables with values of the model, and everything that is wrong with them.
+In: the parsed TOML. Out: the same tables with values of the model, and all errors in them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SOURCE_KINDS = ("file", "url", "host", "tool", "memory")
 
 
 class Faults:
-    """All that is wrong with a policy file, in the order in which it was found.
+    """Collects the errors of a policy file.
 
-    `readers` are the audiences that its labels name, with the places that do.
+    `readers` are the audiences that labels refer to, with the place of each label.
     """
 
     def __init__(self, source: Source) -> None:
@@ -42,23 +42,25 @@ class Faults:
         self.readers: list[tuple[Path, frozenset[str]]] = []
 
     def add(self, code: str, message: str, path: Path, way_out: str | None = None) -> None:
-        """Note that what stands at the path is wrong."""
+        """Record an error at a path."""
         span = place_of(self._source.text, self._spans, path)
         self._found.append(Diagnostic(code, Severity.ERROR, message, span, way_out))
 
     def raise_if_any(self) -> None:
-        """Raise CallsheetError with what was noted, in the order of the text."""
+        """Raise CallsheetError with the recorded errors in text order, if there are any."""
         if self._found:
             found = sorted(self._found, key=lambda d: d.span.start if d.span is not None else -1)
             raise CallsheetError(found, self._source)
 
 
 Reader: TypeAlias = "Callable[[object, Path, Faults], Any]"
-"""Reads one value; gives it, or raises ValueError with what it must be."""
+"""Reads and returns one value, or raises ValueError saying what is expected."""
 
 
 def read_table(data: object, keys: Mapping[str, Reader], path: Path, faults: Faults) -> Table:
-    """The values of a table by key; what cannot be read is noted and left out."""
+    """The values of a table by key; errors are recorded and the values left out. Raises ValueError if `data`
+    is not a table.
+    """
     if not isinstance(data, Mapping):
         raise ValueError("a table")
     values: Table = {}
@@ -155,7 +157,7 @@ def _label(value: object, path: Path, faults: Faults) -> Label:
 
 
 def _patterns(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
-    from callsheet.policy.patterns import Patterns  # noqa: PLC0415 - brings RE2, only where there are some
+    from callsheet.policy.patterns import Patterns  # noqa: PLC0415 - loads RE2 only if needed
 
     patterns = _texts(value, path, faults)
     try:
@@ -185,7 +187,7 @@ def _word(words: Mapping[str, Any]) -> Reader:
 
 
 def tool_key(name: str) -> str:
-    """The name of a tool as policies hold it: canonical, or `mcp:SERVER/TOOL` as it is written.
+    """A tool's name as policies hold it: canonical, or `mcp:SERVER/TOOL` verbatim.
 
     >>> tool_key("@send_email"), tool_key("mcp:fs/delete")
     ('SEND_EMAIL', 'mcp:fs/delete')
@@ -197,7 +199,7 @@ def tool_key(name: str) -> str:
 
 
 def _made(make: Callable[..., Any], keys: Mapping[str, Reader]) -> Reader:
-    """Reads a table into what `make` makes of its values."""
+    """A reader that passes a table's values to `make`."""
 
     def read(value: object, path: Path, faults: Faults) -> object:
         return make(**read_table(value, keys, path, faults))
@@ -311,7 +313,7 @@ def _agent(value: object, path: Path, faults: Faults) -> AgentRule:
 
 
 def _written(value: object, tool: str) -> str:
-    """The key of a tool as it stands in the file."""
+    """A tool's key as it is written in the file."""
     given: Any = value
     return next((name for name in given["arguments"] if tool_key(name) == tool), tool)
 
@@ -392,4 +394,4 @@ KEYS: dict[str, Reader] = {
     "budgets": _section({"max_steps": _count, "max_calls": _count, "max_retries": _count}),
     "rule": _rules,
 }
-"""The tables of a policy file."""
+"""The top-level keys of a policy file."""

@@ -1,7 +1,7 @@
-"""The host of an address as far as it is known before a run, read as a browser would.
+"""Determines the host of an address as far as it is known before a run, parsed as a browser would.
 
-In: an argument with its holes. Out: the authority and how much of it is written in the plan. Data behind the
-authority (`https://host/?q=$x`) leaves the host as it stands; data before its end may choose another one.
+In: an argument with holes. Out: the authority, and the label of the data it is made of. Data after the
+authority (`https://host/?q=$x`) does not affect the host; data before its end may change it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from callsheet.policy.calls import Argument, Hole
 _END = re.compile(r"[/?#]")
 _SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):")
 MARK = "\ufffc"
-"""Stands for data that is not known."""
+"""Placeholder for unknown data."""
 
 
 class Authority(NamedTuple):
-    """What is known of the host of an address.
+    """What is known of the authority of an address.
 
-    `host` is its name where all of it is known, `error` says why it is no address. `chosen_by` is the label
-    of the data that the host is made of; that of a literal if it is written in the plan. `written` is the
-    text of scheme and authority with a mark for unknown data.
+    `host` is the host if it is fully known, `error` the reason why it is not an address. `chosen_by` is the
+    label of the data in scheme and authority, that of a literal if `is_written` in the plan. `written` is
+    their text, with a mark for unknown data.
     """
 
     host: str | None
@@ -37,7 +37,7 @@ class Authority(NamedTuple):
 
 @lru_cache(maxsize=4)
 def authority_of(argument: Argument) -> Authority:
-    """What is known of the host of an address; several rules ask it of one call.
+    """The authority of an address; cached, since several rules ask for it.
 
     >>> authority_of(Argument("url", ("https://Api.Internal:8443/?d=", Hole("a", LITERAL)))).host
     'api.internal'
@@ -61,7 +61,7 @@ def authority_of(argument: Argument) -> Authority:
     if MARK in head:
         return Authority(None, _wrong_scheme(head), chosen_by, False, head)
     try:
-        if end is None or not is_plain(text):  # what follows a head makes a plain text no worse
+        if end is None or not is_plain(text):  # in a plain text, nothing after the head can be invalid
             parse_url(text.replace(MARK, "x"))
         host = parse_url((head.rstrip() if end is None else head) + "/").host
     except AddressRefused as error:
@@ -70,9 +70,9 @@ def authority_of(argument: Argument) -> Authority:
 
 
 def head_of(text: str) -> str | None:
-    """Scheme and authority at the beginning of a text, behind which nothing makes it another address.
+    """Scheme and authority of a text whose remainder cannot change them.
 
-    None where they may go on, or what follows in the text may make it none.
+    None if the authority may continue, or the remainder may make the address invalid.
 
     >>> head_of("https://c.example/a?q="), head_of("https://c.example"), head_of("https://c.example/\\x00")
     ('https://c.example', None, None)
@@ -82,7 +82,7 @@ def head_of(text: str) -> str | None:
 
 
 def _ended(text: str) -> int | None:
-    """Where the authority ends, None if it may go on."""
+    """The index at which the authority ends, None if it may continue."""
     _, separator, rest = text.partition("://")
     if not separator:
         return None

@@ -1,7 +1,7 @@
-"""A run of a graph of which some steps were done elsewhere, put into the journal.
+"""Creates a run of a graph in which some steps were already done elsewhere.
 
-In: a plan of dependencies, what it is started with, and what the steps gave that are done. Out: a run in
-which they have ended so, for `resume_run` to carry on. No tool is called here.
+In: a plan of dependencies, what it is started with, and the results of the finished steps. Out: a run in the
+journal in which these steps have succeeded, for `resume_run` to carry on. No tool is called.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from callsheet.store.replay import begin
 def adopt_run(
     plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, done: Mapping[str, JSON]
 ) -> None:
-    """Put a run into the journal that stands where `done` says: what each step gave that is done, by its id.
+    """Create a run in which the steps of `done` have ended with these results, by step id.
 
-    `known` are the secrets of its tools. What was done elsewhere does not use up what the run may do. When
-    this returns the run is written down, and nobody owns it. Raises CallsheetError: PLN028 for a step that
+    `known` are the secrets of its tools. Calls made elsewhere do not count against the run's limits. On
+    return the run is durable and not owned by any process. Raises CallsheetError: PLN028 for a step that
     cannot be taken over, and what `start_run` raises before a run begins.
     """
     check_done(plan, done)
@@ -54,9 +54,9 @@ def adopt_run(
 def ended_before(
     machine: Machine, commands: Iterable[Command], done: Mapping[str, JSON]
 ) -> Iterator[tuple[CallTool | CallModel, Succeeded]]:
-    """The calls of steps that are done, each with what it gave; the machine is told of it afterwards.
+    """The calls of finished steps with their outcomes; the machine is fed each one after it is yielded.
 
-    `commands` are those that the machine has given so far.
+    `commands` are those that the machine has issued so far.
     """
     waiting = list(commands)
     for command in waiting:
@@ -67,7 +67,7 @@ def ended_before(
 
 
 def ranks_before(plan: Plan, ranks: Mapping[str, int], done: Mapping[str, JSON]) -> dict[str, int]:
-    """Ranks with which the steps that are done go before all others, which keep their order."""
+    """Ranks in which finished steps precede all others, which keep their order."""
     place = compile_graph(plan, ranks).place
     count = len(plan.steps)
     return {
@@ -77,7 +77,7 @@ def ranks_before(plan: Plan, ranks: Mapping[str, int], done: Mapping[str, JSON])
 
 
 def with_room(limits: Limits, plan: Plan, done: Mapping[str, JSON]) -> Limits:
-    """The limits with room for the calls that were made elsewhere."""
+    """The limits enlarged by the calls that were made elsewhere."""
     count = len(done)
     calls = Counter(s.action.tool for s in plan.steps if s.id in done and isinstance(s.action, Call))
     by_tool = {name: most + calls[name] for name, most in limits.max_calls_by_tool.items()}
@@ -91,7 +91,7 @@ def with_room(limits: Limits, plan: Plan, done: Mapping[str, JSON]) -> Limits:
 
 
 def check_done(plan: Plan, done: Mapping[str, JSON]) -> None:
-    """Raise CallsheetError (PLN028) for a step that there is not, or is done before what it waits for."""
+    """Raise CallsheetError (PLN028) for an unknown step, or one that is done before its dependencies."""
     steps = {step.id: step for step in plan.steps}
     if plan.order is not Order.DAG:
         raise _refused("only in a plan of dependencies can steps be done already")
@@ -107,7 +107,7 @@ def check_done(plan: Plan, done: Mapping[str, JSON]) -> None:
 
 
 def _try(plan: Plan, start: Start, done: Mapping[str, JSON]) -> None:
-    """Go through it without a journal, and refuse what cannot be told of as done."""
+    """Simulate the adoption without a journal; refuse steps that cannot be reported as done."""
     left_out: set[str] = set()
     failed: dict[str, str] = {}
 

@@ -1,6 +1,6 @@
-"""Answers of people: what may be answered, which answer fits a question, and which letter holds one.
+"""Answers of people: which answers a question accepts, and how letters carry them.
 
-In: what a run has asked, letters from its inbox. Out: the event of an answer, or why one does not fit.
+In: a run's open questions, letters from its inbox. Out: the event of an answer, or why it does not fit.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from callsheet.store.snapshots import Posed
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer(Veiled):
-    """What a person says to a question or an approval.
+    """A person's answer to a question or an approval.
 
-    `by` names the person and `note` is what they want to be known beside it; both are kept in
-    the journal.
+    `by` names the person and `note` is a comment; both are kept in the journal.
     """
 
     verdict: Verdict
@@ -40,7 +39,7 @@ class Answer(Veiled):
 
     @classmethod
     def approve(cls, *, by: str = "", note: str = "") -> Answer:
-        """Yes: the call is made; a question without options and schema gets `true`."""
+        """Yes: the call is made; for a question without options and schema the answer is `true`."""
         return cls(Verdict.APPROVE, None, by, note)
 
     @classmethod
@@ -56,15 +55,15 @@ class Answer(Veiled):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PendingAsk(Veiled):
-    """What a run waits for: the answer to a step's question, or a yes to a call.
+    """What a run waits for: the answer to a question, or the approval of a call.
 
-    Of a question: `prompt`, `options` (the only answers, if any) and `schema`. Of a call: `tool`,
-    `args` (exactly those that it is made with), `inputs` of a model operation, and `plan_hash`; under a
-    policy `why` it asks, and the `labels` of the arguments that are not plain, with the steps they come from.
-    Where `answer` has one, the call was made, and the yes is to what it gave.
-    `since` and `until` are wall times in seconds since 1970; `until` is None for what waits for
-    ever. `digest` is a hash of all that is asked: an answer is bound to it. `is_answered` says
-    that an answer lies in the inbox and that the run has not gone on with it yet.
+    For a question: `prompt`, `options` (the only answers, if any) and `schema`. For an approval: `tool`,
+    `args` (exactly those of the call), `inputs` of a model operation, and `plan_hash`; under a policy also
+    the reasons `why`, and the `labels` of arguments that are not plain, with the steps they come from. If
+    `answer` is not empty, the call was already made and its result is to be approved. `since` and `until` are
+    wall times in seconds since 1970; `until` is None without a time limit. `digest` is a hash of everything
+    that is asked, to which an answer is bound. `is_answered` means that an answer is in the inbox and has not
+    been processed yet.
     """
 
     run_id: str
@@ -88,7 +87,7 @@ class PendingAsk(Veiled):
 
 
 def readable(asked: Asked) -> Asked:
-    """What is asked, without the arguments that nobody may read by their labels."""
+    """The question without arguments that are secret by their labels."""
     if not isinstance(asked, Approval):
         return asked
     labels = cast("Mapping[str, Mapping[str, str]]", asked.labels)
@@ -102,7 +101,7 @@ def readable(asked: Asked) -> Asked:
 def pending(
     run_id: str, key: str, step: str, asked: Asked, posed: Posed, *, is_answered: bool = False
 ) -> PendingAsk:
-    """What is asked, as people are shown it; a copy, that may be changed without changing the run."""
+    """The question as it is shown to people; a deep copy, so changing it does not affect the run."""
     match deepcopy(asked):
         case Question() as q:
             return PendingAsk(
@@ -118,7 +117,7 @@ def pending(
 
 
 def misfit(asked: Asked, answer: Answer) -> str | None:
-    """Why an answer does not fit what is asked, None if it does."""
+    """Why an answer does not fit a question, None if it does."""
     if answer.verdict is Verdict.EXPIRE:
         return "a person can approve, deny or answer"
     if answer.verdict is Verdict.DENY:
@@ -163,7 +162,7 @@ def _shown(value: JSON) -> str:
 
 
 def read_answer(asked: PendingAsk, text: str) -> JSON:
-    """The value that a text on a command line says: an option by its text, else JSON, else the text."""
+    """The value of an answer given as text: an option by its text, else JSON, else the text itself."""
     for option in asked.options:
         if text == option or text == json.dumps(option, ensure_ascii=False):
             return option
@@ -177,7 +176,7 @@ def read_answer(asked: PendingAsk, text: str) -> JSON:
 
 
 def letter_payload(digest: str | None, answer: Answer) -> dict[str, JSON]:
-    """What a letter says that holds an answer; without a digest it answers whatever is asked."""
+    """The payload of a letter with an answer; without a digest it answers any question under its key."""
     return {
         "digest": digest,
         "verdict": str(answer.verdict),
@@ -188,27 +187,27 @@ def letter_payload(digest: str | None, answer: Answer) -> dict[str, JSON]:
 
 
 def sealed_in(answer: Answer, options: tuple[JSON, ...] = ()) -> tuple[str, ...]:
-    """The entries of a letter with this answer that are sealed: what was said freely, whatever it is.
+    """The fields of an answer's letter to be sealed: all free text, since it may contain secrets.
 
-    Who answers does not know all that the run knows to be secret. A yes, a no and one of the `options` of
-    the question tell nothing that the question does not.
+    Who answers does not know all the run's secrets. A yes, a no or one of the question's `options` reveals
+    nothing beyond the question.
     """
     is_free = not (is_nothing(answer.value) or isinstance(answer.value, bool) or answer.value in options)
     return (*(("value",) if is_free else ()), *(("note",) if answer.note else ()))
 
 
 def may_answer(letter: Letter, key: str, asked: Asked) -> bool:
-    """Whether a letter holds an answer to what is asked, as far as can be told of one that is sealed."""
+    """Whether a letter may answer a question; of a sealed letter only key and digest can be checked."""
     if is_sealed(letter.payload):
         return letter.topic == key and letter.payload.get("digest") == asked.digest
     return answers(letter, key, asked) is not None
 
 
 def answers(letter: Letter, key: str, asked: Asked) -> Answered | None:
-    """The event of the answer that a letter holds to what is asked under this key; None if it is none.
+    """The event for a letter that answers this question under this key; None if it does not.
 
-    A letter without a digest was sent before the question: it answers questions, and approves
-    no call. One that is sealed is none.
+    A letter without a digest was sent before the question: it can answer a question but not approve a call. A
+    sealed letter is not read.
     """
     said = letter.payload
     if is_sealed(said):
@@ -235,7 +234,7 @@ def answered(key: str, asked: Asked, answer: Answer, msg_id: str = "") -> Answer
 
 
 def found(ask: Ask, posed: Posed, letters: Iterable[Letter], now: float) -> Answered | None:
-    """What has become of a question by now: an answer that came in time, the end of its time, or nothing."""
+    """The answer to a question that arrived in time, its expiry, or None; `now` is a wall time in seconds."""
     for letter in letters:
         if posed.due is None or letter.ts < posed.due:
             event = answers(letter, ask.key, ask.asked)

@@ -1,8 +1,8 @@
-"""The desk of a run: what it has asked people, and the answers that come while its process lives.
+"""Asks a run's questions and delivers the answers that arrive while its process lives.
 
-In: questions, the letters in the run's inbox, perhaps a function that answers in the program. Out:
-the events of answers, and of times that are over. Letters of other processes are found by looking
-into the inbox every so often: that needs no socket, outlives every process, and costs one read.
+In: questions, letters in the run's inbox, perhaps a callback. Out: events of answers and expiries. Letters of
+other processes are found by polling the inbox: that needs no socket, survives every process, and costs one
+read.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ from callsheet.store.inbox import Letter
 from callsheet.store.snapshots import Posed
 
 OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
-"""Answers in the program: an Answer, True or False for a yes or a no, None to leave it to the inbox."""
+"""A callback that answers: an Answer, True or False for approve or deny, None to leave it to the inbox."""
 
 _PATIENCE = 5.0
-"""Seconds that a function which answers has to end when it is asked no more."""
+"""Seconds that a callback has to end when its question is withdrawn."""
 _NOBODY = "nobody can be asked: the run is not recorded, and no function answers for a person"
 _log = logging.getLogger("callsheet")
 
 
 @dataclass(frozen=True, slots=True)
 class Respondents:
-    """Who is there to answer while a run goes on.
+    """Who can answer while a run goes on.
 
-    `on_ask` is called with each question. With `waits` the process stays until all is answered;
-    without it the run stops there when nothing else is left to do. The inbox is looked into every
-    `poll` seconds.
+    `on_ask` is called with each question. With `waits` the process stays until all questions are answered;
+    without it, the run stops when nothing else is left to do. The inbox is polled every `poll` seconds.
     """
 
     on_ask: OnAsk | None = None
@@ -51,9 +50,9 @@ _ABSENT = Respondents()
 
 @dataclass(slots=True)
 class People:
-    """Whom a run asks, and when it has asked what. `letters` reads its inbox; None where it has none.
+    """The questions of a run and when they were asked. `letters` reads its inbox; None if it has none.
 
-    `before` is what it asked until it was changed: what it asks still has no more time than it had.
+    `before` has the times of questions from before the run was changed, so that their time limit continues.
     """
 
     run_id: str
@@ -63,7 +62,7 @@ class People:
     before: dict[str, Posed] = field(default_factory=dict[str, Posed])
 
     def pose(self, ask: Ask) -> Posed:
-        """When this was asked, and until when it can be answered; from now on, if it is new."""
+        """When this was asked and until when it can be answered; a new question is asked now."""
         digest = ask.asked.digest
         known = self.posed.get(digest)
         if known is None:
@@ -71,7 +70,7 @@ class People:
         return known
 
     def found(self, ask: Ask, letters: list[Letter]) -> Answered | None:
-        """What has become of a question by now, by the wall clock."""
+        """The answer to a question or its expiry by now, by the wall clock; None if there is neither."""
         return found(ask, self.pose(ask), letters, time.time())
 
 
@@ -84,11 +83,11 @@ class _Open(NamedTuple):
     ask: Ask
     posed: Posed
     deadline: float | None
-    """By the loop's clock: a wall clock that is set meanwhile ends no question early."""
+    """By the loop's clock, so that setting the wall clock does not end a question early."""
 
 
 class Desk:
-    """The `open` questions of one run that is driven now, by key; answers are delivered to its crew."""
+    """The `open` questions of a run that is being driven, by key; answers are delivered to its crew."""
 
     def __init__(self, people: People, crew: Crew) -> None:
         self._people = people
@@ -98,7 +97,7 @@ class Desk:
         self._looking: asyncio.Task[None] | None = None
 
     def ask(self, ask: Ask) -> None:
-        """Open a question; what has been answered before is delivered at once."""
+        """Open a question; an answer that is already there is delivered at once."""
         people, posed = self._people, self._people.pose(ask)
         deadline = None
         if posed.due is not None:
@@ -117,16 +116,16 @@ class Desk:
             self._looking = asyncio.create_task(self._look_again())
 
     def is_awaited(self) -> bool:
-        """Whether an answer may still come while this process lives; what is there is delivered."""
+        """Whether an answer may still arrive while this process lives; delivers those already there."""
         return bool(self.open) and (self._look() or bool(self._calling) or self._people.present.waits)
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing is open and nobody is asked or looks."""
+        """Whether no question is open and no task is running."""
         return not self.open and not self._calling and self._looking is None
 
     async def close(self) -> None:
-        """Ask and look no more; the questions stay as they are."""
+        """Stop asking and polling; the questions stay unanswered."""
         self.open.clear()
         tasks: set[asyncio.Future[Any]] = {*self._calling}
         if self._looking is not None:
@@ -139,7 +138,7 @@ class Desk:
         return [] if self._people.letters is None else self._people.letters()
 
     def _look(self) -> bool:
-        """Deliver what has been answered or is over; whether anything was."""
+        """Deliver all answers and expiries; return whether there were any."""
         letters = self._letters()
         return sum(self._look_for(key, letters) for key in tuple(self.open)) > 0
 
@@ -155,7 +154,7 @@ class Desk:
         return event is not None
 
     def _close(self, event: Answered) -> None:
-        """Deliver an answer, unless another one was first."""
+        """Deliver an answer unless the question is already closed."""
         if self.open.pop(event.key, None) is not None:
             self._crew.deliver(event)
 
@@ -172,11 +171,11 @@ class Desk:
             try:
                 self._look()
             except CallsheetError as error:
-                # The journal cannot be read now; the run itself will hear of it when it writes.
+                # The journal is unreadable now; the run itself will notice when it writes.
                 _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
 
     async def _call(self, ask: Ask, on_ask: OnAsk) -> None:
-        """Ask the program; whatever goes wrong there is a no."""
+        """Ask the callback; any error in it counts as a denial."""
         people = self._people
         try:
             said: Any = on_ask(pending(people.run_id, ask.key, ask.step, ask.asked, people.pose(ask)))

@@ -1,4 +1,4 @@
-"""Work that takes long, done beside an event loop that goes on meanwhile, where there are others on it."""
+"""Runs long computations outside the event loop, so that other tasks on the loop continue."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ _T = TypeVar("_T")
 
 
 class Beside(Protocol):
-    """Works something out beside the event loop."""
+    """Runs a function outside the event loop."""
 
     async def __call__(self, look: Callable[[], _T], /) -> _T:
-        """What `look` gives, or raises."""
+        """Return or raise what `look` returns or raises."""
         ...
 
 
 async def at_once(look: Callable[[], _T], /) -> _T:
-    """What `look` gives or raises, worked out on the loop: for who is alone on it."""
+    """Run `look` on the loop itself, for callers that are alone on it."""
     return look()
 
 
 async def to_its_end(beside: Beside, look: Callable[[], _T]) -> _T:
-    """What `look` gives or raises; who is cancelled meanwhile goes when it is done, and not before.
+    """Return or raise what `look` does; a cancelled caller leaves only after it has ended.
 
-    So what it works with can be closed then.
+    Resources that it uses can then be closed safely.
     """
     if beside is at_once:
         return look()

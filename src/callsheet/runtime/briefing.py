@@ -1,7 +1,7 @@
-"""Agents of a run are handed LCTL blocks, and what they return is checked on receipt.
+"""Hands LCTL blocks to a run's agents and checks the blocks that they return.
 
-In: the ports of a run, its journal, a rule. Out: ports whose agents are told in a block how sure the values
-are that they are given. What a returned block says stands beside the answer in the journal.
+In: a run's ports, its journal, a rule. Out: ports whose agents receive a block that states how certain their
+inputs are. The content of a returned block is noted beside the answer in the journal.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from callsheet.trace.projection.briefing import briefing_of
 from callsheet.trace.projection.recording import STATED, record_of
 
 _LONGEST = 4_000
-"""Characters of a goal in a block."""
+"""Maximum length in characters of a goal in a block."""
 
 
 class BlockRule(StrEnum):
-    """What becomes of an answer whose LCTL block tells doubts."""
+    """What happens to an answer whose LCTL block expresses doubts."""
 
     FLAG = "flag"
-    """They are told beside the answer."""
+    """They are noted beside the answer."""
     BLOCK = "block"
     """A fact below 0.40, or a block that breaks a rule, fails the step."""
     REVIEW = "review"
-    """A person is asked whether the answer may be used: for those, and for a fact below 0.60."""
+    """For those, and for a fact below 0.60, a person must approve the answer."""
 
 
 def with_blocks(ports: Ports, journal: Journal) -> Ports:
-    """The ports as they are, or with blocks for agents where they have a rule for them."""
+    """The ports, wrapped to hand out blocks if they have a rule for them."""
     if ports.blocks is None:
         return ports
     desk = _Desk(journal, BlockRule(ports.blocks))
@@ -50,7 +50,7 @@ def with_blocks(ports: Ports, journal: Journal) -> Ports:
 
 
 class _Desk:
-    """Writes blocks for agents, and receives theirs; of each visit the block is made once."""
+    """Writes blocks for agents and checks theirs; the block is built once per visit of a step."""
 
     def __init__(self, journal: Journal, rule: BlockRule) -> None:
         self._journal = journal
@@ -58,7 +58,7 @@ class _Desk:
         self._made: dict[str, Handoff | None] = {}
 
     def agent(self, port: AgentPort) -> AgentPort:
-        """Agents that are carried out as a whole."""
+        """Wrap a port for agents that are carried out as a whole."""
 
         async def solve(command: RunAgent, context: CallContext) -> JSON:
             handed = await self._hand(context, command)
@@ -69,7 +69,7 @@ class _Desk:
         return solve
 
     def turn(self, port: TurnPort) -> TurnPort:
-        """Agents that the machine drives: each question has the block, and the last answer may return one."""
+        """Wrap a port for agents driven by the machine: each turn gets the block, the last may return one."""
 
         async def ask(command: AgentTurn, context: CallContext) -> JSON:
             handed = await self._hand(context, command)

@@ -1,7 +1,7 @@
-"""Cancelling a run from outside: at once where no process carries it, else by a letter to its owner.
+"""Cancels a run from outside: directly if no process owns it, else by a letter to its owner.
 
-In: a journal and a run's id. Out: how the run ended, or that its owner has been asked. The owner
-looks for the letter every half second; one that dies before it does leaves it to the next resumption.
+In: a journal and a run's id. Out: how the run ended, or that its owner has been asked. The owner polls for
+the letter; if it dies first, the next resumption finds the letter.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from callsheet.runtime.recording import CANCEL, JournalRecorder
 from callsheet.store import Journal, JournalError
 
 POLL = 0.5
-"""Seconds between two looks of an owner into its inbox."""
+"""Seconds between an owner's polls of its inbox."""
 PATIENCE = 10.0
-"""Seconds to wait for an owner that has been asked; its calls get some of them to end."""
+"""Seconds to wait for an owner that was asked, including the time for its calls to end."""
 _PAUSE = 0.05
 _log = logging.getLogger("callsheet")
 
 
 def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
-    """The event of a cancellation that somebody has asked a run's owner for, if there is one."""
+    """The event of a cancellation requested by letter, None if there is none."""
     if all(letter.topic != CANCEL for letter in journal.mailbox.unread(run_id)):
         return None
     for letter in Opening(journal, run_id)():
@@ -37,7 +37,7 @@ def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
 
 
 class Heeding:
-    """Within this, a driver is cancelled when somebody asks for it."""
+    """A context in which a driver is cancelled when a letter requests it."""
 
     def __init__(self, journal: Journal, run_id: str, driver: LocalDriver) -> None:
         self._journal = journal
@@ -58,7 +58,7 @@ class Heeding:
         try:
             asked = cancel_asked(self._journal, self._run_id)
         except CallsheetError as error:
-            # The journal cannot be read now; the run itself will hear of it when it writes.
+            # The journal is unreadable now; the run itself will notice when it writes.
             _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
         if asked is None:
             self.__enter__()
@@ -67,10 +67,10 @@ class Heeding:
 
 
 def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
-    """End a run for good; None where a process carries it on, which has then been asked to.
+    """End a run for good; None if another process owns it, which has then been asked to.
 
-    No tool is called. `in_doubt` of the outcome are the calls that had left and may have taken place.
-    A run that has ended stays as it is, and its outcome is given. Raises JournalError: JRN002 for an
+    No tool is called. `in_doubt` of the outcome are the calls that had left and may have taken place. A run
+    that has already ended stays unchanged, and its outcome is returned. Raises JournalError: JRN002 for an
     unknown run, JRN012 if its journal is damaged.
     """
     try:
@@ -92,10 +92,10 @@ def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
 async def cancel_run(
     journal: Journal, run_id: str, reason: str = "cancelled", patience: float = PATIENCE
 ) -> RunOutcome | None:
-    """As `cancel_now`; a process that carries the run is waited for, up to `patience` seconds.
+    """As `cancel_now`, but wait up to `patience` seconds for a process that owns the run.
 
-    None if it has not ended by then: the letter stays, and whoever carries the run on next heeds it.
-    Raises JournalError (JRN032) for a run that has ended before, besides what `cancel_now` raises.
+    None if it has not ended by then; the letter stays for the next owner. Raises JournalError (JRN032) for a
+    run that had already ended, besides what `cancel_now` raises.
     """
     info = journal.find_run(run_id)
     if info.status.is_final:
@@ -109,7 +109,7 @@ async def cancel_run(
 
 
 def has_ended(run_id: str, status: str) -> JournalError:
-    """What is said of the wish to cancel a run that has ended."""
+    """The error for cancelling a run that has ended."""
     return JournalError(
         "JRN032",
         f"run {run_id} has ended ({status}); there is nothing to cancel",

@@ -1,7 +1,7 @@
-"""What one agent may do, as a token that the gateway signs and checks: not the agent, and nobody else.
+"""Capability tokens: what one agent may do, signed and checked by the gateway only.
 
-In: the step of an agent, the policy, the clock. Out: a text that names its tools, its turns, its calls and
-its end, under a key that never leaves the process; or TokenRefused for a call that it does not cover.
+In: an agent's step, the policy, the clock. Out: a token that names its tools, turns, calls and expiry, signed
+with a key that never leaves the process; or TokenRefused for a call that it does not cover.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _FREE: Arguments = MappingProxyType({})
 
 
 class TokenRefused(Exception):
-    """The token does not cover the call; the text says why."""
+    """The token does not cover the call; the message says why."""
 
 
 class Capability(NamedTuple):
     """What one agent of one run may do.
 
-    `talk` is the key of its call, `plan_hash` the plan's; `labels_in` is the label of what it was given and
-    `readers` are those who may see what it makes of that. `expires` is a wall time in seconds since 1970, the
-    same after a resume. `arguments` are patterns by tool and argument, one of which the value has to fit.
+    `talk` is the key of its call, `plan_hash` that of the plan; `labels_in` is the label of its input,
+    `readers` those who may see its results. `expires` is a wall time in seconds since 1970, which a resume
+    does not change. `arguments` are patterns by tool and argument, one of which the value must match.
     """
 
     run_id: str
@@ -48,7 +48,7 @@ class Capability(NamedTuple):
 
 @dataclass(slots=True)
 class Signer:
-    """Makes tokens and takes them back; the key is that of this process."""
+    """Signs tokens and verifies them with the key of this process."""
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
@@ -75,7 +75,7 @@ class Signer:
 
 
 class Call(NamedTuple):
-    """A call that an agent makes: its tool, its arguments, and its key."""
+    """An agent's call: its tool, its arguments, and its key."""
 
     tool: str
     args: Mapping[str, Any]
@@ -84,20 +84,20 @@ class Call(NamedTuple):
 
 @dataclass(slots=True)
 class Ledger:
-    """How much of a token has been used, by the keys of the turns and calls that it was used for."""
+    """How much of a token has been used: the keys of its turns and calls."""
 
     turns: set[str] = field(default_factory=set[str])
     calls: set[str] = field(default_factory=set[str])
 
     def turn(self, capability: Capability, key: str, now: float) -> None:
-        """A turn of the agent begins; raises TokenRefused where it may have no more."""
+        """Count a turn of the agent; raises TokenRefused if it may have no more."""
         _in_time(capability, now)
         if len(self.turns | {key}) > capability.max_turns:
             raise TokenRefused(f"it is for {capability.max_turns} turns")
         self.turns.add(key)
 
     def call(self, capability: Capability, run_id: str, talk: str, call: Call, now: float) -> None:
-        """The agent of a run makes a call; raises TokenRefused for one that the token does not cover."""
+        """Count a call of the agent; raises TokenRefused if the token does not cover it."""
         tool, args, key = call
         _in_time(capability, now)
         if run_id != capability.run_id:

@@ -1,4 +1,4 @@
-"""A journaled run carried on by its driver to its end, or to where it stands waiting for people."""
+"""Drives a journaled run to its end, or until it waits for people."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from callsheet.store.snapshots import Book, Posed
 
 @contextmanager
 def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
-    """The way out of a run; under a policy a guarded one."""
+    """The gateway of a run; under a policy a guarded one."""
     if ports.blocks is not None:
-        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only where agents get blocks
+        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only if agents get blocks
 
         ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement
@@ -46,7 +46,7 @@ def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> G
 
 
 class Kept(NamedTuple):
-    """Where a run is written down."""
+    """Where a run is recorded."""
 
     journal: Journal
     writer: RunWriter
@@ -55,14 +55,14 @@ class Kept(NamedTuple):
     beside: Beside = at_once
 
     async def stands(self) -> Folded:
-        """How the run stands by its journal now, worked out beside the loop."""
+        """The state of the run folded from its journal, computed outside the loop."""
         return await to_its_end(self.beside, lambda: stand(self.journal, self.writer, self.plan))
 
 
 def people_of(journal: Journal, run_id: str, present: Respondents, book: Book | None = None) -> People:
-    """Who answers the questions of a run: the `present`, and the inbox of its journal.
+    """Who answers the questions of a run: those `present`, and the inbox of its journal.
 
-    Those that its `book` has stand.
+    Questions that its `book` has recorded stay open.
     """
     if book is None:
         return People(run_id, Opening(journal, run_id), present)
@@ -77,7 +77,7 @@ async def drive(
     hearing: Hearing,
     on_driver: Callable[[LocalDriver], None] | None,
 ) -> RunOutcome:
-    """Carry `commands` of a run out, and what follows from them, until it ends or waits; write down how."""
+    """Carry out commands of a run and what follows until it ends or waits; record how it ended."""
     journal, writer, _, people, _ = kept
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
@@ -91,7 +91,7 @@ async def drive(
             result = await driver.run(commands)
     finally:
         seconds = driver.seconds
-        recorder.seconds = lambda: seconds  # no circle of references stays behind
+        recorder.seconds = lambda: seconds  # breaks a reference cycle
     if result is None:
         return standing(writer, await kept.stands(), hearing)
     result = result.timed(round(driver.seconds, 3))
@@ -106,14 +106,14 @@ async def drive(
 
 
 def ended(journal: Journal, writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
-    """A run whose events lead to its end, with the calls that had left then and gave no answer."""
+    """The outcome of a run whose events lead to its end, with the calls that had left without an outcome."""
     result = close_run(journal, writer, folded)
     hearing.release()
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
 def standing(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
-    """Write down what a run waits for that cannot go on by itself, and give it."""
+    """Record and return what a run waits for that cannot go on by itself."""
     doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():
@@ -133,7 +133,7 @@ def standing(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
 
 
 def rest_of(folded: Folded, key: str) -> Command:
-    """A command to carry out again; of a wait, what is left of it."""
+    """A command to carry out again; for a wait, its remaining time."""
     command = folded.waiting[key]
     due = folded.due.get(key)
     if isinstance(command, Sleep) and due is not None:

@@ -1,11 +1,9 @@
-"""Calls side by side on an event loop, with a task only for those that have to wait.
+"""Runs calls concurrently on an event loop, with extra tasks only for those that wait.
 
-In: commands. Out: their events, as they arrive. A worker is a task that takes one command after
-another as long as each ends at once; where a call waits, its worker waits with it and others
-are hired for the rest. Calls are begun by a worker whom `start` watches; one that is resumed looks
-after what is left by itself. So every call runs in one task from its first step to its last, as
-time-outs and cancel scopes need it, and a thousand calls that never wait cost one task, which is
-done when `start` is.
+In: commands. Out: their events, as they arrive. A worker is a task that takes one command after another as
+long as each ends without waiting; when a call waits, its worker waits with it and more workers are hired for
+the rest. So every call runs in one task from start to end, as time-outs and cancel scopes require, and a
+thousand calls that never wait cost one task, which has ended when `start` returns.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ Begin: TypeAlias = "Callable[[Carried], Coroutine[Any, Any, Event]]"
 """Makes the coroutine that carries out a command."""
 
 _PATIENCE = 5.0
-"""Seconds that calls have to end when they are dismissed."""
+"""Seconds that calls have to end when they are cancelled."""
 _SECONDS_BETWEEN_YIELDS = 0.002
 _HIRED_AT_ONCE = 2
-"""How many workers one that has to wait hires; two, so that n waiting calls start in log n turns."""
+"""How many workers a waiting one hires; with two, n waiting calls start in log n turns of the loop."""
 
 
 class Crew:
-    """The calls of one run: how many are `under_way`, and the events of those that have `arrived`."""
+    """The calls of one run: how many are `under_way`, and the events that have `arrived`."""
 
     def __init__(self, begin: Begin) -> None:
         self.arrived: list[Event] = []
@@ -46,13 +44,13 @@ class Crew:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way and nothing has arrived."""
+        """Whether no call is under way and no event has arrived."""
         return not self.under_way and not self.arrived
 
     def start(self, commands: Iterable[Carried]) -> None:
-        """Start calls, in this order; those that end without a wait may have arrived by then.
+        """Start calls in this order; those that never wait may have arrived on return.
 
-        A turn's work is done of them; `is_behind` says whether others have to be started later.
+        It works for a limited time; `is_behind` says whether some calls remain to be started.
         """
         waiting, arrived = self._waiting, self.arrived
         before, had = len(waiting), len(arrived)
@@ -72,39 +70,39 @@ class Crew:
 
     @property
     def is_behind(self) -> bool:
-        """Whether calls wait for somebody to begin them."""
+        """Whether calls wait to be started."""
         return bool(self._waiting)
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no worker has anything to do any more."""
+        """Whether no worker has anything left to do."""
         return not self._workers and not self._waiting
 
     async def arrival(self) -> None:
-        """Wait until something arrives, or somebody wakes who waits."""
+        """Wait until an event arrives or `wake` is called."""
         self._arrival = asyncio.get_running_loop().create_future()
         await self._arrival
         self._arrival = None
 
     def collect(self) -> list[Event]:
-        """All that has arrived by now."""
+        """Return and clear the events that have arrived."""
         batch, self.arrived = self.arrived, []
         return batch
 
     def deliver(self, event: Event) -> None:
-        """Let an event arrive that no call of this crew has led to."""
+        """Let an event arrive that comes from outside the crew."""
         self.arrived.append(event)
         self.wake()
 
     def wake(self) -> bool:
-        """Let who waits for arrivals look again, also where nothing has arrived; whether anybody waits."""
+        """Wake the waiter of `arrival`, even without an event; return whether anybody waits."""
         arrival = self._arrival
         if arrival is not None and not arrival.done():
             arrival.set_result(None)
         return arrival is not None
 
     async def dismiss(self) -> None:
-        """Cancel what is under way; a call that will not end is left to itself after a while."""
+        """Cancel the calls under way; one that does not end is abandoned after a while."""
         self._waiting.clear()
         self.under_way = 0
         workers: set[asyncio.Future[Any]] = {worker for worker in self._workers if not worker.done()}
@@ -117,14 +115,16 @@ class Crew:
         worker.add_done_callback(self._workers.discard)
 
     def _hire_more(self) -> None:
-        """Hire others for what waits; their turn comes later, else each would begin inside the other."""
+        """Hire workers for the queue; they start in a later turn, or each would start inside the previous
+        one.
+        """
         for _ in range(min(_HIRED_AT_ONCE, len(self._waiting))):
             self._keep(asyncio.create_task(self._work()))
 
     async def _begin_all(self) -> None:
-        """Carry out what waits, for `start`, which sees whether this has to wait.
+        """Carry out the queue on behalf of `start`, which detects whether this has to wait.
 
-        Nothing is done here to see that, so it takes least where nothing waits.
+        Nothing is done here to detect it, so the case without waits is the cheapest.
         """
         waiting, begin, arrived = self._waiting, self._begin, self.arrived
         now = time.monotonic
@@ -149,7 +149,7 @@ class Crew:
             call = begin(waiting.popleft())
             try:
                 awaited = call.send(None)
-            except StopIteration as end:  # it never waits: nothing is scheduled for it
+            except StopIteration as end:  # it never waited, so nothing was scheduled
                 event: Event = end.value
             else:
                 self.under_way -= ended
@@ -173,7 +173,7 @@ class Crew:
 
 @types.coroutine
 def _rest(call: Coroutine[Any, Any, Event], awaited: Any) -> Generator[Any, Any, Event]:
-    """Await what is left of a call that waits for something."""
+    """Await the remainder of a call that waits for something."""
     while True:
         try:
             sent = yield awaited

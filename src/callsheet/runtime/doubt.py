@@ -1,7 +1,7 @@
-"""Calls in doubt: which they are, and what is decided about them, with or without a process that runs.
+"""Calls in doubt: finds them and records what is decided about them, whether or not the run has a process.
 
-In: a journal and a run's id. Out: the calls that wait for a decision; or the decision, written
-down. No tool is called here and no server opened.
+In: a journal and a run's id. Out: the calls that need a decision; or the recorded decision. No tool is called
+and no server opened.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from callsheet.store.replay import fold
 from callsheet.store.stand import stand_of
 
 Resolution: TypeAlias = "Decision | TookPlace"
-"""What becomes of a call in doubt."""
+"""A decision about a call in doubt."""
 _PATIENCE = 2.0
 """Seconds to wait for another process that decides about the same run."""
 INTERRUPTED = "the process ended before the answer came"
@@ -51,10 +51,10 @@ _GIVEN_UP = "the run was ended before the answer came"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DoubtfulCall(Veiled):
-    """A call that left, has no outcome, and must not be repeated unasked.
+    """A call that left, has no outcome, and must not be repeated without a decision.
 
-    `since` is the wall time at which it left, in seconds since 1970; `item` its place in a FOREACH
-    (0 without one), `attempt` counts from 1, `why` says how its answer was lost.
+    `since` is the wall time at which it left, in seconds since 1970; `item` its index in a FOREACH (0 without
+    one), `attempt` counts from 1, `why` says how its answer was lost.
     """
 
     key: str
@@ -69,25 +69,25 @@ class DoubtfulCall(Veiled):
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Where a run stands: it has a result, or waits for decisions about calls in doubt and for answers.
+    """The state of a run: it has a result, or waits for decisions about calls in doubt and for answers.
 
-    With none of them, as after the last decision, it can be resumed. With a result, `in_doubt` are calls that
-    had left when the run ended and gave no answer: nobody decides about them any more.
+    With none of these, as after the last decision, it can be resumed. With a result, `in_doubt` are the calls
+    that had left without an outcome when the run ended; they need no decision any more.
     """
 
     run_id: str
     result: Result | None
     in_doubt: tuple[DoubtfulCall, ...] = ()
     waiting: tuple[PendingAsk, ...] = ()
-    """What people are asked and have not answered."""
+    """The unanswered questions to people."""
     unanswered: tuple[DoubtfulCall, ...] = ()
-    """The calls of models that gave no answer; they are made again when the run is resumed."""
+    """Model calls without an answer; they are repeated when the run is resumed."""
     usage: Usage = field(default_factory=Usage, compare=False, repr=False)
     """What the run has used so far."""
 
 
 def fold_run(journal: Journal, run_id: str, plan: Plan) -> Folded:
-    """The run as its journal tells it, to be looked at; raises JournalError where it cannot be read."""
+    """Fold a run from its journal, read-only; raises JournalError if it cannot be read."""
     return fold(plan, journal.events(run_id), journal.plan_of)
 
 
@@ -100,12 +100,11 @@ def stand(
     from_start: bool = False,
     on_declared: Callable[[Known], None] | None = None,
 ) -> Folded:
-    """The run as it stands; one whose events are not those that were written is marked as corrupt.
+    """The current state of a run; one whose journal has been altered is marked as corrupt.
 
-    With `from_start` the observer hears all that happened; before that `on_declared` hears of the secrets
-    that the run was given. Raises JournalError: JRN012 for such a run,
-    JRN022 for one that another version of the machine has begun, TMP007 for one that another engine
-    carries on.
+    With `from_start` the observer hears of everything that happened, after `on_declared` has heard of the
+    secrets that the run was given. Raises JournalError: JRN012 for a corrupt run, JRN022 for one begun by
+    another version of the machine, TMP007 for one that another engine carries on.
     """
     check_version(journal, writer.run_id)
     check_here(journal, writer.run_id)
@@ -126,7 +125,7 @@ def stand(
 
 
 def check_version(journal: Journal, run_id: str) -> None:
-    """Refuse a run whose events may mean something else to this machine than to that which wrote them."""
+    """Refuse a run begun by another version of the machine, for which its events may mean something else."""
     version = journal.find_run(run_id).core_version
     if version not in ("", MACHINE_VERSION):
         raise JournalError(
@@ -138,12 +137,12 @@ def check_version(journal: Journal, run_id: str) -> None:
 
 
 def doubtful_calls(folded: Folded) -> tuple[DoubtfulCall, ...]:
-    """The calls of a folded run that are in doubt, in the order in which they were asked for."""
+    """The calls in doubt of a folded run, in the order in which they were issued."""
     return tuple(_doubtful(folded, key, call) for key, call in _undecided(folded).items())
 
 
 def unanswered_calls(folded: Folded) -> tuple[DoubtfulCall, ...]:
-    """The calls of a folded run whose models gave no answer, in the order in which they were asked for."""
+    """The model calls of a folded run that got no answer, in the order in which they were issued."""
     return tuple(
         _unanswered(folded, key, command)
         for key, command in folded.waiting.items()
@@ -163,7 +162,9 @@ def _unanswered(folded: Folded, key: str, call: CallModel | AgentTurn | Compile)
 
 
 def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
-    """What is in doubt; of a run that goes on elsewhere only what is said to be, the rest is under way."""
+    """The calls in doubt; if another engine carries the run on, only those reported as such, as others are
+    under way.
+    """
     doubtful = folded.in_doubt()
     if folded.machine.result is None and goes_on_elsewhere(folded.start):
         return {key: call for key, call in doubtful.items() if key in folded.asked}
@@ -171,7 +172,7 @@ def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
 
 
 def _decidable(folded: Folded) -> list[str]:
-    """The keys of the calls that a person may decide about: those in doubt, and those without an answer."""
+    """The keys of the calls that a person may decide about: in doubt, or without an answer."""
     asks = CallModel | AgentTurn
     unanswered = (key for key in folded.waiting if isinstance(folded.waiting[key], asks))
     return [*_undecided(folded), *(key for key in unanswered if key in folded.asked)]
@@ -186,7 +187,7 @@ def _doubtful(folded: Folded, key: str, call: CallTool | RunAgent) -> DoubtfulCa
 
 
 def _readable(folded: Folded, key: str, args: dict[str, JSON], why: str) -> tuple[dict[str, JSON], str]:
-    """Arguments and reason of a call as people may see them: nothing that is secret by its label."""
+    """A call's arguments and reason for display, masked if they are secret by their labels."""
     monitor = folded.machine.monitor
     admitted = None if monitor is None else monitor.underway.calls.get(key)
     if admitted is None or not (admitted.sent.is_secret or admitted.result.is_secret):
@@ -195,9 +196,9 @@ def _readable(folded: Folded, key: str, args: dict[str, JSON], why: str) -> tupl
 
 
 def settle_doubts(folded: Folded, recorder: JournalRecorder, verdict: Resolution | None) -> None:
-    """Decide what can be decided when a run is taken up: by its probes, policies and `verdict`.
+    """On resumption, decide calls in doubt by their probes and policies, and by `verdict`.
 
-    A tool that has a probe is asked before a verdict counts; what its probe cannot tell is asked.
+    A tool's probe is asked before a verdict counts; calls that it cannot decide are asked about.
     """
     for key, call in folded.in_doubt().items():
         has_probe = folded.effect_of(call) is Effect.PROBE
@@ -208,7 +209,7 @@ def settle_doubts(folded: Folded, recorder: JournalRecorder, verdict: Resolution
 
 
 def close_run(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
-    """The result of a run whose events lead to its end, written down if that was still missing."""
+    """The result of a run whose events lead to its end; recorded if it was not yet."""
     assert folded.machine.result is not None
     result = replace(folded.machine.result, usage=folded.usage())
     if not folded.ended:
@@ -220,13 +221,13 @@ def close_run(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
 def decide_calls(
     journal: Journal, run_id: str, names: Sequence[str], verdict: Resolution, *, every: bool = False
 ) -> RunOutcome:
-    """Write down what becomes of calls in doubt; gives where the run stands then.
+    """Record decisions about calls in doubt; return the resulting state of the run.
 
-    Each of `names` is a call's key, its key without the attempt, or a step with one call in doubt;
-    with `every`, a step stands for all of its calls. All are decided or none is. The run goes on
-    when it is resumed. Raises JournalError: JRN002 for an unknown run, JRN004 if a process carries
-    it on, JRN012 if its journal is damaged, JRN030 for a call that is not in doubt, JRN031 for a
-    step with more than one; NotStorable (JRN007) for a value that is not JSON.
+    Each of `names` is a call's key, its key without the attempt, or a step with one call in doubt; with
+    `every`, a step stands for all of its calls. Either all are decided or none. The run goes on when it is
+    resumed. Raises JournalError: JRN002 for an unknown run, JRN004 if another process owns it, JRN012 if its
+    journal is damaged, JRN030 for a call that is not in doubt, JRN031 for a step with more than one;
+    NotStorable (JRN007) for a value that is not JSON.
     """
     with _claim_patiently(journal, run_id) as writer:
         folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
@@ -246,7 +247,7 @@ def decide_calls(
 
 
 def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: bool = False) -> list[str]:
-    """The keys of the calls in doubt that are named, as in `decide_calls`, of a run that goes on elsewhere.
+    """The keys of the named calls in doubt, as in `decide_calls`, of a run that another engine carries on.
 
     Raises JournalError: JRN030, JRN031.
     """
@@ -257,7 +258,7 @@ def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: 
 
 
 def _claim_patiently(journal: Journal, run_id: str) -> RunWriter:
-    """Own the run, waiting a little for another process that decides at the same moment."""
+    """Claim the run, waiting briefly for another process that decides at the same time."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -269,7 +270,7 @@ def _claim_patiently(journal: Journal, run_id: str) -> RunWriter:
 
 
 def _keys_of(folded: Folded, run_id: str, name: str, *, every: bool) -> list[str]:
-    """The keys of the calls in doubt that a name means; raises JournalError (JRN030, JRN031)."""
+    """The keys of the calls in doubt that a name refers to; raises JournalError (JRN030, JRN031)."""
     undecided = _decidable(folded)
     if name in undecided:
         return [name]

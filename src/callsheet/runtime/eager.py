@@ -1,7 +1,7 @@
-"""Tasks that begin at once: what never waits is done before the one who starts it goes on.
+"""Tasks that start eagerly: a coroutine that never waits has ended before its creator continues.
 
-In: a coroutine. Out: its task, which is done already where the coroutine did not have to wait. It runs in a
-task of its own from its first step on, as time-outs and cancel scopes need it.
+In: a coroutine. Out: its task, which has ended if the coroutine did not wait. It runs in a task of its own
+from the start, as time-outs and cancel scopes require.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ else:
             return task
         turn = ready.pop()
         if getattr(turn._callback, "__self__", None) is not task:
-            ready.append(turn)  # another thread's, which came in between
+            ready.append(turn)  # added by another thread in between
             return task
         asyncio.tasks._leave_task(loop, caller)
         try:

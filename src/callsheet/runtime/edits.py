@@ -1,7 +1,7 @@
-"""What is edited where a run branches off, and what speaks against it.
+"""The edits with which a run branches off, and the checks whether they are possible.
 
-In: the run that it branches off from, and what a person wants otherwise. Out: the edit as the new run is told
-of it, and which of its values are secret; or a JournalError.
+In: the parent run and the requested edits. Out: the event of the edit, and which edited values are secret; or
+a JournalError.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from callsheet.store.records import Start
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What is edited where a run is forked, and by whom.
+    """What is edited when a run is forked, and by whom.
 
-    `variables` by name; `arguments` by step and name; `steps`, a line of plan each (in a graph a JSON
+    `variables` by name; `arguments` by step and name; `steps`, each a line of plan (in a graph a JSON
     object), by id.
     """
 
@@ -37,18 +37,18 @@ class Edits:
 
     @property
     def changes_plan(self) -> bool:
-        """Whether the new run goes by another plan."""
+        """Whether the new run has another plan."""
         return bool(self.arguments or self.steps)
 
     def to_json(self) -> list[dict[str, JSON]]:
-        """The edits as the start of the new run tells them; values of variables stand in its `edit` event."""
+        """The edits for the new run's start event; values of variables are in its `edit` event instead."""
         rows: list[dict[str, JSON]] = [{"set": name} for name in self.variables]
         rows += [{"args": f"{step}.{name}", "value": v} for (step, name), v in self.arguments.items()]
         return rows + [{"replace": step, "line": line} for step, line in self.steps.items()]
 
 
 def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
-    """The edit of variables as the run is told of it; raises JournalError (JRN082, JRN084)."""
+    """The event of an edit of variables, None if none are edited; raises JournalError (JRN082, JRN084)."""
     if not edits.variables and not edits.changes_plan:
         return None
     machine = before.machine
@@ -70,7 +70,7 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
 
 
 def secret_in(before: Folded, start: Start, edits: Edits) -> frozenset[str]:
-    """The edited variables that take the place of what nobody may read."""
+    """The edited variables that replace secret values."""
     monitor = before.machine.monitor
     labels = {} if monitor is None else monitor.variables()
     return frozenset(
@@ -81,7 +81,7 @@ def secret_in(before: Folded, start: Start, edits: Edits) -> frozenset[str]:
 
 
 def sealed_before(way: Way, at: int, edits: Edits) -> frozenset[str]:
-    """The edited variables in which something was sealed, where they are edited or at the parent's end."""
+    """The edited variables that contained sealed data, either at the edit or at the parent's end."""
     if not edits.variables or not way.has_sealed():
         return frozenset()
     found = set[str]()
@@ -95,7 +95,7 @@ def sealed_before(way: Way, at: int, edits: Edits) -> frozenset[str]:
 
 
 def check_plain(way: Way, edits: Edits) -> None:
-    """Refuse an edit of the plan that holds a secret: plans are kept as they are (SEC009)."""
+    """Refuse an edit of the plan that contains a secret, since plans are stored unsealed (SEC009)."""
     texts: list[JSON] = [{name: value} for (_, name), value in edits.arguments.items()]
     texts += edits.steps.values()
     steps = chain((step for step, _ in edits.arguments), edits.steps)
@@ -109,12 +109,12 @@ def check_plain(way: Way, edits: Edits) -> None:
 
 
 def changed_steps(edits: Edits) -> set[str]:
-    """The steps of which an argument or the whole is edited."""
+    """The steps that are edited, wholly or in an argument."""
     return {*edits.steps, *(step for step, _ in edits.arguments)}
 
 
 def check_not_begun(way: Way, edits: Edits, at: int) -> None:
-    """Refuse to edit a step of which calls had left; raises JournalError (JRN082)."""
+    """Refuse to edit a step whose calls had left; raises JournalError (JRN082)."""
     changed = changed_steps(edits)
     for event in way.events(at):
         if event.type is EventType.PLAN:
@@ -133,7 +133,7 @@ def check_not_begun(way: Way, edits: Edits, at: int) -> None:
 
 
 def check_same_past(before: Folded, now: Folded, edits: Edits) -> None:
-    """Refuse an edit of the plan with which the run had gone otherwise; raises JournalError (JRN082)."""
+    """Refuse a plan edit that would have changed the run's past; raises JournalError (JRN082)."""
     changed = changed_steps(edits)
 
     def left(folded: Folded) -> dict[str, object]:

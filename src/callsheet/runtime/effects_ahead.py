@@ -1,7 +1,7 @@
-"""What a run that branches off may still do to the world, as far as its plan and its parent tell.
+"""Predicts the side effects of a run that branches off, from its plan and its parent's calls.
 
-In: the new run as it begins, and the calls of its parent that it does not take over. Out: a line for each
-step that calls a tool which changes something. Nothing is called.
+In: the new run at its beginning, and the parent's calls that it does not inherit. Out: an entry for each step
+that calls a tool with side effects. Nothing is called.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ REPLAN = "RE-PLAN"
 
 @dataclass(frozen=True, slots=True)
 class AheadCall:
-    """A call whose arguments are known.
+    """A predicted call with known arguments.
 
-    `event` is that of the parent at which it left there, and so will leave again; None for one that is sure
-    to leave and never has. `in_doubt` says that it had left when the run branched off, and nobody knows what
-    came of it.
+    `event` is the number of the parent's event at which it left; None for a call that is certain and never
+    left. `in_doubt` means that it had left when the run branched off, with unknown outcome.
     """
 
     key: str
@@ -36,10 +35,10 @@ class AheadCall:
 
 @dataclass(frozen=True, slots=True)
 class EffectAhead:
-    """A step that may change something in the new run.
+    """A step that may have side effects in the new run.
 
-    `effect` is that of its tool; of an agent, and of a new plan, it is `unsafe`, and `may_call` are the tools
-    that change something and that it may call, where that is known.
+    `effect` is that of its tool; for agents and new plans it is `unsafe`, and `may_call` are the tools with
+    side effects that they may call, as far as known.
     """
 
     step: str
@@ -52,10 +51,10 @@ class EffectAhead:
 def effects_ahead(
     folded: Folded, later: Iterable[KnownCall], *, has_secrets: bool = False
 ) -> tuple[EffectAhead, ...]:
-    """The steps that may change something when the run goes on, in the order of its plan.
+    """The steps that may have side effects when the run goes on, in plan order.
 
-    `later` are calls that the parent made and the new run will make again if it goes the same way. In a run
-    that `has_secrets` their arguments alone are told, as they stand in the journal.
+    `later` are the parent's calls that the new run will repeat if it takes the same course. In a run that
+    `has_secrets`, only their arguments as the journal has them are shown.
     """
     machine, facts = folded.machine, folded.facts
     if machine.result is not None:
@@ -76,7 +75,7 @@ def effects_ahead(
 
 
 def _of_new_plans(facts: Mapping[str, ToolFacts], calls: Iterable[KnownCall]) -> Iterator[EffectAhead]:
-    """What the parent did by plans that it made itself later; the new run may make others."""
+    """The side effects of the parent's later re-plans; the new run may make other plans."""
     by_step: dict[tuple[str, str], list[AheadCall]] = {}
     for call in calls:
         if not facts.get(call.tool, ToolFacts()).effect.only_reads:
@@ -89,7 +88,7 @@ def _of_new_plans(facts: Mapping[str, ToolFacts], calls: Iterable[KnownCall]) ->
 def _known_calls(
     folded: Folded, later: Iterable[KnownCall], has_secrets: bool
 ) -> dict[tuple[str, str], dict[str, AheadCall]]:
-    """The calls of which the arguments are known, by step and tool, then by key."""
+    """The calls with known arguments, by step and tool, then by key."""
     doubtful, facts = folded.in_doubt(), folded.facts
     known: dict[tuple[str, str], dict[str, AheadCall]] = {}
     for call in later:
@@ -111,7 +110,7 @@ def _arguments(command: CallTool | RunAgent, has_secrets: bool) -> Mapping[str, 
 
 
 def _steps_ahead(machine: Machine) -> Iterator[int]:
-    """The steps that may be carried out from now on, by number, in the order of the plan."""
+    """The numbers of the steps that may still be executed, in plan order."""
     plan = machine.program.plan
     if plan.order is Order.DAG:
         assert machine.schedule is not None
@@ -123,14 +122,14 @@ def _steps_ahead(machine: Machine) -> Iterator[int]:
     reached = _reached(plan, machine.pc)
     busy = None if machine.group is None else machine.group
     for number in sorted(reached):
-        # of the block that is under way, only what has not come out
+        # of the current block, only members without an outcome
         if busy is not None and machine.pc <= number < busy.end and _is_out(machine, number, reached):
             continue
         yield number
 
 
 def _reached(plan: Plan, start: int) -> set[int]:
-    """The steps that control may come to from a step, itself included."""
+    """The steps that are reachable from a step, itself included."""
     flow = flow_of(plan)
     seen, stack = {start}, [start]
     while stack:
@@ -142,16 +141,16 @@ def _reached(plan: Plan, start: int) -> set[int]:
 
 
 def _is_out(machine: Machine, number: int, reached: set[int]) -> bool:
-    """Whether a member of the block that is under way has come out, and control cannot come to it again."""
+    """Whether a member of the current block has its outcome and cannot be reached again."""
     plan = machine.program.plan
     if any(s in reached and plan.steps[s].group is None for s in range(number)):
-        return False  # there may be a way back
+        return False  # a jump back may reach it
     frame = next((frame for frame in machine.members() if frame.code.number == number), None)
     return frame is not None and not frame.open
 
 
 def _effect_of(step: Step, facts: Mapping[str, ToolFacts]) -> Effect | None:
-    """What a step may do to the world; None where that is nothing."""
+    """The effect of a step; None if it has no side effects."""
     match step.action:
         case Call(kind=CallKind.HUMAN):
             return None
@@ -176,7 +175,7 @@ def _tool_of(step: Step) -> str:
 
 
 def _inner(step: Step, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
-    """The tools that change something and that an agent may call."""
+    """The tools with side effects that an agent may call."""
     known = facts.get(step.action.tool) if isinstance(step.action, Call) else None
     if known is None or known.loop is None:
         return ()

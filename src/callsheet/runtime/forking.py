@@ -1,7 +1,7 @@
-"""Runs that branch off from others: run again from a step, or go on from an event with something edited.
+"""Forks runs: repeat one from a step on, or continue one from an event with something edited.
 
-In: a journal, a run, where it branches off and what is edited. Out: what the new run would do to the world;
-then the new run, in the journal, for `resume_run` to carry on. No tool is called here.
+In: a journal, a run, the point at which to branch off, and the edits. Out: the predicted side effects; then
+the new run, in the journal, for `resume_run` to carry on. No tool is called.
 """
 
 from __future__ import annotations
@@ -54,10 +54,9 @@ _PLACE = re.compile(r"(?:r([0-9]{1,9})/)?(.*?)(?:@([0-9]{1,9}))?", re.DOTALL)
 
 
 class Draft(NamedTuple):
-    """The plan of a fork that is edited, to be held against the tools that there are.
+    """The edited plan of a fork, before its tools are checked.
 
-    `start` is that of the run, `policy` the one that the new run is under: nobody has approved the edited
-    steps yet.
+    `start` is that of the parent; `policy` is the new run's, without approvals of the edited steps.
     """
 
     plan: Plan
@@ -66,7 +65,7 @@ class Draft(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """The plan of a fork that is edited, with what is known of the tools that it calls.
+    """The edited plan of a fork, with facts about the tools that it calls.
 
     `policy` is the one that it was proved against; None for a run without one.
     """
@@ -79,10 +78,9 @@ class Revision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Forking:
-    """A run that is about to branch off; nothing is in the journal yet.
+    """A prepared fork; nothing is in the journal yet.
 
-    `at` is the event of the parent after which it goes its own way, `effects` what it may do to the world
-    from there on.
+    `at` is the last event of the parent that it shares, `effects` are its predicted side effects after that.
     """
 
     parent: RunInfo
@@ -90,24 +88,24 @@ class Forking:
     text: str
     effects: tuple[EffectAhead, ...]
     known: Known
-    """The secrets that the parent was given, that are configured, and the texts that were sealed in it."""
+    """The secrets that the parent was given, that are configured, and that were sealed in it."""
     secret: frozenset[str] = frozenset()
-    """The edited variables that nobody may read, or of which something was sealed in the parent."""
+    """The edited variables that are secret or contained sealed data in the parent."""
 
     @property
     def at(self) -> int:
-        """The event of the parent after which it goes its own way."""
+        """The last event that is shared with the parent."""
         return self.branch.at
 
     @property
     def folded(self) -> Folded:
-        """The new run as it begins."""
+        """The new run's state at its beginning."""
         return self.branch.folded
 
     def write(self, journal: Journal, run_id: str, host: str = "") -> None:
-        """Put the new run into the journal; `resume_run` carries it on. Raises JournalError.
+        """Write the new run into the journal; `resume_run` carries it on. Raises JournalError.
 
-        `host` names the servers of which one carries it on, whoever has carried its parent.
+        `host` names the group of servers that carries it on, independent of its parent's.
         """
         sealer = journal.sealer(self.text)
         sealer.know(self.known)
@@ -128,14 +126,15 @@ class Forking:
 
 _REPLACES = "it takes the place of a secret"
 HOST = "host"
-"""Where what is noted with the start of a run has the name of the servers that carry it."""
+"""The key in a run's start note for the servers that carry it on."""
 
 
 def drafted(journal: Journal, run_id: str, edits: Edits, known: Known | None = None) -> Draft:
-    """The plan of a run with its steps and arguments edited.
+    """The plan of a run with edited steps and arguments.
 
-    `known` are secrets of the configuration. Raises JournalError: JRN084 for a step or an argument that is
-    not there, SEC009 for one with a secret in it; CallsheetError for a text that is no step.
+    `known` are secrets of the configuration. Raises JournalError: JRN084 for an unknown step or an argument
+    of a step that calls no tool, SEC009 for an edit with a secret in it; CallsheetError for a text that is
+    not a step.
     """
     way = Way(journal, journal.find_run(run_id), known)
     check_plain(way, edits)
@@ -152,13 +151,13 @@ def fork(
     revision: Revision | None = None,
     known: Known | None = None,
 ) -> Forking:
-    """A run that goes its own way after the event `at` of another, with something edited there.
+    """Prepare a run that shares the events of another up to `at` and goes on with edits.
 
-    With edits of the plan its `revision` has to be given. `known` are secrets of the configuration, which are
-    sealed in what is edited as all others are. Raises JournalError: JRN002 for an unknown run,
-    JRN012, JRN015 or JRN020 where its events cannot be read, JRN022 for one of another version of the
-    machine, JRN041 for an event that it does not have, JRN082 where the edit comes too late, JRN084 for what
-    is not there, SEC009 for a secret that would stand in the plan.
+    If the plan is edited, its `revision` is required. `known` are secrets of the configuration, which are
+    sealed in the edits like all others. Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or
+    JRN020 if its events cannot be read, JRN022 for one of another version of the machine, JRN041 for an
+    unknown event, JRN082 if the edit comes too late, JRN084 for an unknown name, SEC009 for a secret in the
+    plan.
     """
     edits = edits or Edits()
     parent = _parent(journal, run_id)
@@ -189,11 +188,12 @@ def fork(
 
 
 def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
-    """A run of the same plan in which all counts that had come before the turn of a step.
+    """Prepare a run of the same plan that repeats a step and what follows, keeping everything before its
+    turn.
 
-    `place` is the step, or one of its visits such as `S3@2`, of a plan that the run has made itself
-    `r1/S3`. In a graph the results stand of all steps that do not wait for it, in a block those of the other
-    members. Raises JournalError as `fork` does; JRN081 for a step that the run has not come to.
+    `place` is the step, or a visit of it such as `S3@2`; in a plan that the run made itself, `r1/S3`. In a
+    graph the results of all steps that do not depend on it are kept, in a block those of the other members.
+    Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
     """
     parent = _parent(journal, run_id)
     way = Way(journal, parent)
@@ -209,9 +209,9 @@ def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
 
 
 def conclude(journal: Journal, run_id: str) -> RunOutcome:
-    """How a new run ended that branched off where nothing was left to do; raises JournalError.
+    """The outcome of a fork that has nothing left to do; raises JournalError.
 
-    A graph that had failed stays so: `resume_run` would try again what failed.
+    A failed graph stays failed, whereas `resume_run` would retry what failed.
     """
     with journal.claim(run_id) as writer:
         folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
@@ -234,10 +234,12 @@ def _parent(journal: Journal, run_id: str) -> RunInfo:
 def _forking(
     way: Way, made: Branch, plan: Plan, secret: frozenset[str] = frozenset(), *, has_new: bool = False
 ) -> Forking:
-    """The new run with all that is to be known before it is made; `has_new` says that secrets were set."""
+    """The prepared fork with its secrets and predicted effects; `has_new` says that the edits contain
+    secrets.
+    """
     known = way.known()
     has_secrets = way.opener.has_opened or has_new or bool(secret)
-    # what is shown of the calls is told with secrets closed
+    # calls are shown with their secrets sealed
     rows = way.closed() if has_secrets else way.events()
     later = calls_after(way.plan, rows, way.plan_of, made.at)
     again = [call for call in later if call.seq not in made.taken]
@@ -257,7 +259,7 @@ def _visited(place: str) -> Visited:
 
 
 def _not_come_to(way: Way, place: str, visited: Visited) -> JournalError:
-    """That the run never came to a step, or not so often."""
+    """The error for a step that the run has not reached, or not as often."""
     folded, _ = stand_at(way.plan, way.events(), way.parent.events, way.plan_of)
     machine = folded.machine
     number = machine.program.number_of.get(visited.step)
@@ -277,12 +279,12 @@ def _not_come_to(way: Way, place: str, visited: Visited) -> JournalError:
 
 
 def _early(machine: Machine) -> frozenset[str]:
-    """The calls that had left before their turn: they belong to steps that are run again."""
+    """The calls that had left before their turn; they belong to steps that are repeated."""
     return frozenset() if machine.ahead is None else frozenset(machine.ahead.at.calls)
 
 
 def _keeping(machine: Machine, visited: Visited) -> Keeps:
-    """Which visits keep what comes of them, other than those that were over when the step's turn came."""
+    """Which visits keep their results, besides those that had ended when the step's turn came."""
     program, plan = machine.program, machine.program.plan
     first = program.number_of[visited.step]
     if plan.order is Order.DAG:

@@ -1,7 +1,7 @@
-"""Carries out one command through the ports and gives the event of its outcome; never raises.
+"""The gateway: carries out one command through the ports and returns its outcome as an event; never raises.
 
-Whatever a tool, a model or an agent does, the machine hears of it as a value or as an error.
-Arguments are handed over as copies, so that a tool cannot change the plan's variables.
+Whatever a tool, a model or an agent does becomes a value or an error. Arguments are passed as copies, so that
+a tool cannot change the plan's variables.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 AgentPort: TypeAlias = "Callable[[RunAgent, CallContext], Awaitable[JSON]]"
 """Lets a sub-agent solve a goal."""
 TurnPort: TypeAlias = "Callable[[AgentTurn, CallContext], Awaitable[JSON]]"
-"""Asks a model what an agent does next."""
+"""Asks a model for an agent's next action."""
 CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
 Late: TypeAlias = "Succeeded | Failed"
 Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided | TimerFired"
 BLOCK_RULES = ("flag", "block", "review")
-"""What may become of doubts that agents tell in LCTL blocks."""
+"""The possible reactions to doubts in an agent's LCTL block."""
 _T = TypeVar("_T")
 _Asking = TypeVar("_Asking", CallModel, RunAgent, AgentTurn)
 Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
 Carried: TypeAlias = "Remote | Sleep"
-"""What a gateway carries out: what goes out, and waits."""
+"""What a gateway carries out: calls and waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How calls of one tool are made: the handler, seconds until it is given up, and its probe.
+    """How calls of one tool are made: the handler, the time-out in seconds (None: no limit), and its probe.
 
-    `is_builtin` says that it is callsheet's own tool.
+    `is_builtin` marks callsheet's own tools.
     """
 
     handler: Handler
@@ -77,10 +77,10 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What commands of a run go out through.
+    """The connections through which a run's commands are carried out.
 
-    `route` gives the way to a tool by its canonical name, None where there is none; a port
-    that is not given fails its commands with a message that says so.
+    `route` maps a canonical tool name to its route, None for an unknown tool. Commands for a port that is
+    None fail with a message that says so.
     """
 
     route: Callable[[str], Route | None]
@@ -89,35 +89,34 @@ class Ports:
     """Carries out agents as a whole."""
     compiler: CompilePort | None = None
     turn: TurnPort | None = None
-    """Answers the questions of agents that the machine drives."""
+    """Answers the turns of agents that the machine drives."""
     workspace: str = ""
-    """The folder of the file tools, by which the labels of its files are known; empty where it is not."""
+    """The folder of the file tools, under which file labels are stored; empty if unknown."""
     known: Known = field(default_factory=Known)
-    """The secrets that were configured for what is reached: they are found wherever they stand."""
+    """The configured secrets, which are detected wherever they occur."""
     blocks: str | None = None
     """One of `BLOCK_RULES`; None hands out no blocks."""
 
 
 _new = object.__new__
-"""Makes an object without its constructor."""
+"""Creates an object without running its constructor."""
 _succeeded: Callable[[tuple[object, ...]], Succeeded] = partial(cast("Any", tuple).__new__, Succeeded)
-"""Makes one of all its fields, in less time than its own constructor takes."""
+"""Builds a Succeeded from all its fields, faster than its constructor."""
 _AS_IT_IS = frozenset({str, bool, type(None)})
-"""Types of values that are JSON as they are, which is seen here without a call."""
+"""Types that are JSON as they are, checked here without a call."""
 _LEAST, _MOST = -(1 << 62), 1 << 62
 """Whole numbers between them are, too."""
 _NESTS = frozenset({list, dict})
 _PROBE_SECONDS = 60.0
-"""How long a probe may take."""
+"""Time-out of a probe, in seconds."""
 
 
 class Gateway:
-    """The one way from a run to the world.
+    """The only path from a run to the outside world.
 
-    With `facts`, a call of a tool that must not be repeated unasked falls into doubt where it is
-    not known whether it happened; without them every call that gives no value has failed. `at_once` says of
-    single tools how many of their calls may be under way. `on_late` hears of outcomes that came after
-    their calls were given up.
+    With `facts`, a call that must not be repeated without a decision falls into doubt if its outcome is lost;
+    without them it fails. `at_once` limits the concurrent calls of single tools. `on_late` receives outcomes
+    that arrive after their calls were given up.
     """
 
     def __init__(
@@ -135,22 +134,22 @@ class Gateway:
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
     def is_builtin(self, tool: str) -> bool:
-        """Whether calls of a tool go to callsheet's own."""
+        """Whether a tool is one of callsheet's own."""
         route = self._ports.route(tool)
         return route is not None and route.is_builtin
 
     async def keep_again(self, command: CallTool) -> None:
-        """Make a call anew that has been made for the run which this one branched off from."""
+        """Repeat a call that was made for the run from which this one branched off."""
         await self.carry_out(command)
 
     async def carry_out(self, command: Carried) -> Outcome:
-        """Carry out a command, or wait, and give its outcome.
+        """Carry out a call or a wait and return its outcome.
 
         Raises only asyncio.CancelledError, when the caller itself is cancelled.
         """
         if type(command) is not CallTool:
             return await self._carry_out_other(command)
-        key, _, tool, args, wants_data, _, _ = command  # in less time than one field after the other
+        key, _, tool, args, wants_data, _, _ = command  # faster than accessing single fields
         context = _new(CallContext).begin(self._run_id, key, self, command)
         try:
             route = self._routes.get(tool) or self._find(tool)
@@ -178,7 +177,7 @@ class Gateway:
             return self._failed(command, error, context)
 
     def _failed(self, command: Carried, error: BaseException, context: CallContext) -> Outcome:
-        """The outcome of a command that raised this; raises it again where the caller itself is cancelled."""
+        """The outcome of a command that raised an error; re-raises it if the caller itself is cancelled."""
         if isinstance(error, ModelFailed):
             return self._unanswered(command, error, context)
         if isinstance(error, ToolFailed):
@@ -197,11 +196,11 @@ class Gateway:
         return Failed(command.key, reason, context.remarks, context.spent)
 
     def objection(self, command: CallTool) -> Objection | None:
-        """What says where a call may not be redirected: nothing does, without a policy."""
+        """The function that objects to redirects of a call; None without a policy."""
         return None
 
     def came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
-        """Tell of an outcome that nothing waits for any more."""
+        """Report an outcome that nothing waits for any more."""
         if self.on_late is None:
             return
         key, remarks, spent = context.key, context.remarks, context.spent
@@ -222,9 +221,8 @@ class Gateway:
     def _unanswered(self, command: Carried, error: ModelFailed, context: CallContext) -> Outcome:
         """The outcome of a call whose model gave no answer.
 
-        The call fails where the plan says what to do then, or where the run could not be taken up again;
-        else it stays open, and is made again when the run goes on, which stands still where nothing else is
-        left to do.
+        The call fails if the plan handles that, or if the run cannot be resumed. Otherwise it stays open and
+        is repeated on resumption; the run stops when nothing else is left to do.
         """
         may_fail = isinstance(command, CallModel | AgentTurn) and command.may_fail
         asks = isinstance(command, CallModel | AgentTurn | RunAgent | Compile)
@@ -233,7 +231,7 @@ class Gateway:
         return Doubted(command.key, str(as_error(error)), context.spent)
 
     async def _look(self, command: Probe) -> Decided | Doubted:
-        """What a probe finds out about a call; one that fails, or cannot tell, leaves it in doubt."""
+        """The result of a probe; one that fails or cannot tell leaves the call in doubt."""
         key, call = command.key, command.call
         context = CallContext(self._run_id, key, delivery=call.delivery)
         try:
@@ -266,7 +264,7 @@ class Gateway:
         return route
 
     async def _carry_out_other(self, command: Carried) -> Outcome:
-        """As `carry_out`, for what is no call of a tool."""
+        """As `carry_out`, for commands other than tool calls."""
         context = _new(CallContext).begin(self._run_id, command.key, self, command)
         try:
             return await self._answered(cast("Any", command), context)
@@ -315,7 +313,7 @@ class Gateway:
 
 
 def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
-    """The handler of a tool whose results are cleaned before a plan sees them."""
+    """Wrap a handler so that its results are cleaned before the plan sees them."""
 
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
         value = as_json(await handler(args, context))
@@ -328,19 +326,19 @@ def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one text: its kind and what it says."""
+    """An exception as one text: its type and its message."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _own_inputs(command: _Asking) -> _Asking:
-    """The command with inputs and arguments of its own."""
+    """The command with copies of its inputs and arguments."""
     inputs = [_copied(v) if type(v) is list or type(v) is dict else v for v in command.inputs]
     return command._replace(inputs=inputs, args=own_copy(command.args))
 
 
 def own_copy(args: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as a new dict, with lists and dicts copied at every depth."""
+    """A deep copy of the arguments' lists and dicts."""
     own = args.copy()
     for name, value in args.items():
         if type(value) is list or type(value) is dict:

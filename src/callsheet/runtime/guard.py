@@ -1,7 +1,7 @@
-"""The gateway of a run under a policy: labels of files and facts, tokens of agents, new plans verified.
+"""The gateway of a run under a policy: labels of files and facts, agents' tokens, verification of new plans.
 
-In: a command of the run, and the policy that it is under. Out: its outcome, with the label that the world
-knows of it. What is checked here stands behind the machine's own checks, which know nothing of the world.
+In: a command and the run's policy. Out: its outcome, with the label known from outside the run. These checks
+come after the machine's own, which know nothing about the outside.
 """
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ from callsheet.store.labels import LabelStore
 Reverify: TypeAlias = (
     "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, Left], CallsheetError | None]"
 )
-"""What a policy says against a new plan, by the labels of the variables, of what its planner was told, and of
-what runs have left in files, facts and notes."""
+"""Verifies a new plan under a policy, with the labels of the variables, of what its planner was shown, and of
+what runs have left in files, facts and notes. Returns the refusal, or None.
+"""
 _MOST_TOLD = 10
 
 
 def by_proof(
     compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label, left: Left
 ) -> CallsheetError | None:
-    """Prove a new plan under the policy that the run is under; gives what speaks against it (RUN051).
+    """Verify a new plan under the run's policy; returns the refusal (RUN051), or None.
 
-    All that the plan itself says has the label of what its planner was told. What was approved or
-    declassified by the id of a step was meant for the first plan.
+    The plan's literals get the label of what its planner was shown. Approvals and declassifications by step
+    id were meant for the first plan and do not apply.
     """
     held = replace(policy.without_steps(), planner=policy.planner.join(context))
     parameters = {name: fact.parameters for name, fact in compiled.facts.items()}
@@ -69,7 +70,9 @@ def by_proof(
 
 
 def _told(violation: Violation) -> str:
-    """The rule, and the way of the data; it begins at a variable of the run, which gave it no input."""
+    """The rule, message and data flow of a violation; a flow begins at a variable of the run, not at an
+    input.
+    """
     way = [place.removeprefix("the input ") for place in violation.flow[:1]] + [*violation.flow[1:]]
     named = replace(violation, message=f"{CODES[violation.rule]} {violation.message}", flow=tuple(way))
     return str(named)
@@ -77,10 +80,10 @@ def _told(violation: Violation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What a run under a policy is held to by its gateway.
+    """What the gateway of a run under a policy enforces.
 
-    `plan` is the hash of the plan that was verified, `labels` are those of files and facts. `tasks` tell of
-    the agents that were at work when the run was taken up.
+    `plan` is the hash of the verified plan, `labels` stores those of files and facts. `tasks` are the agents
+    that were at work when the run was resumed.
     """
 
     policy: Policy
@@ -92,7 +95,7 @@ class Guard:
 
 
 def bounded(limits: Limits, policy: Policy | None) -> Limits:
-    """The limits of a run with those that its policy sets."""
+    """The limits of a run tightened by those of its policy."""
     if policy is None:
         return limits
     calls = [most for most in (limits.max_calls, policy.max_calls) if most is not None]
@@ -101,7 +104,7 @@ def bounded(limits: Limits, policy: Policy | None) -> Limits:
 
 
 class GuardedGateway(Gateway):
-    """The one way from a run under a policy to the world."""
+    """The only path to the outside world for a run under a policy."""
 
     def __init__(
         self,
@@ -120,7 +123,7 @@ class GuardedGateway(Gateway):
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
     async def carry_out(self, command: Carried) -> Outcome:
-        """As Gateway does, and within what the policy gives."""
+        """As in Gateway, within what the policy permits."""
         match command:
             case CallTool():
                 return await self._call(command)
@@ -138,11 +141,11 @@ class GuardedGateway(Gateway):
                 return await super().carry_out(command)
 
     async def keep_again(self, command: CallTool) -> None:
-        """As Gateway does, with the label; no token is asked for, since the call was made before."""
+        """As in Gateway, keeping the label; no token is needed, since the call was made before."""
         try:
             writings = self._leaving.begin(command)
         except UNAVAILABLE:
-            return  # what has no label is not kept
+            return  # without a label nothing may be stored
         self._leaving.end(writings, await super().carry_out(command))
 
     # ------------------------------------------------------------ new plans
@@ -151,7 +154,7 @@ class GuardedGateway(Gateway):
         if not isinstance(outcome, PlanCompiled):
             return outcome
         shown = outcome.context
-        if shown is None:  # nobody has said what the planner was shown: then it was everything
+        if shown is None:  # unknown, so assume that the planner was shown everything
             shown = join((command.labels or {}).values())
         context = shown.join(command.context)
         try:
@@ -166,7 +169,7 @@ class GuardedGateway(Gateway):
     # ------------------------------------------------------------ agents
 
     def _begin_turn(self, command: AgentTurn) -> None:
-        """Give an agent its token with its first turn, and count the turn; raises TokenRefused."""
+        """Issue an agent's token on its first turn, and count the turn; raises TokenRefused."""
         talk = command.key.rpartition("/")[0]
         token, used = self._tokens.token_of(
             talk, Task(command.step, command.allowed, command.label or LITERAL)
@@ -174,11 +177,11 @@ class GuardedGateway(Gateway):
         used.turn(self._tokens.read(token), command.key, self._guard.clock())
 
     def objection(self, command: CallTool) -> Objection:
-        """What says where a call may not be redirected: the policy does."""
+        """The function that objects to redirects of a call, by the policy."""
         return partial(self._lead, command)
 
     def _lead(self, command: CallTool, before: str, after: str) -> str | None:
-        """What speaks against a redirect of a call."""
+        """The objection to a redirect of a call, or None."""
         if _is_of_agent(command.key):
             token, _ = self._tokens.token_of(command.key.rpartition("/")[0])
             why = beyond(self._tokens.read(token).arguments, command.tool, command.args, after)
@@ -187,7 +190,7 @@ class GuardedGateway(Gateway):
         return self._hops.objection(before, after)
 
     def _check_token(self, command: CallTool) -> None:
-        """Raise TokenRefused for a call of an agent that its token does not cover."""
+        """Raise TokenRefused for an agent's call that its token does not cover."""
         if not _is_of_agent(command.key):
             return
         talk = command.key.rpartition("/")[0]
@@ -221,5 +224,5 @@ class GuardedGateway(Gateway):
 
 
 def _is_of_agent(key: str) -> bool:
-    """Whether a call is one that an agent asked for, by its key."""
+    """Whether a call was requested by an agent, by its key."""
     return "/t" in key and bool(parse_key(key).call)

@@ -1,7 +1,7 @@
-"""What is told of a run while it goes on: what its journal has, and not what is only about to happen.
+"""Delays a run's notes to observers until the journal has recorded what they report.
 
-In: the notes of the machine, as they come. Out: the same to who watches, once what they tell of has
-been written down. So nobody reads of a call that never left because the disk was full.
+In: the machine's notes. Out: the same notes, after the batch they belong to is written. So nobody hears of a
+call that never left because the disk was full.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from callsheet.machine.notes import Note
 
 
 class Hearing:
-    """Stands before an observer and what is awaited after each batch, either of which may not be there.
+    """Wraps an observer and a callback after each batch, either of which may be None.
 
-    Notes go through until `hold`; from then on they wait for the batch that they belong to.
+    Notes pass through until `hold`; after that they are held until their batch is written.
     """
 
     def __init__(
@@ -25,16 +25,16 @@ class Hearing:
         self._then = after_batch
         self._held: list[Note] | None = None
         self.observer: Observer | None = None if observer is None else self._note
-        """What the machine tells."""
+        """The observer to give to the machine."""
         self.after_batch = after_batch if observer is None else self._tell
-        """To be awaited once a batch is written."""
+        """To be awaited after a batch is written."""
 
     def hold(self) -> None:
-        """From now on nothing is told that is not written."""
+        """From now on hold notes until they are written."""
         self._held = []
 
     def release(self) -> None:
-        """Tell what was held: it is written."""
+        """Deliver the held notes; they have been written."""
         listener, held = self._listener, self._held
         if held and listener is not None:
             self._held = []

@@ -1,8 +1,7 @@
-"""What runs wait for from people, and how an answer gets to a run that this process does not own.
+"""Open questions of all runs, and answers to runs that this process does not own.
 
-In: a journal. Out: what is asked; or a letter in the inbox, which the run's owner takes, now or
-when the run is resumed. An answer is checked here against what is asked, so that who gives
-it hears at once where it does not fit.
+In: a journal. Out: the questions; or a letter in the inbox, which the run's owner takes now or on resumption.
+An answer is checked here against its question, so that a misfit is reported at once.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer 
 
 
 def inbox(journal: Journal) -> list[PendingAsk]:
-    """What all runs of a journal have asked and nobody has answered, the oldest first."""
+    """The unanswered questions of all runs in a journal, oldest first."""
     asks = [
         ask
         for status in _OPEN
@@ -48,10 +47,10 @@ def inbox(journal: Journal) -> list[PendingAsk]:
 
 
 def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:
-    """What a run has asked and has not gone on from, in the order of asking.
+    """The open questions of a run, in the order of asking.
 
-    An ask that an answer lies in the inbox for is among them, as `is_answered`. Raises
-    JournalError: JRN002 for an unknown run, JRN020 where its events cannot be read.
+    Those with an answer in the inbox are included, marked `is_answered`. Raises JournalError: JRN002 for an
+    unknown run, JRN020 if its events cannot be read.
     """
     letters = journal.mailbox.unread(run_id)
     return _asks(journal, run_id, lambda key, asked: any(may_answer(le, key, asked) for le in letters))
@@ -72,7 +71,7 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
 
 
 def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, Posed]]:
-    """What a run asks, by its events; after another policy, or an edit, it says anew what it still asks."""
+    """A run's open questions by its events; after a policy change or an edit it repeats the open ones."""
     found: dict[str, tuple[Row, Asked, Posed]] = {}
     for row in journal.asked(run_id):
         body = row.body or {}
@@ -99,13 +98,13 @@ def answer_run(
     digest: str | None = None,
     msg_id: str | None = None,
 ) -> PendingAsk:
-    """Leave an answer for a run and give what it answers.
+    """Leave an answer for a run and return the question that it answers.
 
-    `run_id` is the whole id. `which` is the key or the step of what is answered; it may be left
-    out where only one thing is asked. `digest` is that of the question as it was seen: the
-    answer is refused if something else is asked now. `msg_id` is the sender's name for this
-    answer: sending it again changes nothing. Raises CallsheetError: JRN002 for an unknown run,
-    RUN030 where nothing such waits for an answer, RUN031 for one that does not fit.
+    `run_id` is the full id. `which` is the key or step of the question, optional if there is only one.
+    `digest` is that of the question as it was seen: the answer is refused if it has changed. `msg_id` is the
+    sender's id for this answer, so that an answer is never delivered twice. Raises CallsheetError: JRN002 for
+    an unknown run, RUN030 if no such question is open or the id was used before, RUN031 for an answer that
+    does not fit.
     """
     check_here(journal, run_id)
     letters = Opening(journal, run_id)()
@@ -125,9 +124,9 @@ def fitting(
     digest: str | None = None,
     letters: Sequence[Letter] = (),
 ) -> tuple[PendingAsk, Answer]:
-    """What an answer is to, and the answer, which fits it; takes and raises what `answer_run` does.
+    """The question that an answer is for, and the answer; arguments and errors as for `answer_run`.
 
-    What one of the `letters` answers has been answered.
+    Questions answered by one of the `letters` count as answered.
     """
     asks = _asks(
         journal,
@@ -158,10 +157,10 @@ def fitting(
 
 
 def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id: str | None = None) -> None:
-    """Leave the answer to a question that is not asked yet; it is taken when the question comes.
+    """Leave the answer to a question that has not been asked yet.
 
-    It does not count if it does not fit then, and it approves no call: an approval is bound to
-    the arguments, which nobody knows yet. Raises CallsheetError as `answer_run`.
+    It is ignored if it does not fit the question then, and it approves no call: an approval is bound to
+    arguments that are not known yet. Raises CallsheetError as `answer_run`.
     """
     try:
         parse_key(key)
@@ -178,7 +177,7 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
 
 
 class Opening:
-    """The letters to a run, opened again and again; of one that cannot be opened a warning tells once."""
+    """Reads and unseals the letters to a run; warns once about each that cannot be unsealed."""
 
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal = journal
@@ -197,7 +196,7 @@ class Opening:
 
 
 def _name(usual: str, letters: list[Letter]) -> str:
-    """A name for a letter: another one where one of the usual name lies there closed."""
+    """A message id for a letter: a new one if sealed letters with the usual id exist."""
     closed = sum(letter.msg_id.partition("#")[0] == usual for letter in letters)
     return f"{usual}#{closed + 1}" if closed else usual
 
@@ -210,7 +209,7 @@ def _asked(ask: PendingAsk) -> Asked:
 
 
 def _chosen(journal: Journal, run_id: str, asks: list[PendingAsk], which: str | None) -> PendingAsk:
-    """The one that is meant; of those that are answered only where no other is."""
+    """The question that is meant; answered ones count only if there are no others."""
     fitting = [ask for ask in asks if which is None or which in (ask.key, ask.step)]
     unanswered = [ask for ask in fitting if not ask.is_answered] or fitting
     if len(unanswered) == 1:
@@ -223,7 +222,7 @@ def _chosen(journal: Journal, run_id: str, asks: list[PendingAsk], which: str | 
 
 
 def _why(journal: Journal, run_id: str, which: str | None) -> str:
-    """Why there is nothing to answer, where the journal knows."""
+    """Why there is nothing to answer, if the journal says so."""
     said = next(reversed([*_said(journal, run_id, which)]), None)
     if said is not None and said.verdict is Verdict.EXPIRE:
         return f": the time to answer {said.key} is over"

@@ -1,4 +1,4 @@
-"""What a run is started with besides its plan and its ports, and who hears how it goes."""
+"""What a run is started with besides its plan and ports, and who observes it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ from callsheet.store.records import Start, secret_labels
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """All that a run is started with besides its plan and its ports.
+    """The parameters of a run besides its plan and its ports.
 
-    `facts` and `pins` tell of the tools that the plan calls; `note` is kept with the run for
-    the face that started it. `source` is the text of the plan. A person is asked before each call
-    of a tool that `approve` names; `approval_timeout` has the seconds that there are for a yes, by tool
-    ("" for all others). `program` is that of the plan with these facts, where it has been
-    made before. Under a `policy` each call is held against it, and only the plan is run whose hash is
-    `verified`.
+    `facts` and `pins` describe the tools that the plan calls; `note` is kept with the run for the interface
+    that started it. `source` is the text of the plan. A person must approve each call of a tool in `approve`;
+    `approval_timeout` are the seconds to wait for approval, by tool ("" for all others). `program` is the
+    plan compiled with these facts, if that has been done. Under a `policy` each call is judged, and only the
+    plan with the hash `verified` may run.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
@@ -49,7 +48,7 @@ class Launch:
     policy: Policy | None = None
     verified: str = ""
     secret: frozenset[str] = frozenset()
-    """The inputs that are secret: sealed wherever they stand, and under a policy read by nobody."""
+    """The names of secret inputs: sealed wherever they occur, and under a policy readable by nobody."""
 
     @property
     def known(self) -> Known:
@@ -60,13 +59,13 @@ class Launch:
 
     @property
     def enforcement(self) -> Enforcement | None:
-        """What holds under the policy; None without one."""
+        """The enforcement of the policy; None without one."""
         if self.policy is None:
             return None
         return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
 
     def secret_parts(self) -> dict[Path, str]:
-        """The secret parts of the body of the run's start, by their place."""
+        """The secret parts of the body of the run's start event, by path."""
         if not self.secret and self.policy is None:
             return {}
         by_policy = self.policy is not None and self.policy.inputs.is_secret
@@ -75,7 +74,7 @@ class Launch:
         return labelled | inputs_at(sorted(self.secret), DECLARED) | pepper
 
     def check(self, plan: Plan) -> None:
-        """Raise CallsheetError (RUN050) for a plan that the policy was not held against."""
+        """Raise CallsheetError (RUN050) for a plan that was not verified under the policy."""
         if self.policy is not None and self.verified != plan_hash(plan):
             raise CallsheetError.single(
                 "RUN050",
@@ -86,26 +85,29 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Who wants to know how a run goes: each note once the journal has it, and a call after each batch."""
+    """Observers of a run: `observer` gets each note once it is in the journal, `after_batch` is awaited after
+    each batch.
+    """
 
     observer: Observer | None = None
     after_batch: Callable[[], Awaitable[None]] | None = None
     on_driver: Callable[[LocalDriver], None] | None = None
-    """Is given the driver before the run goes on, to be able to cancel it."""
+    """Receives the driver before the run goes on, so that it can be cancelled."""
     on_decided: Callable[[], None] | None = None
-    """Is called instead where what is decided on resuming ends the run, before that is told."""
+    """Called instead if decisions on resumption end the run, before the observer hears of it."""
     on_declared: Callable[[Known], None] | None = None
-    """Hears, when a run is resumed, of the secrets that it was given, before anything else is told."""
+    """On resumption, receives the secrets that the run was given, before any other notification."""
     hears_all: bool = True
-    """Whether the observer of a resumed run hears of all that has happened; a long run is then folded
-    from its start, where its last snapshot would do."""
+    """Whether the observer of a resumed run hears of everything that has happened; the run is then folded
+    from its start instead of its last snapshot.
+    """
 
 
 _PEPPER = "digests are made with it"
 
 
 def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
-    """What the first event of a run says; raises CallsheetError (RUN050) as `start_run` does."""
+    """The first event of a run; raises CallsheetError (RUN050) as `start_run` does."""
     launch.check(plan)
     return Start(
         dict(launch.inputs),
@@ -123,9 +125,9 @@ def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
 
 
 def check_pins(start: Start, pins: Mapping[str, str]) -> None:
-    """Refuse to go on with tools that are not those the run was started with.
+    """Refuse to go on with tools whose declarations have changed since the start.
 
-    Raises JournalError (JRN021) that names the tools whose declaration changed.
+    Raises JournalError (JRN021) that names these tools.
     """
     changed = sorted(name for name, pin in start.pins.items() if name in pins and pins[name] != pin)
     if changed:

@@ -1,8 +1,8 @@
-"""The labels of what calls of a run leave behind and come upon: files, facts, notes.
+"""Tracks the labels of files, facts and notes that a run's calls write and read.
 
-In: a call before it is made, and its outcome. Out: what is noted in the store of labels, before the call
-leaves; the outcome with the label that is known of what it has read. `begin` and `labelled` raise one of
-`UNAVAILABLE` where the store cannot be used.
+In: a call before it is made, and its outcome. Out: labels noted in the store before the call leaves; the
+outcome with the label of what it has read. `begin` and `labelled` raise one of `UNAVAILABLE` if the store
+cannot be used.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Writings: TypeAlias = "Sequence[tuple[Kept, Writing]]"
 
 
 def real_path(path: str) -> str:
-    """Where a path on the host leads in the end, past links and `~`."""
+    """The target of a host path after resolving links and `~`."""
     return realpath(expanduser(path)) if "\x00" not in path else path
 
 
 class Leaving:
-    """What one run leaves behind in a workspace, the memory and its notes."""
+    """The labels of what one run writes to a workspace, the memory and its notes."""
 
     def __init__(self, judge: Judge, labels: LabelStore, root: str, run_id: str) -> None:
         self._judge = judge
@@ -46,7 +46,7 @@ class Leaving:
         self._notes = notes_of(run_id)
 
     def begin(self, command: CallTool) -> Writings:
-        """Note what a call is about to leave behind; gives what is to be told once it has ended."""
+        """Note what a call is about to write; returns what to pass to `end`."""
         traits = self._judge.traits(command.tool)
         kept = kept_by(command.tool, command.args, traits, self._here)
         copied = self._copied_by(command, kept) if kept else LITERAL
@@ -54,7 +54,7 @@ class Leaving:
         return [(one, writing) for one, writing in begun if writing is not None]
 
     def end(self, writings: Writings, outcome: Outcome) -> None:
-        """What a call has written is there; a call of which nobody knows keeps its places marked."""
+        """Complete the writes of a call; if its outcome is unknown, its places keep the raised label."""
         is_known = isinstance(outcome, Succeeded) or (isinstance(outcome, Failed) and not outcome.unsettled)
         if not is_known:
             return
@@ -64,7 +64,7 @@ class Leaving:
                 self._labels.end(writing, replaced=replaced)
 
     def labelled(self, command: CallTool, outcome: Succeeded) -> Succeeded:
-        """An outcome with the label that is known of the places which it was read from."""
+        """An outcome with the label known for the places that it was read from."""
         traits = self._judge.traits(command.tool)
         read = read_by(command.tool, command.args, outcome.value, traits, self._here)
         if read is None:
@@ -91,7 +91,7 @@ class Leaving:
         return store.begin(self._root, kept.path, taken, run, kept.spelling)
 
     def _left_by(self, command: CallTool, kept: Kept, copied: Label) -> Label:
-        """The label of what a call is about to leave behind; that of an edit counts what it is put into."""
+        """The label of what a call is about to write; for an edit, the file's own label counts too."""
         taken = command.label or LITERAL
         if command.tool == "EDIT_FILE":
             known = self._known((kept.path,)) or LITERAL
@@ -100,7 +100,7 @@ class Leaving:
         return taken if kept.path == ANYWHERE else taken.join(copied)
 
     def _copied_by(self, command: CallTool, kept: Sequence[Kept]) -> Label:
-        """The label of the files that a call copies, any of which may be in all that it leaves."""
+        """The join of the labels of all files that a call copies."""
         paths = next((one.copied for one in kept if one.copied), ())
         program = program_of(command.tool, command.args, command.step)
         if program is None:
@@ -113,14 +113,14 @@ class Leaving:
         return by_policy.join(self._known(places, are_folders=True) or LITERAL)
 
     def _known(self, paths: Sequence[str], *, are_folders: bool = False) -> Label | None:
-        """What runs have left in files, or in all of folders of these names; None where nothing is known."""
+        """The join of the labels noted for files, or for everything below folders; None without any."""
         below = [self._labels.below(self._root, path) for path in paths] if are_folders else []
         found = (self._labels.of_files(self._root, paths), *below)
         known = [label for label in found if label is not None]
         return join(known) if known else None
 
     def _remembered(self, root: str, names: tuple[str, ...]) -> Label:
-        """The label of facts and notes: what the policy says of memory where nothing is known of one."""
+        """The label of facts and notes; the policy's label for memory if nothing is noted about one."""
         labels = [LITERAL]
         for name in names:
             label = self._labels.of(root, (name,))

@@ -1,8 +1,8 @@
-"""The local driver: one machine, its calls side by side on an asyncio loop.
+"""The local driver: runs one machine with concurrent calls on an asyncio loop.
 
-In: a machine and the commands it waits for. Out: its result. The recorder, if there is one,
-gets every intent before the call leaves and every outcome before anything depends on it. A
-call that is alone is awaited in place; those side by side are carried out by a crew.
+In: a machine and its open commands. Out: its result. The recorder, if any, gets every intent before the call
+leaves and every outcome before anything depends on it. A single call is awaited in place; concurrent ones are
+carried out by a crew.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SECONDS_BETWEEN_YIELDS = 0.002
 _PATIENCE = 5.0
 """Seconds that commits have to end when the driver does."""
 SLICE = 500
-"""How many steps and items a machine does at a stretch, so that others on the loop get their turns."""
+"""How many steps and items a machine processes before others on the loop get a turn."""
 
 
 _NOT_CARRIED_OUT = frozenset({Ask, Finish})
@@ -43,22 +43,22 @@ _ONLY_CALLS = frozenset({CallTool})
 
 
 class Recorder(Protocol):
-    """Writes down what a run is about to do and what came of it."""
+    """Records what a run is about to do and what has happened."""
 
     def intent(self, command: Awaited) -> None:
         """A call is about to leave, or a wait to begin."""
 
     def event(self, event: Event) -> Event:
-        """Something happened; gives what the machine is to be told of it."""
+        """Record an event; returns the event to feed to the machine."""
         ...
 
     def late(self, event: Succeeded | Failed) -> None:
-        """An outcome came after its call was given up; the machine is not told of it."""
+        """Record an outcome that arrived after its call was given up; the machine is not told."""
 
     def commit(self, is_idle: bool) -> Awaitable[None] | None:
-        """Make all of that durable: at once (None), or when what is given has been awaited.
+        """Make the records durable: at once (None), or once the returned awaitable has completed.
 
-        `is_idle` says that none of the run's calls is under way that waiting for a disk could hold up.
+        `is_idle` means that no call of the run is under way which waiting for a disk could delay.
         """
         ...
 
@@ -66,8 +66,8 @@ class Recorder(Protocol):
 class LocalDriver:
     """Drives one machine to its end.
 
-    `after_batch` is awaited after each batch of events, for progress that has to be sent on.
-    `seconds` is how long the run has been worked on before: it counts against its limit.
+    `after_batch` is awaited after each batch of events, for progress to be forwarded. `seconds` is the time
+    spent on the run before, which counts against its limit.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class LocalDriver:
         self._crew = Crew(gateway.carry_out)
         self._people = people
         self._desk: Desk | None = None
-        """Made when the first question is asked."""
+        """Created with the first question."""
         self._driving: asyncio.Task[object] | None = None
         self._ending: Cancelled | TimeUp | None = None
         self._is_ending = False
@@ -99,28 +99,30 @@ class LocalDriver:
 
     @property
     def seconds(self) -> float:
-        """How long the run has been worked on, by this driver and before, but for waiting for people."""
+        """The seconds spent on the run, by this driver and before, without time spent waiting only for
+        people.
+        """
         if self._since is None:
             return self._seconds
         return self._seconds + time.monotonic() - self._since
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """End the run: calls under way are cancelled, none is made any more."""
+        """End the run: calls under way are cancelled, and no more are made."""
         self._end_by(Cancelled(reason))
 
     def _note_late(self, event: Succeeded | Failed) -> None:
-        """Write down, while the run goes on, what came after its call was given up."""
+        """Record an outcome that arrived after its call was given up, while the run goes on."""
         recorder = self._recorder
         if recorder is not None and self._driving is not None and self._machine.result is None:
             recorder.late(event)
-            # It is committed also where nothing else happens for long: by the driver, if it can be woken.
+            # Commit even if nothing else happens for long: by the driver, if it can be woken.
             if not self._crew.wake() and not self._machine.is_paused:
                 self._commit_beside(recorder)
 
     def _commit_beside(self, recorder: Recorder) -> None:
-        """Commit what was noted while the driver awaits a call in place, which may take long.
+        """Commit late records while the driver awaits a call in place, which may take long.
 
-        What goes wrong here the driver hears at its own next commit.
+        The driver notices errors at its own next commit.
         """
         unsettled = recorder.commit(is_idle=False)
         if unsettled is not None:
@@ -131,21 +133,21 @@ class LocalDriver:
     def _committed_beside(self, commit: asyncio.Future[None]) -> None:
         self._beside.discard(commit)
         if not commit.cancelled():
-            commit.exception()  # looked at, so that it is not reported as lost
+            commit.exception()  # retrieved, so that asyncio does not report it
 
     def _end_by(self, ending: Cancelled | TimeUp) -> None:
         self._ending = self._ending or ending
-        if self._driving is not None:  # later, for it may be this call that a tool made while it was started
+        if self._driving is not None:  # later: a tool may call this while it is being started
             self._driving.get_loop().call_soon(self._interrupt)
 
     def _interrupt(self) -> None:
-        """Wake a driver that waits, for the run is to end; one that has seen that by itself is left alone."""
+        """Wake a waiting driver so that it ends the run, unless it already does."""
         if self._driving is not None and not self._is_ending:
             self._is_ending = True
             self._driving.cancel()
 
     def _watch_time(self) -> None:
-        """See to it that the run ends when its time is up, which runs from now on."""
+        """Start the run's clock, and end the run when its time limit is reached."""
         self._since = time.monotonic()
         limit = self._machine.limits.max_seconds
         if limit is None:
@@ -156,21 +158,21 @@ class LocalDriver:
         self._timer = asyncio.get_running_loop().call_soon(self._set_timer, limit)
 
     def _set_timer(self, limit: float) -> None:
-        """Have the run end at its limit; set in the loop's next turn, so not for a run that never waits."""
+        """Set the timer for the limit; in the loop's next turn, so that runs which never wait need none."""
         self._timer = asyncio.get_running_loop().call_later(limit - self.seconds, self._time_is_up, limit)
 
     def _time_is_up(self, limit: float) -> None:
         self._end_by(TimeUp(max(limit, round(self.seconds, 3))))
 
     def _stop_time(self) -> None:
-        """Let the run's time stand still."""
+        """Stop the run's clock."""
         self._seconds, self._since = self.seconds, None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     async def _arrival(self) -> None:
-        """Wait for what happens next; while only people are waited for, the run's time stands still."""
+        """Wait for the next event; while only people are waited for, the run's clock is stopped."""
         if not self._crew.is_idle:
             await self._crew.arrival()
             return
@@ -179,10 +181,10 @@ class LocalDriver:
         self._watch_time()
 
     async def run(self, commands: Sequence[Command]) -> Result | None:
-        """Carry out commands until the machine has its result; None where a person has to decide or answer.
+        """Carry out commands until the machine has its result; None if a person has to decide or answer.
 
-        Raises what the recorder's commit raises; then nothing more was launched, and calls
-        that were under way have been cancelled.
+        Raises what the recorder's commit raises; then nothing more was launched, and calls under way have
+        been cancelled.
         """
         self._driving = asyncio.current_task()
         self._gateway.on_late = self._note_late
@@ -245,7 +247,7 @@ class LocalDriver:
                 break
             following = await self._side_by_side(commands)
             if following is None:
-                return None  # what is still open is in doubt, or waits for people
+                return None  # the rest is in doubt or waits for people
             commands = following
             if crew.is_behind or now() > until:
                 await asyncio.sleep(0)
@@ -253,7 +255,7 @@ class LocalDriver:
         return machine.result
 
     async def _side_by_side(self, commands: Sequence[Command]) -> list[Command] | None:
-        """Start calls, and give what follows from those that end next; None where no event can come."""
+        """Start calls and return the commands that follow from the next events; None if none can arrive."""
         crew = self._crew
         crew.start(self._without_questions(commands))
         if crew.is_idle and (self._desk is None or not self._desk.is_awaited()):
@@ -268,7 +270,7 @@ class LocalDriver:
         return following
 
     def _without_questions(self, commands: Sequence[Command]) -> Sequence[Carried]:
-        """The commands that a crew carries out; questions are asked."""
+        """The commands for the crew; questions are passed to the desk."""
         if _ONLY_CALLS.issuperset(map(type, commands)):  # as nearly always
             return cast("Sequence[Carried]", commands)
         calls: list[Carried] = []
@@ -281,7 +283,7 @@ class LocalDriver:
         return calls
 
     async def _take(self, batch: list[Event]) -> list[Command]:
-        """As `_apply`, with turns for others; what an interruption leaves counts as just arrived."""
+        """As `_apply`, yielding to others; events left by an interruption count as just arrived."""
         machine, recorder = self._machine, self._recorder
         feed = machine.feed
         commands: list[Command] = []
@@ -300,7 +302,7 @@ class LocalDriver:
         return commands
 
     async def _caught_up(self) -> list[Command]:
-        """What a machine that has paused still has to say, asked for slice by slice."""
+        """The remaining commands of a paused machine, obtained slice by slice."""
         commands: list[Command] = []
         while self._machine.is_paused:
             await asyncio.sleep(0)
@@ -308,7 +310,7 @@ class LocalDriver:
         return commands
 
     def _apply(self, batch: Sequence[Event]) -> list[Command]:
-        """Record and feed what has happened; give what is to be done now."""
+        """Record and feed events; return the commands that follow."""
         feed, recorder = self._machine.feed, self._recorder
         commands: list[Command] = []
         for event in batch:
@@ -316,18 +318,18 @@ class LocalDriver:
         return commands
 
     def _settle(self, commands: Sequence[Command]) -> Awaitable[None] | None:
-        """Write down what is about to leave, before it leaves; gives what has still to be awaited."""
+        """Record commands before they leave; returns what has still to be awaited."""
         recorder = self._recorder
         if recorder is None:
             return None
-        if self._machine.result is None:  # what was asked for before the run was refused does not leave
+        if self._machine.result is None:  # after a refusal, no earlier command leaves
             for command in commands:
                 if not isinstance(command, Finish):
                     recorder.intent(command)
         return recorder.commit(self._crew.is_idle)
 
     async def _settled(self, commands: Sequence[Command]) -> None:
-        """As `_settle`, to its end, and tell who listens."""
+        """Complete `_settle`, then notify the listener."""
         unsettled = self._settle(commands)
         if unsettled is not None:
             await unsettled
@@ -335,7 +337,7 @@ class LocalDriver:
             await self._after_batch()
 
     async def _keep_arrived(self) -> None:
-        """Write down what has arrived when the run is interrupted, so that it is not asked again."""
+        """Record what has arrived when the run is interrupted, so that it is not repeated."""
         if self._recorder is not None:
             self._apply(self._crew.arrived)
             self._crew.arrived = []

@@ -1,7 +1,7 @@
-"""The notes of a run that branched off: what its calls of `@SET_WM` kept for its parent is kept for it too.
+"""Restores the working-memory notes of a run that branched off, by repeating its parent's `@SET_WM` calls.
 
-In: the events of the run, and its gateway. Out: nothing; from then on `@GET_WM` gives what the events tell
-of, and its label is known. What the parent has noted since is not the run's.
+In: the events of the run, and its gateway. Out: nothing; `@GET_WM` then returns these notes, and their labels
+are known. Notes that the parent wrote later are not included.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _KEEPS = "SET_WM"
 
 
 async def keep_notes(journal: Journal, run_id: str, plan: Plan, gateway: Gateway, beside: Beside) -> None:
-    """Keep the notes of a run that branched off; of any other nothing is done."""
+    """Restore the notes of a run that branched off; does nothing for other runs."""
     if journal.find_run(run_id).parent_run is None or not gateway.is_builtin(_KEEPS):
         return
     events = journal.opener(run_id).events(journal.events(run_id))

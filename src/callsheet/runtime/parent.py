@@ -1,6 +1,6 @@
-"""The run that another one branches off from: its events and plans, and what is secret in them.
+"""Read access to the parent of a fork: its events, its plans and its secrets.
 
-In: a journal and a run. Out: its events, opened or as they are written; what a new run of it begins with.
+In: a journal and a run. Out: its events, unsealed or as stored; the start of a new run that branches off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from callsheet.store.runs import RunInfo
 
 
 class Way:
-    """The events and plans of the run that another one branches off from."""
+    """The events and plans of the parent of a fork."""
 
     def __init__(self, journal: Journal, parent: RunInfo, known: Known | None = None) -> None:
         self._journal = journal
@@ -31,28 +31,28 @@ class Way:
         self.plan, self.text = journal.plan(parent.plan_hash)
 
     def events(self, upto: int | None = None) -> Iterator[Event]:
-        """The events of the parent, opened: what a run does follows from its secrets too."""
+        """The parent's events, unsealed, since its course depends on its secrets too."""
         for event in self.opener.events(self._journal.events(self.parent.run_id)):
             if upto is not None and event.seq > upto:
                 return
             yield event
 
     def closed(self) -> Iterator[Event]:
-        """The events of the parent, as they are written."""
+        """The parent's events as stored."""
         return self._journal.events(self.parent.run_id)
 
     def has_sealed(self) -> bool:
-        """Whether something of the parent is sealed."""
+        """Whether anything in the parent is sealed."""
         return any(is_sealed(event.body) for event in self.closed())
 
     def known(self) -> Known:
-        """All secrets that are known of the parent, once all of its events have been opened."""
+        """All known secrets of the parent, after unsealing all of its events."""
         for _ in self.events():
             pass
         return self.opener.short + self._known + self.opener.declared
 
     def finds_in(self, value: JSON) -> bool:
-        """Whether something in a value is secret, as far as can be seen."""
+        """Whether a value contains a known secret."""
         finder = self._journal.sealer(self.text).finder.knowing(self.known())
         return mask_value(value, finder) != value
 
@@ -61,7 +61,7 @@ class Way:
         return Start.from_json(next(self.events()).body or {})
 
     def start(self, at: int, told: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of the new run's start: that of the parent, and where the new one comes from."""
+        """The body of the new run's start event: the parent's, plus the origin of the fork."""
         first = next(self.events())
         parent = self.parent.run_id
         origin = {"run": parent, "event": at, "hash": hash_at(self._journal.parts, parent, at)}

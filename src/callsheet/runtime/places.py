@@ -1,7 +1,7 @@
-"""Which files and facts a call reads or leaves behind, by its arguments and its result.
+"""Determines which files, facts and notes a call reads or writes, from its arguments and result.
 
-Pure. Paths are taken apart as the rules of the policy do it; one that they refuse is that of no file. What a
-tool of an operator does with files is told by the names of its arguments, as before the run.
+Pure. Paths are normalised as the policy's rules do; those that they refuse denote no file. For an operator's
+tools the argument names decide, as in verification.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from callsheet.policy.running import files_opened, only_looks
 from callsheet.store.labels import fact_name
 
 ANYWHERE = "*"
-"""The path of what may be any file of the workspace."""
+"""Stands for any file of the workspace."""
 _SANDBOXED = frozenset({"EXEC_CODE", "SHELL_EXEC"})
 _OF_HOST = {"HOST_EXEC": "command", "HOST_FILE_READ": "path"}
-"""Tools that show what stands in files of the host, with the argument that says which."""
+"""Tools that show content of host files, with the argument that names them."""
 
 
 class Kept(NamedTuple):
-    """What a call leaves behind: the names of facts, a note, or a path.
+    """What a call writes: names of facts, a note, or a path.
 
-    `replaces` says that nothing of what was there before is left, `copied` are the paths of files that
+    `replaces` means that nothing of the old content is left, `copied` are the paths of files whose content
     may be in it, `spelling` is the path as the call has it.
     """
 
@@ -46,20 +46,18 @@ class Kept(NamedTuple):
 
 
 class Here(NamedTuple):
-    """The workspace of a run: its folder, what says of a path whether it is a folder in it, and where a path
-    on the host leads in the end.
-    """
+    """The workspace of a run: its folder, a test for folders in it, and a resolver of links in host paths."""
 
     root: str = ""
     is_folder: Callable[[str], bool] = lambda _path: False
     real: Callable[[str], str] = lambda path: path
 
     def keys(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """The names under which those of the paths are kept that lead into it, as programs spell them."""
+        """The file keys of those paths that lead into the workspace."""
         return tuple(dict.fromkeys(map(_path, self.inside(paths))))
 
     def inside(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Those of the paths that lead into it, from there on, as programs and servers spell them.
+        """The workspace-relative form of those paths that lead into the workspace.
 
         >>> Here("/w").inside(["a.md", "/w/./b.md", "file:///w/c%20d.md", "/v/e.md", "https://c.example/f"])
         ('a.md', 'b.md', 'c d.md')
@@ -76,7 +74,7 @@ class Here(NamedTuple):
         return (self._below(path), self._below(self.real(path)))
 
     def outside(self, path: str) -> str:
-        """Where on the host a path of the workspace leads, "" for one that does not lead out of it."""
+        """The host path that a workspace path resolves to, "" if it stays inside the workspace."""
         real = self.real(f"{self.root}/{path}") if self.root else ""
         return "" if not real or self._below(real) or real == self.root else real
 
@@ -91,9 +89,9 @@ NOWHERE = Here()
 
 
 class Read(NamedTuple):
-    """What a call has read: the names of facts, a note, or paths, of files or of all below a folder.
+    """What a call has read: names of facts, a note, or paths of files, or of folders if `is_folder`.
 
-    `files` are those of the folder that its result tells of.
+    `files` are those in the folder that its result names.
     """
 
     paths: tuple[str, ...] = ()
@@ -104,7 +102,7 @@ class Read(NamedTuple):
 
 
 def view_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView:
-    """A call with its real arguments as rules see it, without labels; lists are taken apart however long."""
+    """A call with its actual arguments for the rules, without labels; lists of any length are expanded."""
     return CallView(step, fold(tool), tuple([_argument(name, value) for name, value in args.items()]))
 
 
@@ -116,9 +114,9 @@ def _argument(name: str, value: JSON) -> Argument:
 
 
 def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView | None:
-    """The call that runs a program, with what it runs as `code`; None where it runs none.
+    """The equivalent call that runs a program given as `code`; None if no program is run.
 
-    A command on the host that only looks at what there is counts as none.
+    A host command that only displays information does not count.
     """
     if tool in _SANDBOXED:
         return view_of(tool, args, step)
@@ -131,9 +129,9 @@ def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView |
 def kept_by(
     tool: str, args: Mapping[str, Any], traits: Traits | None = None, here: Here = NOWHERE
 ) -> tuple[Kept, ...]:
-    """What a call of a tool with these traits is about to leave behind.
+    """What a call of a tool with these traits is about to write.
 
-    A program may write anywhere what it is given; what it opens goes to the files that it names.
+    A program may write its input anywhere; files that it opens may be copied to files that it names.
 
     >>> kept_by("WRITE_FILE", {"path": "./a//b.txt", "content": "x"})
     (Kept(path='a/b.txt', facts=(), note=None, replaces=True, copied=(), spelling='a/b.txt'),)
@@ -165,7 +163,7 @@ def kept_by(
 def read_by(
     tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | None = None, here: Here = NOWHERE
 ) -> Read | None:
-    """What a call that gave this value has read; None where that is nothing that could be known.
+    """What a call with this result has read; None if that cannot be known.
 
     >>> read_by("HOST_EXEC", {"command": "cat a.txt /etc/hosts"}, "", None, Here("/w"))
     Read(paths=('a.txt',), facts=None, note=None, is_folder=True, files=())
@@ -189,7 +187,7 @@ def read_by(
 
 
 def _seen(told: str, tool: str, here: Here) -> tuple[str, ...]:
-    """The files and folders of the workspace that a look at the host is told to show."""
+    """The workspace files and folders that a host command shows."""
     paths = files_opened(told, "shell") if tool == "HOST_EXEC" else (told,)
     if any(is_pattern(path) for path in paths):
         return ("",)
@@ -197,7 +195,7 @@ def _seen(told: str, tool: str, here: Here) -> tuple[str, ...]:
 
 
 def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing | None:
-    """What a call of an operator's tool does with files; None where it names none, as nearly always."""
+    """What a call of an operator's tool does with files; None if it names none."""
     if FILE_NAMES.isdisjoint([name.casefold() for name in args]) or not keeps_files(fold(tool), traits):
         return None
     return filing_of(view_of(tool, args))
@@ -206,7 +204,7 @@ def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing
 def _copies(
     copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
 ) -> tuple[Kept, ...]:
-    """The files that a call leaves into which others may have been copied, as it spells them."""
+    """The files that a call writes, with the files that may have been copied into them."""
     keys = tuple(dict.fromkeys(map(_path, copied)))
     named = dict.fromkeys(_targets(copied, targets, is_folder))
     return tuple(Kept(_path(path), copied=keys, spelling=path) for path in named)
@@ -215,7 +213,7 @@ def _copies(
 def _targets(
     copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
 ) -> Iterable[str]:
-    """Where files are after they are moved: in a folder under their own names, as far as these are known."""
+    """The paths of files after they are moved: in a folder, they keep their names as far as known."""
     for target in targets:
         if is_folder(target):
             names = (PurePosixPath(source).name for source in copied)
@@ -225,12 +223,12 @@ def _targets(
 
 
 def _texts(paths: Iterable[Argument]) -> list[str]:
-    """The paths of arguments, as far as they are known."""
+    """The known paths in arguments."""
     return [path.text for path in paths if path.text]
 
 
 def _found(rows: Any) -> tuple[str, ...]:
-    """The files that the rows of a search name."""
+    """The files named in the rows of a search result."""
     if not isinstance(rows, list):
         return ()
     told = cast("list[Any]", rows)
@@ -239,7 +237,7 @@ def _found(rows: Any) -> tuple[str, ...]:
 
 
 def _names(facts: Any) -> tuple[str, ...]:
-    """The names under which the lines of facts are kept."""
+    """The names under which the lines of facts are stored."""
     lines = to_text(facts).splitlines()
     return tuple(dict.fromkeys(fact_name(line) for line in lines if line.strip()))
 
@@ -252,5 +250,5 @@ def _path(given: Any) -> str:
 
 
 def _spelled(given: Any) -> str:
-    """A path of a file as the file tools take it: blanks around it are a part of its name."""
+    """A file path as the file tools take it; surrounding blanks are part of the name."""
     return str(PurePosixPath(given)) if _path(given) else ""

@@ -1,7 +1,7 @@
-"""Which steps of a graph go first in a run, by how long they took in the last one.
+"""Ranks the steps of a graph for scheduling, by their durations in the plan's last run.
 
-In: a journal, a plan, its limits. Out: a rank by step, or none where nothing is known or nothing is
-to be gained. It is kept with the run, whose order it settles.
+In: a journal, a plan, its limits. Out: a rank by step, or none if nothing is known or gained. The ranks are
+kept with the run, since they determine its order.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MOST_STEPS = 10_000
 
 
 def ranks_for(journal: Journal, plan: Plan, limits: Limits) -> dict[str, int]:
-    """The ranks of the steps by id; empty for a plan that has no choice, was never done, or is too large.
+    """The ranks of the steps by id; empty for a plan without a choice, without a previous run, or too large.
 
-    A step of which the last run tells nothing counts as long as the mean of the others. Raises
-    CallsheetError (RUN001) for a graph that cannot be run, JournalError where the journal cannot be read.
+    Steps without a known duration count as the mean of the others. Raises CallsheetError (RUN001) for a graph
+    that cannot be run, JournalError if the journal cannot be read.
     """
     count = len(plan.steps)
     if plan.order is not Order.DAG or not limits.max_concurrency < count <= _MOST_STEPS:

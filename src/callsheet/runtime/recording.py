@@ -1,7 +1,7 @@
-"""Writes a run into its journal as the driver goes: intents, outcomes, the end.
+"""Records a run in its journal while it is driven: intents, outcomes, snapshots, the end.
 
-A journal that cannot be written stops the run without losing anything: what has happened stays
-in memory and is written again for a while; nothing new is launched meanwhile.
+If the journal cannot be written, nothing is lost: events stay in memory and writing is retried for a while;
+nothing new is launched meanwhile.
 """
 
 from __future__ import annotations
@@ -57,23 +57,22 @@ CANCEL = "cancel"
 _SECRET_PLAN = "the new plan has a secret written in it; it can name the variable that holds it"
 _PAUSE = 0.5
 _LONG_ANSWER = 1_000
-"""Characters of an answer from which on the end of a run names the event that holds it, where one does."""
+"""Length in characters from which on the `end` event refers to the event with the answer, if there is one."""
 _STRUCTURED = ("{", "[")
 _UNSEEN = 0.05
-"""Seconds after which other processes see at the latest what a run has committed, if its loop is free."""
+"""Seconds after which other processes see a commit at the latest, if the loop is free."""
 
 
 def text_of(plan: Plan) -> str:
-    """The text of a plan that nobody has written."""
+    """The text of a plan without a source."""
     return format_dag(plan) if plan.order is Order.DAG else format_plan(plan)
 
 
 class JournalRecorder:
     """The recorder of one run.
 
-    `patience` is for how many seconds a failing journal is tried again before the failure is
-    raised; `on_blocked` hears of the first failure. With `folded`, the run as it stands, the
-    journal gets snapshots of it, as the policy says.
+    `patience` is how many seconds a failing write is retried before the failure is raised; `on_blocked` hears
+    of the first failure. With `folded`, the run's state, snapshots are written as `policy` says.
     """
 
     def __init__(
@@ -97,11 +96,11 @@ class JournalRecorder:
         self._secrecy = None if folded is None else secrecy_of(folded.machine)
         self._settling: asyncio.TimerHandle | None = None
         self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
-        """How long processes have worked on the run, as its driver knows."""
+        """The seconds that processes have spent on the run, as its driver knows."""
         self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
-        """Note that a call is about to leave, or until when a wait lasts."""
+        """Record that a call is about to leave, or until when a wait lasts."""
         key, book = command[0], None if self._folded is None else self._folded.book
         if type(command) is CallTool:
             self._leave(key, command[2], book)
@@ -112,11 +111,11 @@ class JournalRecorder:
                 book.due[key] = due
         elif type(command) is Ask:
             self._pose(command)
-        elif type(command) is not Probe:  # a probe only looks; the intent is that of its call
+        elif type(command) is not Probe:  # a probe has no effect; its call has the intent
             self._leave(key, None, book)
 
     def _leave(self, key: str, tool: str | None, book: Book | None) -> None:
-        """Note the intent of a call, of a tool by its name."""
+        """Record the intent of a call; `tool` is None for calls of models and agents."""
         self._writer.intend(key, tool)
         if book is not None:
             book.left(key, self._writer.last_ts)
@@ -124,7 +123,7 @@ class JournalRecorder:
                 book.asked.pop(key, None)
 
     def _pose(self, ask: Ask) -> None:
-        """Note what a person is asked, once, and until when."""
+        """Record a question to a person and its time limit, once."""
         if ask.asked.digest not in self._people.posed:
             posed = self._people.pose(ask)
             secret = None if self._secrecy is None else self._secrecy.of_question(ask)
@@ -144,10 +143,10 @@ class JournalRecorder:
         self._writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body, secret=secret)
 
     def event(self, event: Event) -> Event:
-        """Note what has happened; gives what the run is told of.
+        """Record an event; returns the event to feed to the machine.
 
-        A result that no journal can keep (NaN, endless nesting) becomes a failure of its call; what a
-        probe found and no journal can keep leaves its call in doubt.
+        A result that no journal can store (NaN, endless nesting) becomes a failure of its call; such a
+        finding of a probe leaves its call in doubt.
         """
         if type(event) is PlanCompiled and self._writer.knows_in(text_of(event.plan)):
             event = Failed(event.key, _SECRET_PLAN, spent=event.spent)
@@ -167,7 +166,7 @@ class JournalRecorder:
         return event
 
     def _note_value(self, event: Succeeded) -> None:
-        """As `_note`, of what a call has given."""
+        """As `_note`, for the result of a call."""
         folded, key, value = self._folded, event[0], event[1]
         if folded is not None and not folded.machine.awaits(key):
             self._append_late(event)
@@ -203,11 +202,11 @@ class JournalRecorder:
                 self._folded.book.asked[event.key] = event.reason
 
     def _is_closed(self, key: str) -> bool:
-        """Whether an outcome of this key is a repeated or late one."""
+        """Whether an outcome for this key would be a duplicate or late."""
         return self._folded is not None and not self._folded.machine.awaits(key)
 
     def late(self, event: Succeeded | Failed) -> None:
-        """Note an outcome that came after its call was given up; it is durable with the next commit."""
+        """Record an outcome that arrived after its call was given up; durable with the next commit."""
         try:
             self._append_late(event)
         except NotStorable as error:
@@ -218,7 +217,7 @@ class JournalRecorder:
         self._append(EventType.LATE, event.key, late_record(event), secret)
 
     def _take_snapshot(self, folded: Folded) -> None:
-        """Write down what the run has come to, unless that cannot be said at this event."""
+        """Record a snapshot of the machine, unless its state cannot be captured at this event."""
         body = body_of(folded.machine, folded.book, self.seconds())
         if body is None:
             self._next_snapshot += 1
@@ -227,7 +226,7 @@ class JournalRecorder:
         self._next_snapshot = self._policy.next_after(seq, self._writer.last_body[1])
 
     def end(self, result: Result) -> None:
-        """Note how the run ended."""
+        """Record how the run ended."""
         secret = (
             None
             if self._secrecy is None
@@ -241,7 +240,7 @@ class JournalRecorder:
         self._writer.set_status(RunStatus(result.status))
 
     def _answered_by(self, result: Result) -> int | None:
-        """The number of the event whose value the answer is, or is the text of, where it is long."""
+        """The number of the event that contains a long answer, None if there is none."""
         answer = result.response
         if self._folded is None or result.error is not None or len(answer) < _LONG_ANSWER:
             return None
@@ -252,11 +251,11 @@ class JournalRecorder:
         return values.holder_of(answer) if answer.startswith(_STRUCTURED) else None
 
     def commit(self, is_idle: bool = True) -> Awaitable[None] | None:
-        """Make it durable: at once (None), or when what is given has been awaited.
+        """Make the records durable: at once (None), or once the returned awaitable has completed.
 
-        A sync of the disk is waited for in place where no call of this run (`is_idle`) and no
-        other run of the process can go on meanwhile: handing it to a thread costs more than it.
-        Raises JournalWriteFailed, then or now, when the journal stays unwritable.
+        A disk sync is awaited in place if no call of this run (`is_idle`) and no other run of the process
+        could go on meanwhile, since a thread costs more. Raises JournalWriteFailed, now or when awaited, if
+        the journal stays unwritable.
         """
         folded = self._folded
         if folded is not None:
@@ -277,7 +276,7 @@ class JournalRecorder:
         return None
 
     def _settle_later(self, is_unseen: bool) -> None:
-        """See to it that what is committed is seen before long; not so any more if there is nothing."""
+        """Schedule that a commit becomes visible to other processes soon, or cancel that if it already is."""
         if is_unseen:
             self._settling = asyncio.get_running_loop().call_later(_UNSEEN, self._settle)
         elif self._settling is not None:
@@ -285,12 +284,12 @@ class JournalRecorder:
             self._settling = None
 
     def _settle(self) -> None:
-        """Let other processes see what is committed."""
+        """Make commits visible to other processes."""
         self._settling = None
         self._writer.settle()
 
     async def _insist(self, failure: JournalWriteFailed | None) -> None:
-        """Write until it is written, or patience is at its end."""
+        """Retry writing until it succeeds or the patience is exhausted."""
         deadline: float | None = None
         while True:
             if failure is not None:

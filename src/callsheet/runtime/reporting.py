@@ -1,6 +1,6 @@
-"""A run of a journal as a report: the viewer's document, and the page that shows it.
+"""Builds the report of a journaled run: the viewer's document, and the HTML page that shows it.
 
-In: a journal and a run. Out: data, or HTML, made anew from the events each time.
+In: a journal and a run. Out: data or HTML, rebuilt from the events each time.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from callsheet.views.report.page import page_of, served_page
 
 MADE_BY = f"callsheet {__version__}"
 INTERRUPTED = "interrupted"
-"""What a run is called that no process carries on and that has not ended."""
+"""The status shown for a run that has not ended and that no process owns."""
 _STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
 _ENTRY = "viewer/main.js"
 _STYLES = ("base", "frame", "controls", "steps", "graph", "time", "tables", "narrow")
-"""In the order in which they hold: what is narrow comes last."""
+"""In cascade order: the rules for narrow screens come last."""
 _VENDORED = {
     "preact": "preact.js",
     "preact/hooks": "hooks.js",
@@ -49,7 +49,7 @@ _DEFAULT = Showing()
 
 
 class Viewer(NamedTuple):
-    """The viewer as a page holds it: one script, one style."""
+    """The viewer bundled into one script and one style sheet."""
 
     script: str
     style: str
@@ -58,30 +58,30 @@ class Viewer(NamedTuple):
 def report_document(
     journal: Journal, run: str, made_by: str = MADE_BY, showing: Showing = _DEFAULT, other: str | None = None
 ) -> Document:
-    """The document of a run; `run` and `other`, with which it is compared, are ids or the beginnings of some.
+    """The document of a run; `run` and `other`, the run to compare with, are ids or prefixes of ids.
 
-    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where events cannot be read.
+    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if events cannot be read.
     """
-    with collector_rests(True):  # very many rows, and nothing that refers to itself
+    with collector_rests(True):  # many rows and no reference cycles
         against = None if other is None else recorded(journal, other)
         return document_of(recorded(journal, run), showing, made_by, against)
 
 
 def report_page(document: Document) -> str:
-    """The page that shows a document."""
+    """The HTML page that shows a document."""
     viewer = the_viewer()
     title = f"{document.run['id']} · {document.run['words']} · callsheet"
     return page_of(document.to_json(), title, viewer.script, viewer.style)
 
 
 def viewer_page(title: str, documents: str, events: str = "") -> str:
-    """The viewer as a page of a server; `documents` and `events` are as those of `served_page`."""
+    """The viewer as a page of a server; `documents` and `events` are as for `served_page`."""
     viewer = the_viewer()
     return served_page(title, viewer.script, viewer.style, documents, events)
 
 
 def save_page(path: Path, page: str) -> Path:
-    """Write a page to a pipe or a device, or whole or not at all into a file of its owner; raises OSError."""
+    """Write a page to a file atomically, or to a pipe or device directly; raises OSError."""
     if is_special(path):
         path.write_text(page, encoding="utf-8")
         return path
@@ -103,12 +103,12 @@ def save_page(path: Path, page: str) -> Path:
 
 @cache
 def the_viewer() -> Viewer:
-    """The viewer's script and style, as they were installed."""
+    """The installed viewer's script and style."""
     return Viewer(bundle(viewer_modules(), _ENTRY), viewer_style())
 
 
 def viewer_modules() -> dict[str, str]:
-    """The modules of the viewer, in the folder `viewer`, and the libraries by the names that imports use."""
+    """The viewer's modules under `viewer/`, and its libraries under the names that imports use."""
     folder = files("callsheet.views").joinpath("viewer")
     vendor = folder.joinpath("vendor")
     modules = {name: vendor.joinpath(file).read_text(encoding="utf-8") for name, file in _VENDORED.items()}
@@ -117,13 +117,13 @@ def viewer_modules() -> dict[str, str]:
 
 
 def viewer_style() -> str:
-    """The style of the viewer."""
+    """The viewer's style sheets, joined."""
     styles = files("callsheet.views").joinpath("viewer", "styles")
     return "\n".join(styles.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in _STYLES)
 
 
 def recorded(journal: Journal, run: str) -> Recorded:
-    """A run with all that its document is made of, read once."""
+    """Everything that a run's document is made of, read once."""
     info = journal.find_run(run)
     rows = list(journal.events(info.run_id))
     entries = list(journal.entries(info.run_id))

@@ -1,7 +1,7 @@
-"""What is left of a run's plan, proved: for a run that is to go on under another policy.
+"""Verifies the remaining part of a run's plan, for a run that is to go on under another policy.
 
-In: the run as it stands, a policy. Out: the verdict over all that it may still do, with the labels that its
-values have.
+In: the state of the run, a policy. Out: the verdict over everything it may still do, with the current labels
+of its values.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from callsheet.store.nested import Near
 
 
 def prove_rest(folded: Folded, policy: Policy, left: Left, *, can_ask: bool = True) -> Verdict:
-    """Hold the rest of a run's plan against a policy; raises ValueError for a run without labels.
+    """Verify the rest of a run's plan against a policy; raises ValueError for a run without labels.
 
-    A block whose steps are partly done is held against it whole. Files and facts have the labels that the
-    policy gives them, joined with those of what was `left` in them.
+    A partly finished block is verified as a whole. Files and facts have the labels that the policy gives
+    them, joined with those in `left`.
     """
     machine = folded.machine
     monitor = machine.monitor
@@ -46,12 +46,11 @@ def prove_rest(folded: Folded, policy: Policy, left: Left, *, can_ask: bool = Tr
 
 
 def left_in(store: LabelStore, root: str, run_id: str) -> Left:
-    """What is noted of the places that a run may read: files of its workspace, by whomever they were written;
-    the facts that it has stored itself; its own notes.
+    """The labels noted for places that a run may read: workspace files, facts that it stored itself, its
+    notes.
 
-    Facts of other runs are found by words that are not known before: they have the label that the policy
-    gives memory, until they are read. A run that is still to begin has the id "". Raises one of
-    `UNAVAILABLE`.
+    Which facts of other runs it finds is not known before; until they are read, they have the policy's label
+    for memory. A run that has not begun has the id "". Raises one of `UNAVAILABLE`.
     """
     notes, every = notes_of(run_id), store.entries()
     files = _files_in(root, every, store.near(root)) if root else {}
@@ -62,7 +61,7 @@ def left_in(store: LabelStore, root: str, run_id: str) -> Left:
 
 
 def _files_in(root: str, every: Iterable[Noted], nearby: Iterable[Near]) -> dict[str, Label]:
-    """What is noted of the files of a workspace, also in those above and below it."""
+    """The labels noted for the files of a workspace, also those noted in workspaces above and below."""
     others = {other.root: other for other in nearby}
     files: dict[str, Label] = {}
     for noted in every:
@@ -74,9 +73,9 @@ def _files_in(root: str, every: Iterable[Noted], nearby: Iterable[Near]) -> dict
 
 
 def left_before(journal: Path, root: str) -> Left:
-    """What is noted of the files that a run in this journal and workspace would find; no file is made.
+    """The labels noted for files that a new run with this journal and workspace would find; creates no file.
 
-    Raises JournalError (JRN010) where what is noted cannot be read.
+    Raises JournalError (JRN010) if they cannot be read.
     """
     if not root or not has_labels(journal):
         return NOTHING_LEFT

@@ -1,7 +1,7 @@
-"""The plan of a run with a step or an argument edited, for a run that branches off.
+"""Edits steps and arguments of a plan for a run that branches off.
 
-In: a plan, and what a person wants otherwise. Out: the plan that the new run goes by, all other steps as they
-were. A step keeps its id, and its place in a block: the run's calls are named by them.
+In: a plan and the edits. Out: the new plan, with all other steps unchanged. A step keeps its id and its place
+in a block, since the keys of the run's calls depend on them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from callsheet.store import JournalError
 
 
 def with_arguments(plan: Plan, given: Mapping[tuple[str, str], JSON]) -> Plan:
-    """The plan with these arguments, by step and name; a text is data, in which no `$` is read.
+    """The plan with these arguments, by step and name; a text is a literal, in which `$` has no meaning.
 
-    An argument without a name is called by its place, from 0. Raises JournalError (JRN084) for a step or an
-    argument that is not there.
+    A positional argument is named by its index, from 0. Raises JournalError (JRN084) for an unknown step, or
+    one that calls no tool; an unknown name adds an argument.
     """
     for (step, name), value in given.items():
         plan = _with_step(plan, step, lambda old, n=name, v=value: _with_argument(old, n, v))
@@ -31,9 +31,9 @@ def with_arguments(plan: Plan, given: Mapping[tuple[str, str], JSON]) -> Plan:
 
 
 def with_steps(plan: Plan, given: Mapping[str, str]) -> Plan:
-    """The plan with these steps, each as a line of plan, or as a JSON object where the plan is a graph.
+    """The plan with these steps, each given as a line of plan, or in a graph as a JSON object.
 
-    Raises JournalError (JRN084) for a step that is not there, CallsheetError for a text that is no step.
+    Raises JournalError (JRN084) for an unknown step, CallsheetError for a text that is not a step.
     """
     for step, text in given.items():
         read = _read_object if plan.order is Order.DAG else _read_line
@@ -78,7 +78,7 @@ def _value_of(data: JSON) -> Value:
 
 
 def _read_line(_plan: Plan, old: Step, text: str) -> Step:
-    """The step that a line of plan says."""
+    """Parse a step from a line of plan."""
     has_id = text.lstrip().startswith(f"{old.id}:")
     read = parse(text if has_id else f"{old.id}: {text}", "--replace")
     if read.plan is None:
@@ -92,7 +92,7 @@ def _read_line(_plan: Plan, old: Step, text: str) -> Step:
 
 
 def _read_object(plan: Plan, old: Step, text: str) -> Step:
-    """The step that a JSON object says, as it stands in a plan of dependencies."""
+    """Parse a step of a plan of dependencies from a JSON object."""
     source = Source("--replace", text)
     try:
         given: Any = read_json(text)

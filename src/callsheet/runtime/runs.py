@@ -1,7 +1,7 @@
-"""Runs from start to end: a new one, or one that its journal tells of, taken up again.
+"""Runs a plan from start to end, with or without a journal, and resumes journaled runs.
 
-In: a plan or a run's id, the ports, a journal. Out: how the run ended, or the calls that a
-person has to decide about.
+In: a plan or a run's id, the ports, a journal. Out: how the run ended, or the calls and questions that need a
+person.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ async def run_unrecorded(
     present: Respondents = _ABSENT,
     noted: Iterable[Noted] = (),
 ) -> Result:
-    """Run a plan without a journal: nothing of it outlives the process.
+    """Run a plan without a journal; nothing of it survives the process.
 
-    `run_id` should be one that no other run has, so that tools do not take its calls for those of
-    another; by default it is a new one. `noted` are the labels of what recorded runs have left, which hold
-    under a policy. A question that nobody `present` answers is denied. Raises
-    CallsheetError (RUN050) for a plan that its policy was not held against.
+    `run_id` should be unique, so that tools do not confuse its calls with another run's; by default a new one
+    is made. `noted` are the labels left by recorded runs, which apply under a policy. A question that nobody
+    `present` answers is denied. Raises CallsheetError (RUN050) for a plan that was not verified under its
+    policy.
     """
     launch.check(plan)
     run_id = run_id or new_run_id()
@@ -88,7 +88,7 @@ async def run_unrecorded(
         if watch.on_driver is not None:
             watch.on_driver(driver)
         result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
-    assert result is not None  # without a journal nothing falls into doubt
+    assert result is not None  # without a journal no call falls into doubt
     return result.timed(round(driver.seconds, 3))
 
 
@@ -101,10 +101,10 @@ async def start_run(
     watch: Watch = _NOBODY,
     present: Respondents = _ABSENT,
 ) -> RunOutcome:
-    """Start a run and carry it to its end, or to where it waits for people.
+    """Start a run and carry it to its end, or until it waits for people.
 
-    Raises JournalError where the journal cannot take it, CallsheetError for a plan that
-    cannot run, or (RUN050) that its policy was not held against.
+    Raises JournalError if the journal cannot take it, CallsheetError for a plan that cannot run, or (RUN050)
+    that was not verified under its policy.
     """
     start = start_of(plan, launch, journal)
     hearing = Hearing(watch.observer, watch.after_batch)
@@ -120,11 +120,10 @@ async def start_run(
 async def enlist_run(
     plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, beside: Beside = at_once
 ) -> None:
-    """Put a run into the journal with its start alone; `resume_run` begins it, now or after a crash.
+    """Put a run into the journal with only its start; `resume_run` begins it, now or after a crash.
 
-    `known` are the secrets of its tools. What takes long with a long plan is done `beside` the loop. When
-    this returns the start is durable, and nobody owns the run. Raises what `start_run` raises before a run
-    begins.
+    `known` are the secrets of its tools. Slow work on a long plan is done `beside` the loop. On return the
+    start is durable and the run is not owned. Raises what `start_run` raises before a run begins.
     """
 
     def created() -> RunWriter:
@@ -146,7 +145,7 @@ async def enlist_run(
 def create_run(
     plan: Plan, start: Start, launch: Launch, known: Known, journal: Journal, run_id: str
 ) -> RunWriter:
-    """The writer of a new run that has its start."""
+    """The writer of a new run whose start is recorded."""
     return journal.create_run(
         run_id,
         plan,
@@ -159,13 +158,14 @@ def create_run(
 
 
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
-"""Opens the ports again for a run that was started this way; may refuse with CallsheetError."""
+"""Opens the ports for a run with this start; may refuse with CallsheetError."""
 PolicyFor = Callable[[Folded], Policy | None]
-"""The policy under which a run goes on that stands so, None where that is its own; may refuse with
-CallsheetError. It is asked once the ports are open."""
+"""The policy under which a run in this state goes on, None to keep its own; may refuse with CallsheetError.
+It is called after the ports are open.
+"""
 
 
-async def resume_run(  # noqa: PLR0913 - a name for each of the terms
+async def resume_run(  # noqa: PLR0913 - all are independent
     journal: Journal,
     run_id: str,
     ports_for: PortsFor,
@@ -177,17 +177,15 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
     policy: PolicyFor | None = None,
     beside: Beside = at_once,
 ) -> RunOutcome:
-    """Take a run up where its journal ends; a run that has ended gives its result again.
+    """Resume a run where its journal ends; a run that has ended returns its result again.
 
-    A plan of dependencies that failed goes on with what failed and what waited for that. No finished
-    call is made again. Calls in doubt are decided by their probes and policies, then by `in_doubt`.
-    Where others stay in doubt the run goes on as far as it can with what is decided and answered, and
-    the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
-    alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
-    on. A run under a policy goes on under the very same, unless `policy` gives another. Where somebody has
-    asked for the run to be cancelled, it is. How it stands is worked out `beside` the loop, and the observer
-    hears there of what has happened. Raises JournalError where the run is unknown, damaged, or owned by a
-    process that lives.
+    A failed plan of dependencies retries what failed and what depended on it. No finished call is repeated.
+    Calls in doubt are decided by their probes and policies, then by `in_doubt`. If others stay in doubt, the
+    run goes on as far as it can without them, and the outcome lists them; if nothing can go on without
+    decisions or answers, nothing is launched. `limits` maps the run's limits to those that apply from now on.
+    A run under a policy keeps it unless `policy` gives another. A requested cancellation is carried out. The
+    run is folded `beside` the loop, where the observer also hears what has happened so far. Raises
+    JournalError if the run is unknown, damaged, or owned by a live process.
     """
     plan = await beside(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
@@ -242,7 +240,7 @@ def _change(
     limits: Callable[[Limits], Limits] | None,
     policy: Policy | None,
 ) -> None:
-    """Write down what holds from now on, and that a graph which has failed goes on."""
+    """Record new limits and a new policy, and that a failed graph goes on."""
     machine = folded.machine
     has_failed = machine.result is not None
     bounds = machine.limits if limits is None else limits(machine.limits)
@@ -262,7 +260,7 @@ def _plan_of(journal: Journal, run_id: str) -> Plan:
 
 
 def _is_stuck(folded: Folded, people: People) -> bool:
-    """Whether only decisions and answers carry the run on, none is there and nobody would give one now."""
+    """Whether only decisions and answers can continue the run, and none is there or can be given now."""
     if folded.has_more_to_do():
         return False
     asks = [c for c in folded.waiting.values() if isinstance(c, Ask)]

@@ -1,7 +1,7 @@
-"""Which parts of a run's events are secret by their labels, before they are written.
+"""Determines which parts of a run's events are secret by their labels, before they are written.
 
-In: the machine under its policy, and what is about to be noted. Out: the parts of the body that nobody may
-read, by their place. Where no label is known any more, as of an answer that came late, everything counts.
+In: the machine under its policy, and the event to be recorded. Out: the paths of secret parts of its body. If
+the label is no longer known, as for a late outcome, everything counts as secret.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _QUESTION = ("prompt", "options", "schema", "default")
 
 
 class Secrecy:
-    """The labels of one run under a policy, as its recorder asks for them."""
+    """The labels of one run under a policy, as its recorder needs them."""
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
 
     def of(self, event: Event) -> Mapping[Path, str]:
-        """The secret parts of the body of an event that the machine has not been told of yet."""
+        """The secret parts of the body of an event that has not been fed to the machine yet."""
         match event:
             case Succeeded(key=key, label=label):
                 return _OUTCOMES if self._gives_secrets(key, label) else _NONE
@@ -55,7 +55,7 @@ class Secrecy:
         return _OUTCOMES
 
     def of_question(self, ask: Ask) -> Mapping[Path, str]:
-        """The secret parts of what a person is asked."""
+        """The secret parts of a question or an approval."""
         if not isinstance(ask.asked, Approval):
             return _QUESTIONS if self._takes_secrets(ask.key) else _NONE
         found: dict[Path, str] = {}
@@ -68,9 +68,9 @@ class Secrecy:
         return found | {("why",): LABEL} if found else found
 
     def of_end(self, result: Result, *, has_sealed: bool) -> Mapping[Path, str]:
-        """The secret parts of how the run ended: an answer is judged before it is one, an error is not.
+        """The secret parts of the `end` event: an answer has been judged by the policy, an error has not.
 
-        `has_sealed` says that something of the run was secret, so that its error may be.
+        `has_sealed` means that something in the run was secret, so its error may be.
         """
         if not has_sealed:
             return _NONE
@@ -96,7 +96,7 @@ class Secrecy:
 
 
 def secrecy_of(machine: Machine) -> Secrecy | None:
-    """The labels of a run; None for one that is under no policy."""
+    """The secrecy of a run; None for one without a policy."""
     return None if machine.monitor is None else Secrecy(machine.monitor)
 
 

@@ -1,7 +1,7 @@
-"""Files that a call sends along, held against the labels that runs have left them.
+"""Checks files that a call sends against the labels that runs have left on them.
 
-In: a call with its real arguments, the labels of files. Out: why it is not made, None where nothing speaks
-against it. What the policy itself says of a path has been judged before.
+In: a call with its actual arguments, the stored labels. Out: why it is refused, or None. What the policy says
+about the paths has been judged before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from callsheet.store.labels import LabelStore
 
 
 def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mapping[str, Any]) -> str | None:
-    """Why a call is not made: a run has put into a file what those who would get it may not have."""
+    """Why a call is refused: it would send a file whose label does not permit its receivers; else None."""
     name, traits = fold(tool), judge.traits(tool)
     if traits is None or not sends_files(name, traits):
         return None
@@ -44,9 +44,9 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
 
 
 def _labels(judge: Judge, labels: LabelStore, here: Here, path: Argument) -> Iterator[Label | None]:
-    """What runs have left in the file of a path, and what the policy says of one that is absolute, or a link.
+    """The stored label of a file, and the policy's label for an absolute path or the target of a link.
 
-    Where the workspace lies, and where a link leads, is known only now.
+    Where the workspace is and where links lead is only known at run time.
     """
     if not path.text:
         return

@@ -1,8 +1,7 @@
-"""The simulated driver: the same machine in virtual time, without a loop, a clock or a tool.
+"""The simulated driver: runs the machine in virtual time, without a loop, a clock or a tool.
 
-In: a machine and a function that says, for each command, how long it takes and what comes of
-it. Out: the result, the virtual time it took and the order of all that happened. For tests of
-schedules and crashes, and for estimates.
+In: a machine, and a function that gives each command's duration and outcome. Out: the result, the virtual
+time and the order of events. For tests of schedules and crashes, and for estimates.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from callsheet.ir import JSON
 from callsheet.machine import Command, Event, Finish, Machine, Result, Sleep, Started, TimerFired, TimeUp
 
 Respond: TypeAlias = "Callable[[Command], tuple[float, Event]]"
-"""How many virtual seconds a command takes, and the event that it ends with."""
+"""The virtual seconds that a command takes, and the event that it ends with."""
 
 
 class Launch(NamedTuple):
-    """A command that left at this virtual time."""
+    """A command that left at this virtual time, in seconds."""
 
     at: float
     command: Command
 
 
 class Simulation:
-    """One run in virtual time. Events of the same time happen in the order they were launched.
+    """One run in virtual time. Simultaneous events happen in the order in which they were launched.
 
-    `seconds` is how long the run has taken before: it counts against its limit.
+    `seconds` is the time spent on the run before, which counts against its limit.
     """
 
     def __init__(self, machine: Machine, respond: Respond, seconds: float = 0.0) -> None:
@@ -44,7 +43,7 @@ class Simulation:
         self._due: list[tuple[float, int, Event]] = []
 
     def run(self, inputs: Mapping[str, JSON] | None = None) -> Result:
-        """Start the machine with these variables and go on to its end."""
+        """Start the machine with these variables and run it to its end."""
         self.start(inputs)
         return self.go_on(())
 
@@ -54,11 +53,13 @@ class Simulation:
 
     @property
     def seconds(self) -> float:
-        """How long the run has taken, with what it had taken before."""
+        """The seconds spent on the run, including time before the simulation."""
         return self._before + self.now
 
     def go_on(self, commands: Sequence[Command]) -> Result:
-        """Carry out commands until the end; for a machine that has been fed before."""
+        """Carry out commands until the end, for a machine that was fed before; raises RuntimeError if it is
+        stuck.
+        """
         self.launch(commands)
         while self.machine.result is None and self.step():
             pass
@@ -67,7 +68,7 @@ class Simulation:
         return self.machine.result
 
     def step(self) -> bool:
-        """Let the next event happen; False when none is due."""
+        """Process the next event; False if none is due."""
         if not self._due:
             return False
         if self._due[0][0] > self._deadline:
@@ -83,7 +84,7 @@ class Simulation:
         return self.machine.feed(event)
 
     def launch(self, commands: Sequence[Command]) -> None:
-        """Carry out commands, as far as the next event."""
+        """Launch commands and schedule the events that end them."""
         for command in commands:
             self.launched.append(Launch(self.now, command))
             if isinstance(command, Finish):

@@ -1,6 +1,6 @@
-"""A run of a journal, told in the language of hand-offs.
+"""Exports a journaled run as an LCTL document (hand-off or post-mortem).
 
-In: a journal and a run. Out: its LCTL document, made anew from its events each time.
+In: a journal and a run. Out: its document, rebuilt from its events each time.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def lctl_of(
     with_items: bool = False,
     by_tool: Mapping[str, float] = _NO_VALUES,
 ) -> Handoff | DebugDocument:
-    """The document of a run where it stands, or after a step, or after the event of a number.
+    """The document of a run in its current state, or after the step or event number `at`.
 
-    `debug` asks for a post-mortem or a hand-off; by default it is the post-mortem of a run that failed,
-    unless a step or an event is named. `with_items` tells the results of a FOREACH one by one. `by_tool`
-    says how sure the results of tools are, from 0 to 1 by canonical name.
-    Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be
-    read, RUN060 for a step that it has not done, JRN041 for an event that it does not have.
+    `debug` chooses between a post-mortem and a hand-off; the default is a post-mortem for a failed run unless
+    `at` is given. `with_items` lists the results of a FOREACH one by one. `by_tool` is the confidence in
+    tools' results, from 0 to 1 by canonical name. Raises CallsheetError: JRN002 for an unknown run, JRN012,
+    JRN015 or JRN020 if its events cannot be read, RUN060 for a step that it has not done, JRN041 for an
+    unknown event.
     """
     info = journal.find_run(run_id)
     plan = journal.plan_of(info.plan_hash)

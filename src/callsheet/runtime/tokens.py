@@ -1,7 +1,7 @@
-"""The tokens of a run's agents: one for each task, made with its first turn, of the same end after a resume.
+"""Issues the capability tokens of a run's agents: one per task, whose expiry a resume does not extend.
 
-In: the policy, what the machine allows an agent, when its task began. Out: tokens with what has been used of
-them; or TokenRefused where one would hold private data, strangers' words and a way out together.
+In: the policy, what the machine allows an agent, when its task began. Out: tokens with their usage; or
+TokenRefused if one would combine private data or untrusted text with tools that make it dangerous.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from callsheet.runtime.capabilities import Capability, Ledger, Signer, TokenRefu
 
 
 class Task(NamedTuple):
-    """What an agent works at: its step, what the machine allows it, the label of what it was given.
+    """An agent's task: its step, what the machine allows it, the label of its input.
 
-    `turns` and `calls` are the keys of those that were before the run was taken up.
+    `turns` and `calls` are the keys of those made before the run was resumed.
     """
 
     step: str
@@ -36,9 +36,9 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The agents at work when a run is taken up, by the key of their call.
+    """The agents at work when a run is resumed, by the key of their call.
 
-    `began` gives the wall time at which an agent was first asked, None where that is not known.
+    `began` gives the wall time of an agent's first turn in seconds since 1970, None if unknown.
     """
 
     under_way: Mapping[str, Task] = field(default_factory=dict[str, Task])
@@ -49,7 +49,7 @@ NO_TASKS = Tasks()
 
 
 def tasks_of(machine: Machine) -> dict[str, Task]:
-    """The agents that are at work in a run as it stands."""
+    """The agents that are at work in a run."""
     talks = {call.talk.key: call.talk for call in machine.inner.values()}
     waiting = [attempt for attempt, _ in machine.asking.open() if isinstance(attempt, InnerCall)]
     talks |= {call.talk.key: call.talk for call in waiting}
@@ -66,7 +66,7 @@ def tasks_of(machine: Machine) -> dict[str, Task]:
 
 
 class Tokens:
-    """The tokens of one run in one process; the key that signs them never leaves it."""
+    """The tokens of one run in one process; the signing key never leaves it."""
 
     def __init__(
         self, policy: Policy, run_id: str, plan_hash: str, tasks: Tasks, clock: Callable[[], float]
@@ -79,13 +79,13 @@ class Tokens:
         self._held: dict[str, tuple[str, Ledger]] = {}
 
     def read(self, token: str) -> Capability:
-        """The capability of a token; raises TokenRefused for one that was not made here."""
+        """The capability of a token; raises TokenRefused for one that was not issued here."""
         return self._signer.read(token)
 
     def token_of(self, talk: str, begins: Task | None = None) -> tuple[str, Ledger]:
-        """The token of a task and what was used of it; `begins` tells of one that may have its first turn.
+        """The token of a task and its usage; `begins` describes a task that may have its first turn.
 
-        Raises TokenRefused where there is none and none may be made.
+        Raises TokenRefused if there is no token and none may be issued.
         """
         held = self._held.get(talk)
         if held is None:

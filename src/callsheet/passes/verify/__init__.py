@@ -1,7 +1,8 @@
-"""The proof before a run: no call of a plan does what a policy forbids, whatever its data turn out to be.
+"""Static verification of a plan: proves that no run of it violates a policy, whatever the data turns out to
+be.
 
-In: a plan, a policy, the labels of what the run is given. Out: a verdict, with the way of the data for each
-violation, and what the runtime has to see to. Nothing runs.
+In: a plan, a policy, the labels of the run's inputs. Out: a verdict with the data flow behind each violation
+and the obligations of the runtime. Nothing is executed.
 """
 
 from callsheet.passes.verify.analysis import verify

@@ -1,6 +1,7 @@
-"""The proof: every call of a plan is judged with the labels that its data can have.
+"""Verifies a plan against a policy: every call is judged with the labels that its data can have.
 
-In: a plan, a policy, the labels of what the run is given. Out: a verdict. About linear in the plan.
+In: a plan, a policy, the labels of the run's inputs. Out: a verdict. Time is about linear in the size of the
+plan.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from callsheet.policy.rules.base import Notes
 _LARGE = 1_000
 _MOST_WAYS = 50
 _AT_ONCE = 256
-"""Steps that are judged together: their calls are looked through for forbidden texts in one."""
+"""Steps judged in one batch, so that their texts are searched for forbidden patterns in a single pass."""
 _UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
 _WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
 _FLOW_RULES = _UNTRUSTED_RULES | {Rule.FLOW, Rule.ANSWER}
 
 
 class _Found(NamedTuple):
-    """What speaks against a step, before the way of the data is looked for.
+    """An objection to a step, before the data flow that causes it has been traced.
 
-    `span` is what it is about in the text, None for the action as a whole.
+    `span` is the part of the plan's text that it concerns, None for the whole action.
     """
 
     step: int
@@ -54,7 +55,7 @@ class _Found(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """What a step may do, what the rules say of it, what gives its arguments, and where it stands."""
+    """A call, what the rules say about it, the values of its arguments, and the span of its step's action."""
 
     call: CallView
     notes: Notes
@@ -62,7 +63,7 @@ class _Judged(NamedTuple):
     span: Span | None
 
     def place(self, objection: Objection) -> Span | None:
-        """Where the argument stands that an objection is about, or all of it."""
+        """The span of the argument that the objection names, or of the whole action."""
         if objection.argument is not None:
             for argument, value in zip(self.call.arguments, self.values(), strict=False):
                 if argument.name == objection.argument:
@@ -72,15 +73,15 @@ class _Judged(NamedTuple):
 
 @dataclass(slots=True)
 class _Said:
-    """All that the rules have said of the steps of a plan so far."""
+    """The objections and obligations collected for the plan so far."""
 
     can_ask: bool
     found: list[_Found] = field(default_factory=list[_Found])
     obligations: dict[Obligation, None] = field(default_factory=dict[Obligation, None])
-    """In their order, each once."""
+    """An ordered set."""
 
     def take(self, number: int, judged: _Judged) -> None:
-        """Note what is said of a call of this step; a yes that nobody can be asked for refuses it."""
+        """Record what the rules say about a call; an approval that nobody can give is an objection."""
         notes = judged.notes
         for objection in notes.objections:
             self.found.append(_Found(number, objection, judged.place(objection)))
@@ -100,14 +101,14 @@ def verify(
     standing: Standing = AT_THE_START,
     left: Left = NOTHING_LEFT,
 ) -> Verdict:
-    """Prove that no run of a plan does what the policy forbids, or say what speaks against it.
+    """Prove that no run of a plan violates the policy, or report the violations.
 
-    `inputs` are the labels of the variables that the run is given, beside those that the plan sets itself.
-    `parameters` name the positional arguments of tools that the document does not know. With `can_ask`, what
-    a person has to say yes to is an obligation `approve`; without, it refuses the plan. With `standing` only
-    what a run that has come so far may still do is proved; `left` are the labels of what runs have left in
-    files, facts and notes before. Raises ValueError for a policy with a pattern or
-    host that is none.
+    `inputs` are the labels of the variables that the run is given, in addition to those that the plan sets
+    itself. `parameters` are the names of positional arguments, for tools that the policy does not describe.
+    With `can_ask`, a required approval becomes an obligation `approve`; without it, it is a violation. With
+    `standing`, only the part of the plan that a run in progress may still execute is proved. `left` are the
+    labels that earlier runs have left on files, facts and notes. Raises ValueError if the policy has an
+    invalid pattern or host.
 
     >>> from callsheet.ir import Call, Literal, Output, Plan, Ref, Step
     >>> plan = Plan((
@@ -138,7 +139,9 @@ def verify(
 
 
 def _of_bits(found: _Found, bits: int) -> _Found:
-    """What speaks against a step because too many single bits would be told, with that as what to change."""
+    """The finding; if it is an implicit flow, its help explains the limit on single bits that the plan
+    exceeds.
+    """
     if found.objection.rule is not Rule.IMPLICIT:
         return found
     way_out = (
@@ -149,13 +152,15 @@ def _of_bits(found: _Found, bits: int) -> _Found:
 
 
 def _left(subject: Subject) -> Iterator[int]:
-    """The steps to judge: all of a plan, also what nothing leads to; of a run under way what is left."""
+    """The steps to judge: all of them for a new run, unreachable ones included; for a run in progress the
+    remaining ones.
+    """
     every = range(len(subject.plan.steps))
     return iter(every) if subject.standing is AT_THE_START else (n for n in every if subject.is_reached[n])
 
 
 def _judge(labels: Labels, numbers: Sequence[int], said: _Said) -> None:
-    """Note all that the rules say of what these steps may do; their texts are looked at together."""
+    """Record everything that the rules say about these steps; their texts are searched in one pass."""
     made = [labels.judged_calls(number) for number in numbers]
     clear = labels.subject.judge.clear_tools(call for calls in made for call in calls)
     for number, calls in zip(numbers, made, strict=True):
@@ -165,7 +170,9 @@ def _judge(labels: Labels, numbers: Sequence[int], said: _Said) -> None:
 def _judge_step(
     labels: Labels, number: int, calls: Sequence[CallView], clear: frozenset[str], said: _Said
 ) -> None:
-    """Note all that the rules say of what a step may do; of `clear` tools the texts have been looked at."""
+    """Record everything that the rules say about a step; the texts of `clear` tools have already been
+    searched.
+    """
     subject = labels.subject
     step, judge = subject.plan.steps[number], subject.judge
     for call in calls:
@@ -184,7 +191,9 @@ def _judge_step(
 
 
 def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
-    """That the error of a step that may end the plan is not shown with that, where it may hold too much."""
+    """Obligations to withhold the error text of a step whose failure may end the plan, if it may be too
+    private.
+    """
     subject = labels.subject
     step, label = subject.plan.steps[number], labels.results[number]
     if not isinstance(step.action, Call):
@@ -199,7 +208,7 @@ def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
 
 
 def _implied(labels: Labels, number: int) -> Iterator[Objection]:
-    """What speaks against the result of a step as the answer of a plan that ends without one."""
+    """Objections to a step's result as the implicit answer of a plan that ends without an answer."""
     subject = labels.subject
     output = subject.plan.steps[number].output
     assert output is not None
@@ -228,7 +237,7 @@ def _approvals(number: int, call: CallView, notes: Notes, said: _Said) -> None:
 
 
 def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
-    """The violations, each once, the first of them with the way of their data."""
+    """The violations without duplicates, the first `_MOST_WAYS` of them with their data flow."""
     ways = Ways(labels)
     known: set[tuple[int, Objection]] = set()
     for number, objection, span in found:
@@ -249,7 +258,7 @@ def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
 
 
 def _way_out(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str | None:
-    """What to change; where the data is what an earlier run has left, where that is seen and corrected."""
+    """The suggested fix; for data left by an earlier run, it also says how to inspect the labels."""
     came_in = labels.subject.flow.number_of.get(flow[0].split()[0]) if flow else None
     if came_in is None or came_in not in labels.from_before:
         return objection.help
@@ -259,7 +268,7 @@ def _way_out(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str
 
 
 def _flow(labels: Labels, ways: Ways, number: int, objection: Objection) -> tuple[str, ...]:
-    """The way of the data that an objection is about, to where it would go."""
+    """The path of the offending data, from where it enters to the sink."""
     step = labels.subject.plan.steps[number]
     if objection.rule in _WAY_RULES:
         guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
@@ -277,7 +286,9 @@ def _flow(labels: Labels, ways: Ways, number: int, objection: Objection) -> tupl
 
 
 def _decided(labels: Labels, ways: Ways, number: int, is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
-    """The way of the data that decides whether a step is done: by its own guard, or by one before it."""
+    """The path of the data that controls whether a step is executed, through its own guard or an earlier
+    step.
+    """
     subject = labels.subject
     step = subject.plan.steps[number]
     own = (*subject.readings[number].contents, *subject.readings[number].source)

@@ -1,7 +1,7 @@
-"""Whether a plan has written a file anew on every way to a step that reads it: what was there before is gone.
+"""Decides whether a plan has overwritten a file on every path to a step that reads it.
 
-In: a plan made ready, the number of a step. Out: yes or no. A write that fails changes nothing; what is read
-then has its own label, which is known when it is read.
+In: a prepared plan, a step number. Out: yes or no. A failed write changes nothing; the file then has its own
+label, which is known when it is read at run time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from callsheet.policy.builtins import fold
 
 
 def reads_its_own(subject: Subject, number: int) -> bool:
-    """Whether the file that a step reads is one that the plan has written before, whichever way it came."""
+    """Whether the single file that a step reads was written by the plan on every control-flow path to it."""
     if subject.plan.order is Order.DAG or subject.standing is not AT_THE_START:
         return False
     places = [place for place in subject.accesses[number].reads if place != SOME_FILE]
@@ -38,7 +38,7 @@ def reads_its_own(subject: Subject, number: int) -> bool:
 
 
 def _writes(subject: Subject, number: int, place: str) -> bool:
-    """Whether a step puts a whole new file into this place, if it is come to."""
+    """Whether a step, once reached, replaces the whole content of this place."""
     step = subject.plan.steps[number]
     if step.condition is not None or step.foreach is not None or not isinstance(step.action, Call):
         return False

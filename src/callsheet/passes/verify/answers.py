@@ -1,6 +1,6 @@
-"""Which value is the answer of a plan that comes to its end without one: the last that was set.
+"""Finds the implicit answer of a plan that ends without an answer step: the last value that was set.
 
-In: a plan made ready. Out: the steps whose result that may be, by number.
+In: a prepared plan. Out: numbers of the steps whose result may be that answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from callsheet.passes.verify.subject import Subject
 
 
 def last_values(subject: Subject) -> list[int]:
-    """The steps whose result may be the answer of the plan; none where a plan always says one itself."""
+    """The steps whose result may be the plan's answer; none if the plan always answers explicitly."""
     steps, last = subject.plan.steps, len(subject.plan.steps) - 1
     if last < 0:
         return []
@@ -40,7 +40,7 @@ def _sets(subject: Subject, number: int) -> bool:
 
 
 def _falls(subject: Subject, last: int) -> bool:
-    """Whether the plan may end behind its last step, or group, without an answer."""
+    """Whether control may fall off the end of the plan, after its last step or group, without an answer."""
     if not subject.is_reached[last]:
         return False
     first = last

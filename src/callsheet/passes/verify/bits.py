@@ -1,7 +1,7 @@
-"""How much a plan tells by single bits: whether private data is empty, or what is made of it fails.
+"""Counts the single-bit implicit flows of a plan: whether private data is empty, or processing it fails.
 
-In: the labels of a plan, with single bits let through. Out: how many of its steps tell one. A few are no
-secret; a plan that asks one bit after another spells the data out.
+In: the labels of a plan, computed with single bits let through. Out: how many of its steps leak a bit. A few
+are tolerated; many of them could spell out the data.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from callsheet.passes.verify.subject import Subject
 from callsheet.policy.model import Implicit
 
 MOST_BITS = 16
-"""So many may be told to whoever sees what a plan does."""
+"""The number of bits that may leak to an observer of the plan's actions."""
 
 
 def told_bits(labels: Labels) -> int:
-    """The number of steps that tell a bit of private data which their own label does not count."""
+    """The number of steps that leak a bit of private data which their own label does not cover."""
     subject = labels.subject
     if subject.judge.policy.implicit is Implicit.STRICT:
         return 0
@@ -25,7 +25,7 @@ def told_bits(labels: Labels) -> int:
 
 
 def _asking(subject: Subject) -> list[int]:
-    """The steps that may tell something: by a question, by what they say, or by their failure."""
+    """The steps that may leak a bit: by an emptiness test, an answer, or a failure."""
     may_fail = subject.plan.order is Order.DAG
     return [
         number
@@ -53,5 +53,5 @@ def _is_more(labels: Labels, number: int, names: tuple[str, ...]) -> bool:
 
 
 def _is_all_told(data: Label, shown: Label) -> bool:
-    """Whether what is shown is as private as the data, so that nothing is let through."""
+    """Whether the label of what is shown has the readers of the data, so that no bit is let through."""
     return data.is_public or data.as_told().readers == shown.as_told().readers

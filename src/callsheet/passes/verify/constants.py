@@ -1,6 +1,6 @@
-"""Which variables hold one literal wherever they are read, so that the proof knows their text.
+"""Constant propagation: finds variables that hold one known literal wherever they are read.
 
-In: a plan, its flow, what each step reads. Out: literals by name. Linear in the plan and its texts.
+In: a plan, its control flow, what each step reads. Out: literals by name. Linear in the plan and its texts.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from callsheet.passes.verify.standing import Standing, literal_of
 from callsheet.passes.verify.views import literal_text
 
 _LONGEST = 20_000
-"""Characters that a text made of known texts may have; texts that are put together double fast."""
+"""Maximum length in characters of a text composed of known texts, since composing them can grow
+exponentially.
+"""
 
 
 def constants_of(
     flow: Flow, readings: Sequence[Reading], inputs: Iterable[str], standing: Standing, is_reached: bytearray
 ) -> dict[str, Value]:
-    """The variables that hold one literal at each step that reads them, with what they hold.
+    """The variables that hold one literal at each step that reads them, with that literal.
 
-    Initial ones that nothing sets again, those of a FORMAT that says nothing but known texts, and those that
-    a run under way has set for good.
+    These are initial variables that nothing sets again, results of FORMAT steps made only of known texts, and
+    variables that a run in progress has set and will not set again.
     """
     plan = flow.plan
     known = _initial(plan, inputs)
@@ -45,7 +47,7 @@ def constants_of(
 
 
 def _initial(plan: Plan, inputs: Iterable[str]) -> dict[str, Value]:
-    """Initial variables that nothing sets again and nothing is given for."""
+    """Initial variables that no step sets and no input overrides."""
     if not plan.variables:
         return {}
     set_again = {*inputs, *(name for step in plan.steps for name in _set_by(step))}
@@ -53,7 +55,7 @@ def _initial(plan: Plan, inputs: Iterable[str]) -> dict[str, Value]:
 
 
 def _formats(plan: Plan, inputs: Iterable[str]) -> dict[str, int]:
-    """The steps whose text nothing but themselves puts into their variable, by its name."""
+    """The unguarded FORMAT steps that are the only writers of their variable, by its name."""
     found = [
         (step.output.var, number)
         for number, step in enumerate(plan.steps)
@@ -84,7 +86,7 @@ def _set_by(step: Step) -> Iterator[str]:
 
 
 def _text(step: Step, known: Mapping[str, Value]) -> Literal | None:
-    """What a FORMAT gives, where it says nothing but texts that are known."""
+    """The text that a FORMAT step gives, if it is made only of known texts."""
     (value,) = step.values()
     parts = value.parts if isinstance(value, Template) else (value,)
     texts: list[str] = []
@@ -102,9 +104,9 @@ def _text(step: Step, known: Mapping[str, Value]) -> Literal | None:
 def _too_late(
     flow: Flow, readings: Sequence[Reading], setters: Mapping[str, int], is_reached: bytearray
 ) -> set[int]:
-    """The setters that a step which reads their variable may come before: it reads nothing then.
+    """The setters that do not surely run before every reader of their variable.
 
-    A setter surely comes before what it dominates; members of a group read what was there before it.
+    A setter runs before what it dominates; members of a group read what was there before the group.
     """
     order, above = flow.dominators()
     below: dict[int, list[int]] = {}
@@ -137,7 +139,7 @@ def _too_late(
 
 
 def _held(plan: Plan, standing: Standing, is_reached: bytearray) -> dict[str, Value]:
-    """What the variables of a run under way hold that nothing which is left sets again."""
+    """The variables of a run in progress that no remaining step sets again, with their values."""
     if not standing.values:
         return {}
     left = (step for number, step in enumerate(plan.steps) if is_reached[number])

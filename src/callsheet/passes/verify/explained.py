@@ -1,6 +1,6 @@
-"""What the proof knows of each step, put together when it is asked for: most who ask for a verdict never do.
+"""Lazily assembles the labels of each step for display, since most callers of a verdict never read them.
 
-In: the labels of a plan. Out: a sequence that makes its entries when they are read.
+In: the labels of a plan. Out: a sequence that builds its entries on access.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _MOST_OPERANDS = 8
 
 
 def explained(labels: Labels) -> Sequence[StepLabels]:
-    """The labels of all steps of a plan, in its order; they hold what the proof has worked out."""
+    """The labels of all steps in plan order; the sequence keeps the analysis result alive."""
     return _Explained(labels)
 
 
 class _Explained(Sequence[StepLabels]):
-    """The steps of a plan with their labels, each made anew when it is read."""
+    """A sequence of step labels that builds each entry on access."""
 
     __slots__ = ("_labels",)
 

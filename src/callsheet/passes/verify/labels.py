@@ -1,7 +1,7 @@
-"""The labels of all values of a plan, by a worklist until nothing changes.
+"""Computes the labels of all values and steps of a plan by a worklist iteration to a fixpoint.
 
-In: a subject. Out: for each value its label, for each step the label of the way to it. Labels only rise and
-there are few of them, so that a step is looked at a few times.
+In: a prepared plan. Out: a label for each value, and the control-flow label of each step. Labels only rise in
+a small lattice, so each step is visited a few times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from callsheet.policy.rules.filing import keeps_files, moved
 
 
 def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
-    """Propagate the labels of a plan until nothing changes; with `every_bit` as a strict policy has it."""
+    """Propagate labels to the fixpoint; `every_bit` counts single-bit implicit flows as a strict policy
+    would.
+    """
     web = subject.web
     count = len(subject.flow.successors)
     nothing = [LITERAL] * count
@@ -46,12 +48,12 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
 
 
 _LOOKING_UP = frozenset({"READ_FILE", "GET_WM"})
-"""Tools that give what stands under a name."""
+"""Tools that return what is stored under a name."""
 
 
 @dataclass(slots=True)
 class _Propagation:
-    """The worklist of steps; what joins come to is told at once."""
+    """The worklist of steps; the labels of joins are propagated at once, without queueing."""
 
     labels: Labels
     _readers: list[list[int]] = field(default_factory=list[list[int]])
@@ -66,10 +68,10 @@ class _Propagation:
     _waiting_for: Waiting | None = None
     _steps: int = 0
     _addresses: frozenset[int] | None = None
-    """The values in which addresses of strangers may stand that the plan names; None while nobody asks."""
+    """Values that may contain an address of an unknown host named in the plan; None until it is needed."""
 
     def go(self) -> None:
-        """Run until nothing waits."""
+        """Iterate until the worklist is empty."""
         subject, web = self.labels.subject, self.labels.subject.web
         self._steps = len(subject.plan.steps)
         readers: list[list[int]] = [[] for _ in web.values]
@@ -96,7 +98,12 @@ class _Propagation:
                 self._settle()
 
     def _settle(self) -> None:
-        """Addresses that only the plan itself makes up may be those of private hosts."""
+        """After the first fixpoint, join the source labels of steps with an address argument, whose host may
+        be private.
+
+        The labels of their calls are final only then: an address that only the plan chooses may be a private
+        host.
+        """
         self._has_settled = True
         subject = self.labels.subject
         for number in self._unknown_hosts:
@@ -110,7 +117,7 @@ class _Propagation:
             self._waiting.append(step)
 
     def _raise(self, value: int, label: Label, presence: Label = LITERAL) -> None:
-        """Put a label to that of a value, and of all that it is an operand of."""
+        """Join a label into a value, and into all joins that have it as an operand."""
         if label is LITERAL and presence is LITERAL:
             return
         of_value, of_presence, steps = self.labels.of_value, self.labels.presence, self._steps
@@ -128,7 +135,7 @@ class _Propagation:
                         self._wake(reader)
 
     def _entries(self) -> None:
-        """What is there before the first step: inputs, initial variables, the notes of the run so far."""
+        """Label what exists before the first step: inputs, initial variables, the run's notes."""
         subject = self.labels.subject
         policy = subject.judge.policy
         initial = {name for name, _ in subject.plan.variables}
@@ -166,7 +173,9 @@ class _Propagation:
             self._decide(number)
 
     def _present(self, number: int, way: Label) -> Label:
-        """What decides whether the step gives something: its way, and whether its arguments are there."""
+        """The label of whether the step gives a result: its control-flow label, and the presence of its
+        arguments.
+        """
         labels, subject = self.labels, self.labels.subject
         declassify = subject.judge.policy.declassify
         if declassify and subject.plan.steps[number].id in declassify:
@@ -181,12 +190,12 @@ class _Propagation:
                 there = presence[values[name]]
                 if there is not label and there is not LITERAL:
                     label = label.join(there)
-        if subject.prepared[number].tool in _LOOKING_UP:  # which one it is is all that it depends on
+        if subject.prepared[number].tool in _LOOKING_UP:  # presence depends only on which entry is looked up
             label = label.join(labels.seen(number, reading.arguments))
         return label
 
     def _result(self, number: int, way: Label) -> Label:
-        """The label of what the step gives, the error text of a failure included."""
+        """The label of the step's result, which includes the error text of a failure."""
         labels, subject = self.labels, self.labels.subject
         step, judge, prepared = subject.plan.steps[number], subject.judge, subject.prepared[number]
         if prepared.tool == "ASK_HUMAN":
@@ -210,7 +219,9 @@ class _Propagation:
         return result
 
     def _as_link(self, number: int, prepared: Prepared, data: Label, label: Label) -> Label:
-        """The label without the user, if what is made may be an address that carries the data away."""
+        """The label without the user as reader, if the result may be an address that would leak the data when
+        shown.
+        """
         traits = prepared.traits
         if traits is not None and traits.no_echo:
             return label
@@ -219,7 +230,7 @@ class _Propagation:
         if self._retells(number, prepared, data):
             if label.untrusted:
                 label = label.retold()
-            elif self._reads_address(number):  # nothing takes apart what no stranger has asked for
+            elif self._reads_address(number):  # only untrusted text has its links disarmed
                 return judge.unshown(label)
         if subject.says_its_texts_alone and is_plain(subject.plan.steps[number]):
             return label
@@ -227,7 +238,7 @@ class _Propagation:
         return judge.unshown(label) if made else label
 
     def _reads_address(self, number: int) -> bool:
-        """Whether an address that the plan itself names may stand in what a step is given."""
+        """Whether the step's input may contain an address that the plan itself names."""
         subject = self.labels.subject
         if self._addresses is None:
             self._addresses = reached(subject, naming_strangers(subject))
@@ -236,9 +247,9 @@ class _Propagation:
         return any(seen[name] in self._addresses for name in names if name in seen)
 
     def _retells(self, number: int, prepared: Prepared, data: Label) -> bool:
-        """Whether the step makes something in words of its own of its arguments, which have this label.
+        """Whether the step composes a text of its own from its arguments, which have the label `data`.
 
-        Its calls are made only where what they say counts, or whether they say anything.
+        The step's calls are built only where their content decides this.
         """
         traits, labels = prepared.traits, self.labels
         composes = traits is None or traits.composes
@@ -249,7 +260,10 @@ class _Propagation:
         return any(retells(traits, call) for call in labels.calls(number))
 
     def _source(self, number: int) -> Label:
-        """What the world adds, and what runs have left in it; a run's own notes are looked up instead."""
+        """The label of what the tool adds from outside, including what runs have left there.
+
+        For the run's own notes (`GET_WM`) only what runs have left counts; the rest flows through values.
+        """
         known = self._sources.get(number)
         if known is not None:
             return known
@@ -269,7 +283,7 @@ class _Propagation:
         return label
 
     def _left(self, number: int) -> Label:
-        """What runs have left where a step reads."""
+        """The label of what runs have left in the places that the step reads."""
         subject = self.labels.subject
         prepared, left = subject.prepared[number], subject.left
         found = left.read_by(prepared.tool, self._sourced(number))
@@ -278,7 +292,7 @@ class _Propagation:
         return found
 
     def _sourced(self, number: int) -> list[CallView]:
-        """The calls of a step as the world is asked, whatever the labels of its data are or will be."""
+        """The step's calls for determining their source label, independent of the labels of their data."""
         subject = self.labels.subject
         if not subject.readings[number].arguments:
             return self.labels.calls(number)
@@ -286,12 +300,12 @@ class _Propagation:
         return call_views(subject.plan.steps[number], around, LITERAL)
 
     def _stored(self, number: int, way: Label) -> Label:
-        """The label of what the step puts into a place."""
+        """The label of what the step writes to a place."""
         labels, subject = self.labels, self.labels.subject
         if subject.prepared[number].tool == "AGENT_SOLVE":
             return labels.results[number]
         data = labels.planner.join(labels.seen(number, subject.readings[number].arguments))
-        if subject.prepared[number].tool in CODE:  # it may copy whatever it has read
+        if subject.prepared[number].tool in CODE:  # code may copy anything that it reads
             data = data.join(self._source(number)).join(labels.seen(number, subject.accesses[number].reads))
         elif keeps_files(subject.prepared[number].tool, subject.prepared[number].traits):
             read = subject.accesses[number].reads
@@ -308,7 +322,7 @@ class _Propagation:
         return subject.judge.unshown(label) if made else label
 
     def _edited(self, number: int, data: Label) -> Label:
-        """The label of what an edit leaves, whose data has this one."""
+        """The label of a file after an edit with data of this label."""
         judge = self.labels.subject.judge
         calls = self.labels.calls(number)
         around = self.labels.seen(number, self.labels.subject.accesses[number].reads)
@@ -317,7 +331,7 @@ class _Propagation:
         return edited(data, around, own)
 
     def _tell(self, nodes: Iterable[int], decision: Label) -> None:
-        """Something decides whether these are come to."""
+        """Join a decision into the control-flow labels of these nodes."""
         ways = self.labels.ways
         for node in nodes:
             joined = ways[node].join(decision)
@@ -327,7 +341,7 @@ class _Propagation:
                     self._wake(node)
 
     def _decide(self, number: int) -> None:
-        """Tell all that depend on where the plan goes on behind a step."""
+        """Propagate the step's decision to all nodes that are control dependent on it."""
         labels, subject = self.labels, self.labels.subject
         decision = labels.decision(number)
         if decision == self._told.get(number, LITERAL):

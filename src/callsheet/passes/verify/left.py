@@ -1,7 +1,7 @@
-"""What runs have left behind before a plan, or what is left of one, begins: labels of files, facts and notes.
+"""The labels that runs have left on files, facts and notes, as known when verification starts.
 
-In: the labels that are kept of places, a call. Out: the label that what it reads there may have, beside the
-one that the policy gives it.
+In: the stored labels of places, and calls. Out: the label of what a call may read there, in addition to the
+one the policy gives the place.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The labels of places in a workspace, a memory, and the notes of a run.
+    """The labels of files in a workspace, facts in a memory, and notes of a run.
 
-    `files` are by the path under which they are kept, `anywhere` is that of what may stand in any of them,
-    `facts` that of all facts that may be found, `notes` by key.
+    `files` are by normalised file key. `anywhere` is the label of data that may be in any file. `facts` is
+    the join over all facts that may be found. `notes` are by key.
     """
 
     files: Mapping[str, Label] = field(default_factory=dict[str, Label])
@@ -31,7 +31,7 @@ class Left:
     notes: Mapping[str, Label] = field(default_factory=dict[str, Label])
 
     def read_by(self, tool: str, calls: Iterable[CallView]) -> Label:
-        """What the calls of a step may read of it; `tool` is its folded name."""
+        """The label of what the calls of a step may read; `tool` is its folded name."""
         if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
             return self.facts
         if tool == "GET_WM" and self.notes:
@@ -41,7 +41,7 @@ class Left:
         return LITERAL
 
     def of_places(self, places: Iterable[str]) -> Label:
-        """What may be in these places, by their names."""
+        """The join of the labels of these places, given by name."""
         label = LITERAL
         for place in places:
             kind, _, name = place.partition(":")
@@ -55,7 +55,7 @@ class Left:
         return label
 
     def _in_file(self, path: str) -> Label:
-        """What is kept of a file, or of a folder that it is in."""
+        """The label stored for a file and for the folders that contain it."""
         return join(self.files.get(name, LITERAL) for name in with_folders(path))
 
     def _noted(self, call: CallView) -> Iterator[Label]:
@@ -77,7 +77,7 @@ NOTHING_LEFT = Left()
 
 
 def _path(call: CallView, *, is_folder: bool) -> str | None:
-    """The path that a call names; None for one that is not known before."""
+    """The path that a call names; None if it is not statically known."""
     argument = call.argument("path")
     if argument is None:
         return "" if is_folder else None

@@ -1,7 +1,7 @@
-"""What the analysis has found of a plan: labels of values, of ways and of results, and what is asked of them.
+"""The label tables of a plan, and the queries on them: what a step sees, what controls it, which calls it may
+make.
 
-In: a plan made ready, and the labels as far as they have risen. Out: what a step sees, what decides about it,
-the calls that it may make.
+In: a prepared plan, and its labels as computed so far. Out: labels and calls.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.model import Implicit
 
 _SENT = "what it reads"
-"""The argument that stands for what a call takes along of files, facts or notes."""
+"""Pseudo-argument for the files, facts or notes that a call sends along."""
 
 
 @dataclass(slots=True)
 class Labels:
-    """The outcome of the analysis."""
+    """The result of the label analysis; it is mutable while the fixpoint is computed."""
 
     subject: Subject
     of_value: list[Label]
     presence: list[Label]
-    """What decides whether each value is there at all, and is not empty."""
+    """The label of whether each value exists and is not empty."""
     ways: list[Label]
-    """What decides whether a step is come to, by the number of the node."""
+    """The label of what controls whether each node is reached, by node number."""
     results: list[Label]
     present: list[Label]
-    """What decides whether there is a result, by the number of the step."""
+    """The label of whether each step has a result, by step number."""
     planner: Label
-    """That of the planner, who decides about all of the plan."""
+    """The label of the planner, which chose the whole plan."""
     every_bit: bool = False
-    """Whether single bits count wherever they fall."""
+    """Whether single-bit implicit flows count everywhere."""
     from_before: set[int] = field(default_factory=set[int])
-    """The steps that read what earlier runs have left, of another label than the policy gives its place."""
+    """The steps that read data of earlier runs whose label exceeds the one the policy gives the place."""
     _calls: dict[int, tuple[dict[str, Label], list[CallView]]] = field(
         default_factory=dict[int, "tuple[dict[str, Label], list[CallView]]"]
     )
-    """By step the calls that were made last, with the labels that they were made of."""
+    """Cache: by step the last calls built, with the labels they were built from."""
     _items: dict[int, tuple[list[Label], Label]] = field(
         default_factory=dict[int, "tuple[list[Label], Label]"]
     )
-    """By step the label of its items, with those of the variables that they were made of."""
+    """Cache: by step the label of its loop items, with the variable labels it was computed from."""
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
-        """The join of what a step sees under these names."""
+        """The join of the labels that a step sees under these names."""
         label, of_value = LITERAL, self.of_value
         values, reading = self.subject.web.seen[step], self.subject.readings[step]
         for name in names:
@@ -62,7 +62,9 @@ class Labels:
         return label
 
     def items(self, step: int) -> Label:
-        """The label of the items of a step's loop: of the source's variables, and of what is made of them."""
+        """The label of a step's loop items: of the source's variables, or of the source that the plan writes
+        out.
+        """
         subject, seen = self.subject, self.subject.web.seen[step]
         names = subject.readings[step].source
         known = [self.of_value[seen[name]] if name in seen else LITERAL for name in names]
@@ -76,9 +78,10 @@ class Labels:
         return label
 
     def shown(self, step: int, names: Iterable[str]) -> Label:
-        """What is told by whether these are empty, beside the one bit of the data itself.
+        """The label of what the emptiness of these variables reveals, apart from the one bit of the data
+        itself.
 
-        A value that was set only because private data says so tells what it says.
+        A value that was set under private control reveals what controlled it.
         """
         if self.counts(step):
             return self.seen(step, names)
@@ -90,7 +93,9 @@ class Labels:
         return label
 
     def label_of(self, step: int, name: str) -> Label:
-        """The label of a variable as the step reads it; its own output is the error when it fails."""
+        """The label of a variable as the step reads it; its own output stands for the error text when it
+        fails.
+        """
         value = self.subject.web.seen[step].get(name)
         if value is None:
             own = self.subject.plan.steps[step].output
@@ -101,7 +106,7 @@ class Labels:
         return self.seen(step, (name,))
 
     def calls(self, step: int) -> list[CallView]:
-        """The calls that a step may make with the labels as they are now, as if nothing decided about it."""
+        """The calls that a step may make under the current labels, without its control-flow label."""
         known = self._known(step)
         kept = self._calls.get(step)
         if kept is not None and kept[0] == known:
@@ -111,7 +116,7 @@ class Labels:
         return made
 
     def _known(self, step: int) -> dict[str, Label]:
-        """The labels of what a step's action is given, as they are now."""
+        """The current labels of the inputs of a step's action."""
         reading, values = self.subject.readings[step], self.subject.web.seen[step]
         of_value, loop = self.of_value, reading.loop
         known: dict[str, Label] = {}
@@ -123,7 +128,7 @@ class Labels:
         return known
 
     def _sent(self, step: int) -> Label:
-        """What the step's call takes along of the places that it reads; who wrote that decides nothing."""
+        """The readers of what the step's call sends along from places; its integrity is irrelevant here."""
         subject, reads = self.subject, self.subject.accesses[step].reads
         label = self.seen(step, reads)
         if subject.left is not NOTHING_LEFT and not reads_its_own(subject, step):
@@ -142,7 +147,7 @@ class Labels:
         return [call._replace(arguments=(*call.arguments, along)) for call in made]
 
     def judged_calls(self, step: int) -> list[CallView]:
-        """The calls that a step may make, with what decides about them; they are made ready once."""
+        """The calls that a step may make, with its control-flow label; takes them out of the cache."""
         way, repeats = self.way(step), bool(self.subject.control.in_cycle[step])
         known, kept = self._known(step), self._calls.pop(step, None)
         if kept is None or kept[0] != known:
@@ -150,7 +155,7 @@ class Labels:
         return [call.behind(way, repeats=repeats) for call in kept[1]]
 
     def guard(self, step: int) -> Label:
-        """What decides about the step's own action, once it is come to: its condition and its items."""
+        """The label of the step's own guard: its condition and its loop source."""
         reading = self.subject.readings[step]
         if not (reading.contents or reading.source or reading.emptiness):
             return LITERAL
@@ -158,20 +163,20 @@ class Labels:
         return label.join(self.shown(step, reading.emptiness)) if reading.emptiness else label
 
     def counts(self, step: int) -> bool:
-        """Whether one bit counts here: in a strict policy, and where it is told repeatedly."""
+        """Whether a single bit counts here: under a strict policy, or inside a cycle."""
         subject = self.subject
         is_strict = subject.judge.policy.implicit is Implicit.STRICT
         return self.every_bit or is_strict or bool(subject.control.in_cycle[step])
 
     def way(self, step: int) -> Label:
-        """What decides whether the step's action is done."""
+        """The label of everything that controls whether the step's action is executed."""
         way, guard = self.ways[step], self.guard(step)
         if way is not self.planner:
             way = self.planner.join(way)
         return way if guard is way else way.join(guard)
 
     def decision(self, step: int) -> Label:
-        """What is told by where the plan goes on behind the step."""
+        """The label of what is revealed by which step follows this one."""
         label = self.ways[step].join(self.guard(step))
         action = self.subject.plan.steps[step].action
         if self.subject.leads_by_failure(step):
@@ -181,5 +186,5 @@ class Labels:
         return label
 
     def failure_way(self, step: int) -> Label:
-        """What decides whether the message of its failure is shown."""
+        """The label of what controls whether the step's failure message is shown."""
         return self.way(step).join(self.results[step] if self.counts(step) else self.present[step])

@@ -1,8 +1,8 @@
-"""Images that a plan shows, or does not, because private data says so: whoever serves them learns which.
+"""Detects implicit flows through images: whether an image is loaded can tell its host about private data.
 
-In: the labels of a plan. Out: for steps that show something, what speaks against it. An image that a step
-shows behind a guard of its own is judged with the step; here it has come there in a variable, a file, a note
-or a fact. Linear in the plan.
+In: the labels of a plan. Out: objections to steps that show something. Images in the text of a guarded step
+are judged with that step; this module covers images that arrive through a variable, file, note or fact.
+Linear in the plan.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from callsheet.policy.rules import answers
 from callsheet.policy.rules.base import own_texts
 
 _BEGINNINGS = ("!", "![x]")
-"""What makes an image of a link, or of an address, behind it."""
+"""Prefixes that turn a following link or address into an image."""
 _LOADS = re.compile(r"\bsrc(?:set)?\s*=", re.IGNORECASE)
 _WAY_OUT = "show it whatever the data says, or say it in words"
 
@@ -29,9 +29,10 @@ _WAY_OUT = "show it whatever the data says, or say it in words"
 def told_by_images(
     labels: Labels, numbers: Iterable[int], last: Iterable[int]
 ) -> Iterator[tuple[int, Objection]]:
-    """ANSWER for each of these steps that shows a value which holds an image, or none, by private data.
+    """An ANSWER objection for each of these steps that shows a value whose private presence decides about an
+    image.
 
-    The results of the `last` are what the plan says if it says nothing else.
+    The results of the steps in `last` are the plan's implicit answer.
     """
     presence, web = labels.presence, labels.subject.web
     shown = [(number, _shown(labels, number)) for number in numbers]
@@ -55,7 +56,7 @@ def told_by_images(
 
 
 def _may_say_images(labels: Labels) -> list[int]:
-    """The steps whose words may be, or begin, an image; all of them where a variable holds such words."""
+    """The steps whose texts may contain or begin an image; all steps if a constant may."""
     subject = labels.subject
     steps = subject.plan.steps
     held = (text for value in subject.constants.values() for text in texts_in(value))
@@ -69,7 +70,7 @@ def _is_sign(text: str) -> bool:
 
 
 def _shown(labels: Labels, number: int) -> list[int]:
-    """The values that a step shows to the user: in an answer, a question, or a message of its failure."""
+    """The values that a step shows to the user: in an answer, a question, or its failure message."""
     subject = labels.subject
     reading, seen = subject.readings[number], subject.web.seen[number]
     names = reading.failure
@@ -79,7 +80,7 @@ def _shown(labels: Labels, number: int) -> list[int]:
 
 
 def _completes_image(labels: Labels, number: int, values: list[int], told: Label) -> bool:
-    """Whether what a step says beside such values is an image if one of them is the beginning of one."""
+    """Whether the step's own text forms an image if one of these values is the beginning of one."""
     subject = labels.subject
     names = {subject.web.values[value].name for value in values}
     if subject.prepared[number].tool not in ANSWERS:
@@ -102,7 +103,7 @@ def _filled(part: Part, names: set[str], beginning: str) -> str:
 
 
 def _begins_image(labels: Labels, number: int) -> bool:
-    """Whether a step says what makes an image of what stands behind it."""
+    """Whether a step's text contains a prefix that makes an image of what follows it."""
     if not isinstance(labels.subject.plan.steps[number].action, Call):
         return False
     own = [
@@ -112,7 +113,7 @@ def _begins_image(labels: Labels, number: int) -> bool:
 
 
 def _names_image(labels: Labels, number: int, told: Label) -> bool:
-    """Whether a step says an image of a host that may not know this."""
+    """Whether a step's text contains an image on a host that may not learn data of this label."""
     step, tool = labels.subject.plan.steps[number], labels.subject.prepared[number].tool
     if not isinstance(step.action, Call) or tool in ANSWERS:
         return False

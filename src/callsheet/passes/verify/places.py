@@ -1,7 +1,8 @@
-"""Which places besides variables a call reads and writes: files by their paths, memory, working memory.
+"""Determines which storage locations besides variables a call accesses: files, memory and working-memory
+notes.
 
-In: a call with its arguments. Out: names of places. A place `*` stands for all of its kind, `?` for one that
-nobody knows before the run.
+In: a call with its arguments. Out: names of places (`file:`, `memory:`, `note:`). The name `*` stands for all
+places of a kind, `?` for one that is not statically known.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _WRITERS = frozenset({"WRITE_FILE", "EDIT_FILE"}) | CODE
 
 
 class Access(NamedTuple):
-    """The places that a call reads, those it writes, and those of them that then hold nothing else.
+    """The places that a call reads, those it writes, and those it fully overwrites.
 
-    With `sends` what it reads goes wherever its arguments go.
+    With `sends`, what it reads goes wherever its arguments go.
     """
 
     reads: tuple[str, ...] = ()
@@ -53,16 +54,16 @@ NOTHING = Access()
 _FROM_MEMORY = Access(reads=(MEMORY,))
 _TO_MEMORY = Access(writes=(MEMORY,))
 _OF_CODE = Access((ALL_FILES,), (SOME_FILE, ALL_FILES))
-"""Code may read and write any file, also those that its arguments do not name."""
+"""Code may access any file, also files that its arguments do not name."""
 _OF_LOOKS = Access((ALL_FILES,))
 
 
 def access_of(
     tool: str, traits: Traits | None, calls: Callable[[], Sequence[CallView]], agent_tools: frozenset[str]
 ) -> Access:
-    """The places of all the calls that a step may make; `tool` is its folded name.
+    """The union of the accesses of all calls that a step may make; `tool` is its folded name.
 
-    The calls are made only where their arguments say which places these are.
+    `calls` is evaluated only if the access depends on the arguments.
     """
     if traits is None:
         return NOTHING
@@ -81,7 +82,7 @@ def access_of(
 
 
 def _of_tool(tool: str, traits: Traits) -> Access | None:
-    """The places of a tool whatever it is given; None where its arguments say which."""
+    """The access of a tool that is independent of its arguments; None if it depends on them."""
     if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
         return _FROM_MEMORY
     if traits.reach is Reach.MEMORY:
@@ -124,7 +125,7 @@ def _of_host(call: CallView, name: str) -> Access:
 
 
 def _seen(paths: Sequence[str]) -> Access:
-    """The files of the workspace that these paths on the host may be, wherever the workspace lies."""
+    """Read access to the workspace files that these host paths may denote, wherever the workspace is."""
     if not paths:
         return NOTHING
     if any(is_pattern(path) for path in paths):
@@ -136,7 +137,7 @@ def _seen(paths: Sequence[str]) -> Access:
 def _of_notes(tool: str, call: CallView) -> Access:
     key = call.argument("key")
     text = None if key is None or key.text is None else note_key(key.text)
-    if text in ("*", "?"):  # as good as unknown: so the places of all and of some note are called
+    if text in ("*", "?"):  # treat as unknown: these names stand for all and some notes
         text = None
     place = SOME_NOTE if text is None else f"note:{text}"
     if tool == "SET_WM":
@@ -169,7 +170,7 @@ def _place_of(path: Argument) -> str:
 
 
 def _tools_of(call: CallView, given: frozenset[str]) -> frozenset[str]:
-    """The tools of an agent: those that the policy gives, or those of them that the call names."""
+    """The tools of an agent: those that the policy gives, restricted to those that the call names."""
     wanted = of_name(call, "tools")
     texts = [] if wanted is None else [leaf.text for leaf in leaves(wanted)]
     named = [text for text in texts if text is not None]

@@ -1,6 +1,6 @@
-"""Where the plan's own words may come to: the values in which there may be what some of its steps say.
+"""Forward reachability along data flow: which values may contain the output of given steps.
 
-In: a plan made ready, some of its steps. Out: values, by their numbers. Linear in the plan.
+In: a prepared plan, some of its steps. Out: value numbers. Linear in the plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from callsheet.policy.links import hosts_spoken
 
 
 def reached(subject: Subject, sources: Sequence[int]) -> frozenset[int]:
-    """The values in which there may be what these steps give or put into places."""
+    """The values that may contain what these steps return or write."""
     if not sources:
         return frozenset()
     web, waiting = subject.web, list(sources)
@@ -46,7 +46,7 @@ def reached(subject: Subject, sources: Sequence[int]) -> frozenset[int]:
 
 
 def made_by(subject: Subject, number: int) -> range:
-    """The values that a step gives, and those that it puts into places; no result that repeats nothing."""
+    """The values that a step makes; its result is left out if the tool has `no_echo`."""
     first, traits = subject.web.made[number], subject.prepared[number].traits
     sets = subject.plan.steps[number].output is not None
     end = first + sets + len(subject.accesses[number].writes)
@@ -54,7 +54,7 @@ def made_by(subject: Subject, number: int) -> range:
 
 
 def naming_strangers(subject: Subject) -> list[int]:
-    """The steps that say an address of a host of no audience, not to reach it but to somebody here."""
+    """The steps whose text names an address of an unknown host while their tool reaches nobody outside."""
     return [
         number for number, step in enumerate(subject.plan.steps) if _names_stranger(subject, number, step)
     ]
@@ -70,7 +70,7 @@ def _names_stranger(subject: Subject, number: int, step: Step) -> bool:
 
 
 def texts_said(step: Step) -> Iterator[str]:
-    """The texts that stand in what a step is given, and in what its loop goes through."""
+    """The literal texts in a step's arguments and in the source of its loop."""
     for value in step.values():
         yield from texts_in(value)
     if step.foreach is not None:
@@ -78,7 +78,7 @@ def texts_said(step: Step) -> Iterator[str]:
 
 
 def texts_in(value: Value) -> Iterator[str]:
-    """The texts that stand in a value, those of one with data in it with nothing in their places."""
+    """The literal texts in a value; holes of a template are left out."""
     match value:
         case Literal(value=str() as text):
             yield text

@@ -1,6 +1,6 @@
-"""What a step reads, by what it reads it for: arguments, contents that are tested, emptiness that is tested.
+"""Classifies the variables that a step reads by use: arguments, content tests, emptiness tests, loop source.
 
-In: a step. Out: names of variables. The step's own loop variable stands for its source.
+In: a step. Out: names of variables. The loop variable stands for the loop's source.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from callsheet.policy.calls import bare
 
 
 class Reading(NamedTuple):
-    """The variables that a step reads, each once.
+    """The variables that a step reads, each once per use.
 
-    `contents` are tested by their content, `emptiness` only for being empty. `loop` is the loop variable;
-    where it is read the source is.
+    `contents` are tested by content, `emptiness` only for being empty. `failure` are those of the failure
+    message. Reading the loop variable `loop` means reading `source`.
     """
 
     arguments: tuple[str, ...]
@@ -41,21 +41,21 @@ class Reading(NamedTuple):
     loop: str | None
 
     def names(self) -> tuple[str, ...]:
-        """All of them."""
+        """All variables that are read, each once."""
         arguments, contents, emptiness, source, failure, _ = self
         if not (contents or emptiness or source or failure):
             return arguments
         return tuple(dict.fromkeys((*arguments, *contents, *emptiness, *source, *failure)))
 
     def outer(self, names: Iterable[str]) -> Iterable[str]:
-        """The same, with what the items come from in the place of the loop variable."""
+        """The names with the loop variable replaced by the variables of its source."""
         if self.loop is None:
             return names
         return [outer for name in names for outer in (self.source if name == self.loop else (name,))]
 
 
 def reading_of(step: Step) -> Reading:
-    """What a step reads."""
+    """Classify what a step reads."""
     arguments = _names(step.values())
     loop: str | None = None
     source: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""Programs that run a file in which strangers' words were written: what these say would be executed.
+"""Detects programs that would execute a file containing untrusted content.
 
-In: the labels of a plan. Out: for steps that run code, what speaks against it. The files are those that the
-plan writes, by their paths, those that runs have left, and those into which a program writes that reads one
-of them. Linear in the plan.
+In: the labels of a plan. Out: objections to steps that run code. Files with untrusted content are those that
+the plan writes, those that runs have left, and those written by a program that reads one of them. Linear in
+the plan.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
     "SHELL_EXEC": ("code", "shell"),
     "HOST_EXEC": ("command", None),
 }
-"""The argument that is a program, and its language where the call does not name one."""
+"""For each tool the argument that is a program, and its language unless the call names one."""
 _WORD = re.compile(r"[\w.-]+|\*")
 _NOT_KNOWN = "x"
 _ANY_NAME = "*"
@@ -46,7 +46,7 @@ _HERE = (".", "..")
 
 
 class _Written(NamedTuple):
-    """A file with strangers' words in it, and the step that writes them there; None for a run before."""
+    """A file with untrusted content and the step that writes it; None for an earlier run."""
 
     path: str
     file: Named
@@ -59,7 +59,7 @@ class _Written(NamedTuple):
 
 @dataclass(eq=False)
 class _Program:
-    """A program of a step; `reads` once it is known to read strangers' words."""
+    """The program of a step; `reads` is set once it is known to read untrusted content."""
 
     step: int
     call: CallView
@@ -71,20 +71,20 @@ class _Program:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that stand in it, and the parts of those with points; as folders too if one is run."""
+        """The words in the program and their dot-separated parts; also as folders if it runs one."""
         whole = frozenset(_WORD.findall(self.text.casefold()))
         words = whole.union(*(word.split(".") for word in whole))
         return words if words.isdisjoint(FOLDERS_RUN) else words.union(f"{word}/" for word in words)
 
     @cached_property
     def writes(self) -> tuple[str, ...]:
-        """The files that it may write, each as often as it stands where something is written."""
+        """The files it may write, one entry per occurrence in a writing position."""
         return tuple(files_written(self.text, self.language))
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """The programs of a plan, by the words that stand in them."""
+    """The programs of a plan, indexed by the words that they contain."""
 
     labels: Labels
     programs: tuple[_Program, ...]
@@ -94,7 +94,7 @@ class _Reading:
 
     @cached_property
     def by_word(self) -> Mapping[str, list[_Program]]:
-        """The programs in which each word stands."""
+        """The programs that contain each word."""
         found: dict[str, list[_Program]] = defaultdict(list)
         for program in self.programs:
             for word in program.words:
@@ -102,7 +102,7 @@ class _Reading:
         return found
 
     def objections(self, written: Iterable[_Written]) -> Iterator[tuple[int, Objection]]:
-        """What speaks against the programs, as strangers' words go from file to file."""
+        """The objections to the programs, found by following untrusted content from file to file."""
         waiting = list(written)
         for program in self.programs:
             if _is_handed_strangers_words(program):
@@ -110,7 +110,7 @@ class _Reading:
                 if runs_file(program.text, program.language, Named.input()):
                     program.is_refused = True
                     yield program.step, self._said(program, "what it is given, which is untrusted content")
-        for file in waiting:  # grows as programs are seen to read
+        for file in waiting:  # a worklist: grows when a program is found to read untrusted content
             for program in self._asked_for(file):
                 if not program.reads and _is_read(program, file.file):
                     waiting += self._written_by(program)
@@ -122,9 +122,10 @@ class _Reading:
                 yield from self._misplaced(program)
 
     def _asked_for(self, file: _Written) -> Iterator[_Program]:
-        """The programs behind a file that may name or find it, unless they were asked for one like it.
+        """The programs that may run after the file is written and may name or find it, unless already
+        searched for a similar file.
 
-        Where a program has its folder run from then on, it may also stand before the file.
+        A program that configures its folder to be executed may also run before the file is written.
         """
         for word, alike in _words_for(file.file):
             if word not in self.by_word or not self._is_news(file.step, (word, alike)):
@@ -136,7 +137,7 @@ class _Reading:
                     yield program
 
     def _is_news(self, step: int | None, key: tuple[str, object]) -> bool:
-        """Whether no file of the kind was written as early."""
+        """Whether no file with this key was written as early as this step."""
         if key in self._asked:
             earlier = self._asked[key]
             if earlier is None or (step is not None and earlier <= step):
@@ -145,7 +146,7 @@ class _Reading:
         return True
 
     def _written_by(self, program: _Program) -> list[_Written]:
-        """The files into which it may put the strangers' words that it reads."""
+        """Mark the program as reading untrusted content and return the files it may write that content to."""
         program.reads = True
         return [_Written.by(program.step, path) for path in program.writes]
 
@@ -177,9 +178,9 @@ class _Reading:
 
 
 def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
-    """EXECUTABLE for each of these steps whose program runs a file that strangers had a part in.
+    """An EXECUTABLE objection for each of these steps whose program runs a file with untrusted content.
 
-    A yes to the step does not help: who gives it is shown the program, not what stands in the file.
+    Approval of the step does not lift it: the approver sees the program, not the content of the file.
     """
     prepared = labels.subject.prepared
     steps = [number for number, step in enumerate(prepared) if step.tool in _PROGRAMS]
@@ -200,7 +201,7 @@ def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[
 
 
 def _may_be_handed(labels: Labels) -> Callable[[int], bool]:
-    """What says whether a step may give its program data that strangers had a part in."""
+    """A predicate: whether a step may pass untrusted data to its program."""
     readings, planner = labels.subject.readings, labels.subject.judge.policy.planner
     return lambda step: planner.untrusted or bool(readings[step].arguments)
 
@@ -215,7 +216,7 @@ def _programs(labels: Labels, step: int) -> Iterator[_Program]:
 
 
 def _filing(labels: Labels) -> Iterator[int]:
-    """The steps of tools of an operator that write files."""
+    """The steps that write files with operator-defined tools."""
     subject = labels.subject
     for number, (prepared, access) in enumerate(zip(subject.prepared, subject.accesses, strict=True)):
         if access.writes and keeps_files(prepared.tool, prepared.traits):
@@ -223,7 +224,7 @@ def _filing(labels: Labels) -> Iterator[int]:
 
 
 def _copying(labels: Labels, step: int) -> Iterator[_Program]:
-    """The calls of such a step that copy or move files, each as the command that would."""
+    """The step's calls that copy or move files, each expressed as the equivalent `cp` command."""
     for call in labels.calls(step):
         filing = filing_of(call)
         words = [_text(path) for path in (*filing.reads, *filing.writes[:1])]
@@ -250,9 +251,10 @@ def _written(labels: Labels) -> Iterator[_Written]:
 
 
 def _words_for(file: Named) -> Iterator[tuple[str, object]]:
-    """The words by which programs name a file or find it, and what they cannot tell it apart by.
+    """The words by which a program may name or find a file, each with a key for files that it cannot
+    distinguish.
 
-    Those that the same programs find without naming them are as one: plans may write many.
+    Files with the same word and key are searched for once, since plans may write many.
     """
     named = (file.name, file.folder if file.stands_for_its_folder else "")
     for word in {_last_word(file.name), *map(_last_word, file.modules)} - {""}:
@@ -274,7 +276,7 @@ def _last_word(text: str) -> str:
 
 
 def _is_handed_strangers_words(program: _Program) -> bool:
-    """Whether a call gives its program data that strangers had a part in, on its standard input for one."""
+    """Whether a call passes untrusted data to its program, for example on standard input."""
     return any(
         argument.label.untrusted
         for argument in program.call.arguments
@@ -283,7 +285,7 @@ def _is_handed_strangers_words(program: _Program) -> bool:
 
 
 def _is_read(program: _Program, file: Named) -> bool:
-    """Whether a program names a file elsewhere than where it writes."""
+    """Whether a program names a file other than where it writes it."""
     if not file.is_in(program.text):
         return False
     named = program.text.casefold().count(file.name)
@@ -291,7 +293,7 @@ def _is_read(program: _Program, file: Named) -> bool:
 
 
 def _comes_before(labels: Labels, file: _Written, number: int) -> bool:
-    """Whether the file may be written before the step is done."""
+    """Whether the file may be written before the step runs."""
     if file.step is None:
         return True
     subject = labels.subject
@@ -302,7 +304,9 @@ def _comes_before(labels: Labels, file: _Written, number: int) -> bool:
 
 
 def _is_run_there(path: str) -> bool:
-    """Whether something executes the file of that path; the machine's scratch folder holds what is named."""
+    """Whether a file of this path is executed by something; `/tmp/` is ignored, so only the rest of the path
+    counts.
+    """
     return not path.startswith("/dev/") and is_executable_anywhere(path.removeprefix("/tmp/"))
 
 

@@ -1,7 +1,7 @@
-"""Where a run stands in its plan, so that what is left of the plan can be proved.
+"""The point at which a run in progress stands in its plan, so that the remaining part can be verified.
 
-In: the step that comes next, those that are done for good, what the variables hold, what has decided so far.
-Out: the flow of the plan, entered there.
+In: the next step, the finished steps, the values of variables, the labels of earlier decisions. Out: the
+plan's control flow, entered at that point.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from callsheet.ir.labels import Label
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The point of a run that goes on.
+    """The state of a run in progress.
 
-    `next` is the number of the step that comes next, 0 for a graph, of which `done` are the steps that are
-    over. `ways` has by number the label of what has decided so far whether a step is come to, `presence` by
-    variable that of what has decided whether it is set, `values` what the variables hold.
+    `next` is the number of the next step; in a graph it is 0 and `done` are the finished steps. `ways` are by
+    step number the labels of earlier decisions about whether the step is reached, `presence` by variable the
+    labels of decisions about whether it is set, `values` the values of variables.
     """
 
     next: int = 0
@@ -35,7 +35,7 @@ AT_THE_START = Standing()
 
 
 def entered_at(flow: Flow, standing: Standing) -> Flow:
-    """The flow as it is entered where the run stands."""
+    """The control flow with its entry moved to where the run stands."""
     if standing.next == 0:
         return flow
     successors, predecessors = list(flow.successors), list(flow.predecessors)
@@ -46,7 +46,7 @@ def entered_at(flow: Flow, standing: Standing) -> Flow:
 
 
 def literal_of(value: JSON) -> Value | None:
-    """A value as a plan could hold it: a scalar, or a list of them; None for every other."""
+    """A value as an expression of a plan: a scalar or a list of scalars; None for others."""
     if not isinstance(value, list | dict):
         return Literal(value)
     items = cast("list[JSON]", value) if isinstance(value, list) else [value]

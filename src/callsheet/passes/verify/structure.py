@@ -1,6 +1,6 @@
-"""What makes a plan no plan to prove: two readings, jumps to nowhere, no end, control flow inside a block.
+"""Rejects plans whose structure cannot be verified: ambiguity, endless loops, jumps out of parallel blocks.
 
-In: a plan made ready. Out: violations of the rule STRUCTURE, and of the limits of the policy.
+In: a prepared plan. Out: violations of the rule STRUCTURE, and of the policy's limit on steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from callsheet.policy.calls import Rule
 
 
 def structural(subject: Subject) -> Iterator[Violation]:
-    """What speaks against the plan before any data are looked at."""
+    """The violations that are independent of any data."""
     yield from _limits(subject)
     yield from _errors(subject)
     yield from _endless(subject)
@@ -33,7 +33,7 @@ def _limits(subject: Subject) -> Iterator[Violation]:
 
 
 def _errors(subject: Subject) -> Iterator[Violation]:
-    """Errors of the ordinary checks: such a plan does not run."""
+    """Errors of the ordinary checks; a plan with such errors does not run."""
     for finding in errors(subject.plan, subject.plain, inputs=subject.inputs):
         step = None if finding.step is None else subject.plan.steps[finding.step]
         yield Violation(
@@ -46,7 +46,7 @@ def _errors(subject: Subject) -> Iterator[Violation]:
 
 
 def _endless(subject: Subject) -> Iterator[Violation]:
-    """Steps from which the plan cannot end; the first of them is told."""
+    """The first reachable step from which the plan cannot end."""
     if subject.plan.order is not Order.TEXT or all(subject.control.can_end):
         return
     for number, step in enumerate(subject.plan.steps):
@@ -73,7 +73,7 @@ def _blocks(subject: Subject) -> Iterator[Violation]:
 
 
 def _twice(subject: Subject) -> Iterator[Violation]:
-    """Arguments that are given twice in all but case."""
+    """Arguments that are given twice if case is ignored."""
     for step in subject.plan.steps:
         if not isinstance(step.action, Call) or len(step.action.named) < 2:
             continue

@@ -1,4 +1,6 @@
-"""A plan made ready for the analysis: its flow, who decides about whom, what each step reads and writes."""
+"""Prepares a plan for the label analysis: control flow, control dependence, and what each step reads and
+writes.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,16 @@ Parameters = Callable[[str], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A plan as the analysis sees it; lists are by the number of the step."""
+    """A plan as the analysis sees it; sequences are indexed by step number."""
 
     plan: Plan
     judge: Judge
     plain: Flow
-    """The flow of the plan as a run has it from its start."""
+    """The control flow of the plan from its start."""
     flow: Flow
-    """The flow that is proved: entered where the run stands, each answer perhaps empty."""
+    """The control flow that is verified: entered where the run stands, and assuming that any answer may be
+    empty.
+    """
     control: Control
     inputs: Mapping[str, Label]
     constants: Mapping[str, Value]
@@ -49,16 +53,16 @@ class Subject:
     left: Left = NOTHING_LEFT
 
     def surroundings(self, label_of: Callable[[str], Label]) -> Surroundings:
-        """What the step's values are made of, with labels from here."""
+        """The context for building the step's calls, with these labels."""
         return bare(Surroundings, (label_of, self.constants, self.judge.policy.planner, self.parameters))
 
     @property
     def says_its_texts_alone(self) -> bool:
-        """Whether what is written is public, and the plan knows the text of no variable."""
+        """Whether the plan's literals are public and no variable has a known constant value."""
         return not self.constants and self.judge.policy.planner.is_public
 
     def leads_by_failure(self, number: int) -> bool:
-        """Whether the plan goes on otherwise where a step fails: in a graph what waits for it is not done."""
+        """Whether a failure of the step changes what is executed next; in a graph, dependents are skipped."""
         step = self.plan.steps[number]
         if step.on_fail is not None and step.on_fail.then is not None:
             return True
@@ -73,7 +77,7 @@ def subject_of(
     standing: Standing = AT_THE_START,
     left: Left = NOTHING_LEFT,
 ) -> Subject:
-    """Make a plan ready, from its start or from where a run stands in it."""
+    """Prepare a plan for the analysis, from its start or from where a run in progress stands."""
     plain = flow_of(plan)
     flow = entered_at(_with_empty_answers(plain), standing)
     is_reached = flow.reachable()
@@ -117,7 +121,7 @@ def _unlabelled(_name: str) -> Label:
 
 
 def _with_empty_answers(flow: Flow) -> Flow:
-    """The flow in which every answer may turn out empty, so that what follows it is looked at too."""
+    """The flow in which every answer may be empty, so that execution falls through to the following step."""
     steps = flow.plan.steps
     ended = [
         number
@@ -159,7 +163,7 @@ def _access(step: Step, prepared: Prepared, judge: Judge, around: Surroundings) 
 
 
 def _may_name(action: Call) -> bool:
-    """Whether an argument of a call may name a file; those without a name are refused anyway."""
+    """Whether a named argument of a call may name a file; positional ones are refused elsewhere."""
     return any(
         name.casefold() in NAMES or isinstance(value, DictExpr | ListExpr) for name, value in action.named
     )
@@ -174,7 +178,7 @@ _PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_W
 
 
 def _entered_groups(flow: Flow) -> frozenset[int]:
-    """The groups (by their last step) that a jump may enter behind their first member."""
+    """The groups, by their last step, that a jump may enter after their first member."""
     if flow.group_end == list(range(len(flow.group_end))):
         return frozenset()
     found: set[int] = set()

@@ -1,13 +1,14 @@
-"""Walks up a tree that is given as the node above each: how deep nodes stand, and which have been told.
+"""Helpers on a tree given by parent numbers: node depths, and a union-find walk to the next unmarked
+ancestor.
 
-In: for each node the number of the one above it, negative for none. Out: depths, and nodes.
+In: for each node its parent, negative for none. Out: depths, and nodes.
 """
 
 from __future__ import annotations
 
 
 def unmarked(marked: dict[int, int], node: int) -> int:
-    """The node, or the next one up the tree that has not been told; paths are made short on the way."""
+    """The node, or its nearest unmarked ancestor; compresses the paths in `marked`."""
     path: list[int] = []
     while node in marked:
         path.append(node)
@@ -18,7 +19,7 @@ def unmarked(marked: dict[int, int], node: int) -> int:
 
 
 def depths(after: list[int], end: int) -> list[int]:
-    """How far below the end each node stands in the tree of post-dominators."""
+    """The depth of each node below `end` in the post-dominator tree."""
     depth = [-1] * len(after)
     depth[end] = 0
     for start in range(len(after)):

@@ -1,7 +1,8 @@
-"""Which value each read sees: static single assignment over the flow, linear for all plans but odd ones.
+"""Builds static single assignment form for a plan: which value each read of a variable or place may see.
 
-In: the flow, and what each step reads and writes. Out: values, each made by a step, joined from others,
-or there before the first step. Where joins would be too many, every read of a name sees all of its values.
+In: the control flow, and what each step reads and writes. Out: values, each made by a step, joined from
+others, or present at entry. Linear for all but pathological plans; where there would be too many joins, every
+read of a name sees all values of that name.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ _Names: TypeAlias = "dict[str, None]"
 
 
 class Kind(IntEnum):
-    """Where a value comes from."""
+    """The origin of a value."""
 
     ENTRY = 0
-    """It is there before the first step."""
+    """Present before the first step."""
     RESULT = 1
-    """A step gives it."""
+    """The result of a step."""
     STORED = 2
-    """A step puts it into a place."""
+    """Written to a place by a step."""
     JOIN = 3
-    """It is one of its operands."""
+    """One of its operands (a phi node)."""
 
 
 class Value(NamedTuple):
-    """A value of a variable or a place; `step` made it."""
+    """A value of a variable or a place; `step` is the step that made it, -1 if none did."""
 
     kind: Kind
     name: str
@@ -44,7 +45,7 @@ class Value(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A step sets a name; what was there before may stay unless it is `sure`."""
+    """A step's write to a name; unless it is `sure`, the previous value may remain."""
 
     name: str
     kind: Kind
@@ -53,25 +54,28 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Web:
-    """All values of a plan. `seen[step]` tells for each name that the step reads which value it sees."""
+    """All values of a plan. `seen[step]` maps each name that the step reads to the number of the value it
+    sees.
+    """
 
     values: list[Value] = field(default_factory=list[Value])
     operands: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    """What the joins are joined from, by their numbers."""
+    """The operands of each join, by value number."""
     seen: list[dict[str, int]] = field(default_factory=list[dict[str, int]])
     made: list[int] = field(default_factory=list[int])
-    """By step the value that it gives to the first name it writes; those of the others follow."""
+    """For each step the number of the value for the first name it writes; those for its other names follow.
+    """
     entries: list[int] = field(default_factory=list[int])
-    """The values that are there before the first step."""
+    """The values that are present before the first step."""
 
     def enter(self, name: str) -> int:
-        """Take in what a name has before the first step, and give its number."""
+        """Add the entry value of a name and return its number."""
         self.entries.append(len(self.values))
         self.values.append(Value(Kind.ENTRY, name))
         return len(self.values) - 1
 
     def join(self, name: str, operands: list[int]) -> int:
-        """Take in a value that is one of these, and give its number."""
+        """Add a join of these values and return its number."""
         number = len(self.values)
         self.values.append(bare(Value, (Kind.JOIN, name, -1)))
         self.operands[number] = operands
@@ -81,7 +85,7 @@ class Web:
 def web_of(
     flow: Flow, reads: Sequence[Sequence[str]], writes: Sequence[Sequence[Write]], *, in_order: bool
 ) -> Web:
-    """The values that each step sees; without `in_order` any step may come before any other."""
+    """The values that each step sees; without `in_order`, any step may run before any other."""
     web = Web(seen=[{} for _ in reads])
     values = web.values
     for step, written in enumerate(writes):
@@ -113,7 +117,7 @@ def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequ
 
 
 def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], dict[int, _Names]] | None:
-    """The dominators, and by node the names whose values may meet there; None if they are too many."""
+    """The dominator tree, and the names that need a join at each node; None if that takes too much work."""
     _, dominator = flow.dominators()
     work = max(_LEAST_WORK, _WORK_PER_NODE * len(dominator))
     frontier: dict[int, dict[int, None]] = {}
@@ -150,7 +154,7 @@ def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], di
 
 
 def _children(dominator: list[int]) -> tuple[list[int], list[int]]:
-    """The last node right below each, and the one before each that is below the same."""
+    """The first child of each node in the dominator tree, and the next sibling of each node."""
     child, sibling = [NONE] * len(dominator), [NONE] * len(dominator)
     for node, above in enumerate(dominator):
         if above != NONE:
@@ -161,7 +165,7 @@ def _children(dominator: list[int]) -> tuple[list[int], list[int]]:
 
 @dataclass(slots=True)
 class _Linking:
-    """One walk down the tree of dominators with the value that each name has."""
+    """Renaming: one walk over the dominator tree that tracks the current value of each name."""
 
     flow: Flow
     web: Web
@@ -170,7 +174,7 @@ class _Linking:
     dominator: list[int]
     joins: dict[int, _Names]
     _grouped: frozenset[int] = frozenset()
-    """The steps that stand in a group with others."""
+    """The steps that are in a group with others."""
     _current: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     _entries: dict[str, int] = field(default_factory=dict[str, int])
     _join_at: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
@@ -195,7 +199,7 @@ class _Linking:
                     self._current[name].pop()
                 continue
             pushed = link(node)
-            if stack:  # else nothing is left that would see what was there before
+            if stack:  # at the last node nobody reads restored values
                 undo.append(pushed)
                 stack.append(~node)
             below = child[node]
@@ -204,7 +208,7 @@ class _Linking:
                 below = sibling[below]
 
     def _alone(self, node: int) -> list[str]:
-        """As `_at` in a plan without groups and joins, as nearly all are, in less time."""
+        """A faster `_at` for the common plan without groups and joins."""
         pushed: list[str] = []
         if node >= len(self.reads):
             return pushed
@@ -229,7 +233,7 @@ class _Linking:
         return pushed
 
     def _at(self, node: int) -> list[str]:
-        """Link a node's reads and writes; gives the names that have a new value."""
+        """Link a node's reads and writes; return the names that got a new value."""
         pushed: list[str] = []
         if self._join_at and node in self._join_at:
             for name, join in self._join_at[node].items():
@@ -244,7 +248,7 @@ class _Linking:
         return pushed
 
     def _reach(self, node: int) -> None:
-        """The values that a node gives to the joins it leads to."""
+        """Add the current values to the joins of the node's successors."""
         for following in self.flow.successors[node]:
             for name, join in self._join_at.get(following, {}).items():
                 self.web.operands[join].append(self._value(name))
@@ -286,7 +290,7 @@ class _Linking:
                 seen[name] = self.web.join(name, [seen[name], *stored])
 
     def _stored_by(self, end: int) -> dict[str, list[int]]:
-        """What the members of a group put into places, which any of them may read."""
+        """What members of a group write to places, which every member may read."""
         stored: dict[str, list[int]] = {}
         for member in self._members(end):
             for made, write in enumerate(self.writes[member], self.web.made[member]):
@@ -295,7 +299,9 @@ class _Linking:
         return stored
 
     def _write(self, end: int, pushed: list[str]) -> None:
-        """What a step sets, or all members of a group: two that set one name leave either value."""
+        """Apply the writes of a step, or of all members of a group: where two set one name, either value may
+        remain.
+        """
         writes = self.writes[end]
         are_apart = len(writes) == 1 or len({write.name for write in writes}) == len(writes)
         if are_apart and end not in self._grouped:

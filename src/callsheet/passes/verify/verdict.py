@@ -1,4 +1,4 @@
-"""What the proof says of a plan: whether it may run, what speaks against it, what has to be seen to."""
+"""The result types of verification: violations, obligations of the runtime, and labels of steps."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from callsheet.policy.calls import Obligation, Rule
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that refuses a plan.
+    """One reason to refuse a plan.
 
-    `step` is its id, None for the plan as a whole. `argument` is the name of the argument it is about, `flow`
-    the way of the data as texts (`S2 $a`, `S4 query`, `outside`), `help` what to change.
+    `step` is the id of the step, None for the whole plan. `argument` is the name of the argument, `flow` the
+    path of the data as texts (`S2 $a`, `S4 query`, `outside`), `help` the suggested fix.
     """
 
     step: str | None
@@ -33,10 +33,10 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class StepLabels:
-    """What the analysis knows of a step.
+    """The labels of a step.
 
-    `reads` are the labels of the variables it reads, `way` is the label of what decides whether it is done,
-    `result` that of what it gives. `because` names the steps that the result has its label from.
+    `reads` are the labels of the variables it reads, `way` is the label of what controls whether it is
+    executed, `result` that of its result. `because` are the ids of the steps whose values it reads directly.
     """
 
     step: str
@@ -48,7 +48,7 @@ class StepLabels:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a proof: the plan may run if nothing speaks against it and the obligations are met."""
+    """The outcome of verification: the plan may run if it has no violations and the obligations are met."""
 
     violations: tuple[Violation, ...] = ()
     obligations: tuple[Obligation, ...] = ()
@@ -56,5 +56,5 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing speaks against the plan."""
+        """Whether there are no violations."""
         return not self.violations

@@ -1,7 +1,7 @@
-"""A step as the calls that the rules judge: arguments named, data as holes with their labels.
+"""Translates a step into the calls that the rules judge: named arguments, with labelled holes for data.
 
-In: a step, and the label and perhaps the text of each variable. Out: `CallView`s; more than one where a
-FOREACH goes over a list that is written in the plan.
+In: a step, and the label and perhaps the text of each variable. Out: `CallView`s; more than one for a FOREACH
+over a list written in the plan.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _MOST_ITEMS = 100
 
 
 class Surroundings(NamedTuple):
-    """What a step's values are made of: labels and known texts of variables, the label of what is written."""
+    """The context of a step's values: labels and known values of variables, the planner's label, parameter
+    names.
+    """
 
     label_of: Callable[[str], Label]
     constants: Mapping[str, Value]
@@ -44,11 +46,13 @@ class Surroundings(NamedTuple):
     parameters: Callable[[str], tuple[str, ...]]
 
     def of_item(self, items: Mapping[str, Value]) -> Surroundings:
-        """The same where variables hold these values of the plan."""
+        """The same context with these variables bound to values of the plan."""
         return self._replace(constants={**self.constants, **items})
 
     def arguments(self, step: Step) -> list[Argument]:
-        """The arguments of the action, those without a name under the parameter they fill or their place."""
+        """The arguments of the action; positional ones are named after the parameter they fill, or their
+        position.
+        """
         action = step.action
         if not isinstance(action, Call):
             return [self.argument(str(number), value) for number, value in enumerate(step.values())]
@@ -96,9 +100,9 @@ class Surroundings(NamedTuple):
         return bare(Argument, (name, tuple(made), label, ()))
 
     def known(self, ref: Ref) -> Value | None:
-        """What the plan itself says stands at a place in a variable; None where it says nothing.
+        """The statically known value at a path in a variable; None if there is none.
 
-        Of a dict with very many fields it is not looked for: it would be at each read.
+        Large dicts are not searched, since the search would be repeated at each read.
         """
         value = self.constants.get(ref.name) if self.constants else None
         for part in ref.path:
@@ -119,7 +123,7 @@ class Surroundings(NamedTuple):
 
 
 def _is_small(value: Value) -> bool:
-    """Whether few values stand in one, so that it may be looked at wherever its variable is read."""
+    """Whether a value has so few members that it can be expanded wherever its variable is read."""
     waiting, seen = [value], 0
     while waiting and seen <= _MOST_ITEMS:
         current = waiting.pop()
@@ -132,13 +136,13 @@ def _is_small(value: Value) -> bool:
 
 
 def _labelled(argument: Argument, label: Label) -> Argument:
-    """The same value with this label, as what a variable holds has that of the variable."""
+    """The argument with this label throughout, since a variable's members have the variable's label."""
     items = tuple(_labelled(item, label) for item in argument.items)
     return argument._replace(label=label, items=items)
 
 
 def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = False) -> list[CallView]:
-    """The calls that a step's action may make, as they are judged; nothing for a GOTO."""
+    """The calls that a step's action may make; none for a GOTO."""
     if isinstance(step.action, Goto):
         return []
     retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
@@ -152,7 +156,7 @@ def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = F
 
 
 def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None:
-    """The message that ends the plan when the step fails, as it is judged; None if there is none."""
+    """The message that ends the plan when the step fails, as a call; None if there is none."""
     values = tuple(step.failure_values())
     if not values:
         return None
@@ -161,23 +165,23 @@ def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None
 
 
 def written_source(step: Step, around: Surroundings) -> Argument | None:
-    """What a step's loop goes through, as an argument, where the plan writes it out; None for a variable."""
+    """The source of a step's loop as an argument if the plan writes it out; None for a variable."""
     if step.foreach is None or isinstance(step.foreach.source, Ref):
         return None
     return around.argument("", step.foreach.source)
 
 
 def _may_name(text: str) -> bool:
-    """Whether a text may hold an address, with its scheme or in words, or a tag."""
+    """Whether a text may contain an address or a tag."""
     return "(" in text or "<" in text or "![" in text or "://" in text or ("/" in text and "." in text)
 
 
 def is_plain(step: Step) -> bool:
-    """Whether all that a step's action is given are single variables, and texts that name no address.
+    """Whether a step's inputs cannot form an address together: single variables, and texts that contain no
+    address.
 
-    Where what is written is public and no variable is known, what it gives is then no address that
-    carries data away: nothing stands beside anything else in a value, and no text of the plan loads anything.
-    So it is where values stand apart from each other and no text could be a part of an address.
+    If the plan's literals are public and no variable is constant, the result is then not an address that
+    leaks data, since no text adjoins data inside one value. The same holds if all values stand apart.
     """
     if step.foreach is not None:
         return False
@@ -192,16 +196,17 @@ def is_plain(step: Step) -> bool:
 
 
 def stands_apart(step: Step) -> bool:
-    """Whether blanks part all values that a step's action is given, and no text could be part of an address.
+    """Whether all inputs of the step's action are separated by blanks and no text could be part of an
+    address.
 
-    Where what is written is public and no variable is known, all of it beside each other is then no address
-    with data in it, and loads nothing.
+    If the plan's literals are public and no variable is constant, their combination then is no address with
+    data in it and loads nothing.
     """
     return step.foreach is None and stand_apart(step.values())
 
 
 def tool_of(step: Step) -> str:
-    """The word that a step's action is judged under."""
+    """The tool name under which a step's action is judged."""
     if isinstance(step.action, Call):
         return step.action.tool
     match step.action:
@@ -216,9 +221,9 @@ def tool_of(step: Step) -> str:
 
 
 def _items(loop: Foreach, around: Surroundings) -> Sequence[Mapping[str, Value]]:
-    """The items of a FOREACH, each as what its loop variable is; one without any for all that are not known.
+    """The bindings of a FOREACH's loop variable; one empty binding stands for all items that are not known.
 
-    A text may hold a list, so only one that does not begin as JSON is an item by itself.
+    A text may hold a JSON list, so only one that does not look like JSON is an item by itself.
     """
     source = around.known(loop.source) if isinstance(loop.source, Ref) else loop.source
     match source:
@@ -239,13 +244,13 @@ _NO_ITEMS: tuple[Mapping[str, Value], ...] = (MappingProxyType({}),)
 
 @lru_cache(maxsize=1_024)
 def _places(parameters: tuple[str, ...], named: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """The names of so many arguments without one: the parameters that they fill, or their numbers."""
+    """The names of `count` positional arguments: the parameters that they fill, or their positions."""
     filled = filled_parameters(parameters, named, count)
     return (*filled, *map(str, range(len(filled), count)))
 
 
 def literal_text(literal: Literal) -> str:
-    """A literal as it stands in a text."""
+    """A literal as it appears inside a text."""
     value = literal.value
     if isinstance(value, str):
         return value

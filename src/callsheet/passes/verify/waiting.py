@@ -1,6 +1,6 @@
-"""Who waits for whom in a plan of dependencies, and whom the end of such a plan leaves out.
+"""Dependencies between the steps of a graph, and which steps a failure that ends the plan may cut off.
 
-In: a plan whose order is a graph. Out: the steps behind each step, and those that its failure may cut off.
+In: a plan ordered as a graph. Out: the dependents of each step, and the steps that its failure may cut off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WORK_PER_STEP = 40
 
 @dataclass(slots=True)
 class Waiting:
-    """The dependencies of a plan, both ways, by the numbers of its steps."""
+    """The dependencies of a plan in both directions, by step number."""
 
     before: Sequence[Sequence[int]]
     dependents: Sequence[Sequence[int]]
@@ -25,10 +25,11 @@ class Waiting:
     _known: dict[Label, _Ends] = field(default_factory=dict[Label, "_Ends"])
 
     def cut_off(self, number: int, decision: Label) -> list[int]:
-        """The steps that a failure which ends the plan may leave out, those that were not told so yet.
+        """The steps that may be skipped if this step's failure ends the plan, except those reported for this
+        label before.
 
-        These are all that need not be done before the step. Where looking for the others would be too much
-        work, they count too.
+        These are all steps that the failing step does not depend on. Beyond a work limit the steps it depends
+        on are included too, which is conservative.
         """
         known = self._known.get(decision)
         if known is None:
@@ -42,9 +43,10 @@ class Waiting:
         return found
 
     def _all_before(self, number: int, ends: set[int]) -> set[int] | None:
-        """The step, and all that it waits for; nothing where that is too much work.
+        """The step and its transitive dependencies; empty beyond the work limit.
 
-        None where one of `ends` is among them: whatever is left comes before that one, too.
+        None if one of `ends` is among them: every remaining step also precedes that one, so nothing new is
+        cut off.
         """
         found = {number}
         waiting = [number]
@@ -61,14 +63,14 @@ class Waiting:
 
 @dataclass(slots=True)
 class _Ends:
-    """The steps that end the plan by one label, and those that come before all of them."""
+    """The steps known to end the plan for one label, and the steps that precede all of them."""
 
     left: Sequence[int]
     ends: set[int] = field(default_factory=set[int])
 
 
 def waiting_of(plan: Plan) -> Waiting:
-    """The dependencies of a plan; those on no step of it are left out.
+    """The dependencies of a plan; names of unknown steps are ignored.
 
     >>> from callsheet.ir import Call, Order, Plan, Step
     >>> from callsheet.ir.labels import LITERAL

@@ -1,6 +1,6 @@
-"""How data came to a place: the steps that a value went through, back to where it came in.
+"""Traces how data reached a step: the shortest path from where it entered the plan, for error messages.
 
-In: the labels of a plan and a value that is too private or too untrusted. Out: the shortest way, as texts.
+In: the labels of a plan and a predicate for offending labels. Out: the path as texts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_VALUES = 20_000
 
 @dataclass(slots=True)
 class Ways:
-    """Finds ways, within one budget for a whole plan."""
+    """Finds data-flow paths within one work budget for the whole plan."""
 
     labels: Labels
     _left: int = 200_000
@@ -29,7 +29,7 @@ class Ways:
     )
 
     def to(self, step: int, names: Iterable[str], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
-        """The way of what a step reads under one of these names and whose label is guilty."""
+        """The path to one of the names that a step reads, if its label is offending; else empty."""
         subject = self.labels.subject
         seen = subject.web.seen[step]
         starts = [seen[name] for name in subject.readings[step].outer(names) if name in seen]
@@ -37,7 +37,9 @@ class Ways:
         return self._search(guilty, is_guilty) if guilty else ()
 
     def decider(self, number: int, is_guilty: Callable[[Label], bool]) -> int | None:
-        """The first step that decides by guilty data whether this one is done, itself if it is guarded."""
+        """The first step that controls by offending data whether this one is executed; the step itself if it
+        is guarded.
+        """
         subject = self.labels.subject
         steps = subject.plan.steps
         if is_guilty not in self._deciders:
@@ -59,7 +61,7 @@ class Ways:
         return self._waited_for(number, is_guilty)
 
     def _waited_for(self, number: int, is_guilty: Callable[[Label], bool]) -> int | None:
-        """In a graph, the nearest step whose failure would keep this one from being done, by guilty data."""
+        """In a graph, the nearest dependency whose failure, decided by offending data, skips this step."""
         subject = self.labels.subject
         seen = {number}
         queue = deque(seen)
@@ -75,7 +77,7 @@ class Ways:
         return None
 
     def _search(self, starts: list[int], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
-        """Breadth first, back to a value with no guilty operand: where it came in."""
+        """Breadth-first search back to a value without offending operands, where the data entered."""
         web, labels = self.labels.subject.web, self.labels
         came: dict[int, int] = dict.fromkeys(starts, -1)
         queue = deque(starts)

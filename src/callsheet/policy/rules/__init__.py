@@ -1,6 +1,6 @@
-"""The rules, one a file: each looks at a call and notes what speaks against it.
+"""The rules of a policy, one module each; a rule checks one call and records its objections.
 
-A rule is prepared once for a tool under a policy, and says then whether there is anything to look at.
+A rule is prepared once per tool and policy, and is skipped for tools that it does not concern.
 """
 
 from callsheet.policy.rules import (
@@ -47,6 +47,6 @@ RULES: tuple[Prepare, ...] = (
     replan.prepare,
     predicates.prepare,
 )
-"""Every rule, in the order in which objections are told."""
+"""All rules, in the order in which their objections are reported."""
 
 __all__ = ["RULES", "Check", "Notes", "OfLabels", "OfTexts", "Prepare", "Setting", "Verdicts"]

@@ -1,4 +1,4 @@
-"""Which addresses are fetched: public ones, and those that the policy trusts; the runtime guards the rest."""
+"""ADDRESS: only public addresses and those the policy trusts are fetched; the runtime guards connections."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _EMBEDDED = re.compile(
 )
 _HEX_EMBEDDED = re.compile(r"(?:^|[.-])([0-9a-f]{8})\.(?:nip|sslip|xip)\.\w+$")
 _WHOLE_HOST = re.compile(rf"(\[[^\]{MARK}]*\]|[^:\[\]{MARK}]+):")
-"""A host that is written to its end, before a port of which some is not known."""
+"""A host that is complete before a partly unknown port."""
 _NUMBERS = re.compile(r"[\d.x]*\d\.[\d.]*\Z")
 _BEGINNINGS = re.compile(r"\[.*|localhost\Z|0x[0-9a-fx.]*\Z", re.DOTALL)
-"""How a host begins, before data, that may turn out to be one of this machine or network."""
+"""Prefixes of a host that data could complete to one of this machine or network."""
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """ADDRESS for what is no public address; an obligation to guard every connection."""
+    """ADDRESS for an address that is not public; an obligation to guard every connection."""
     if traits is None or traits.address is None:
         return None
     name = traits.address
@@ -83,7 +83,7 @@ def _in_network(allowed: AllowedHosts, host: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def inside(host: str) -> str | None:
-    """Why a host is none of the public internet by its name alone, None if it may be one.
+    """Why a host is certainly not on the public internet, by its name alone; None if it may be.
 
     >>> inside("example.org"), inside("localhost")
     (None, 'localhost is a name of this machine or network')
@@ -108,13 +108,13 @@ def _public_text(text: str) -> bool:
 
 
 def _chosen_among_trusted(setting: Setting, authority: Authority, tail: str) -> bool:
-    """Whether strangers choose a host that the policy trusts, also by choosing nothing before its name."""
+    """Whether untrusted data chooses a trusted host, including the bare suffix if the data is empty."""
     of_host = setting.audiences.of_host
     return authority.chosen_by.untrusted and bool(of_host(f"x{tail}") or of_host(tail.removeprefix(".")))
 
 
 def _refusal_of_pieces(setting: Setting, authority: Authority) -> str | None:
-    """What speaks against a host of which only some is known: that it looks like one inside."""
+    """The objection to a partly known host that looks like an internal one."""
     _, _, rest = authority.written.partition("://")
     whole = _WHOLE_HOST.match(rest if MARK in rest else f"{rest}:")
     if whole is not None and (refusal := inside(whole[1].lower().strip("[]").rstrip("."))) is not None:

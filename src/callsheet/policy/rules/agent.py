@@ -1,4 +1,4 @@
-"""What an agent is given: tools of the policy's list, and never private data together with a way out."""
+"""AGENT: an agent gets only the policy's tools, and never private data together with a way to send it out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OUTSIDE = frozenset({Reach.WORLD, Reach.ADDRESS, Reach.RECIPIENT})
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
-    """AGENT for more than the policy gives, FLOW and IMPLICIT for private data with a way out."""
+    """AGENT for more than the policy grants, FLOW and IMPLICIT for private data with an outside tool."""
     if tool != "AGENT_SOLVE":
         return None
     given = setting.policy.agent
@@ -40,7 +40,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
 
 
 def _tools(setting: Setting, call: CallView, notes: Notes) -> frozenset[str]:
-    """The tools that the agent may use: those it is called with, or all that the policy gives."""
+    """The tools of the agent: those that the call names, or all that the policy grants."""
     wanted = of_name(call, "tools")
     if wanted is None:
         return setting.agent_tools
@@ -99,14 +99,14 @@ def _numbers(given: AgentRule, call: CallView, notes: Notes) -> None:
 
 
 class _Powers(NamedTuple):
-    """What an agent with some tools could do, by the names of those that let it."""
+    """What an agent could do, by the names of the tools that enable it."""
 
     ways_out: tuple[str, ...]
     private: tuple[str, ...]
     changes: tuple[str, ...]
     hears_strangers: bool
     untold: tuple[tuple[str, Label], ...]
-    """What gives data that no model may have, with its label."""
+    """Tools whose results no model may read, with the label of the results."""
 
 
 def _powers(setting: Setting, tools: frozenset[str]) -> _Powers:
@@ -129,9 +129,9 @@ def _is_for_model(label: Label) -> bool:
 
 
 def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) -> str | None:
-    """Why no one token may be for these tools and data of this label; None where it may.
+    """Why no capability token may combine these tools with data of this label; None if one may.
 
-    Private data, strangers' words and a way out are never in one hand.
+    Private data must not meet a way out, nor untrusted text a tool that makes changes.
     """
     can = _powers(setting, frozenset(fold(name) for name in tools))
     if can.ways_out and not label.is_public:
@@ -144,7 +144,7 @@ def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) ->
 
 
 def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: Notes) -> None:
-    """What only one token with everything in it could do."""
+    """Objections to the combination of the agent's tools and data."""
     data, can = flowing(call), _powers(setting, tools)
     for name, label in can.untold:
         notes.object(

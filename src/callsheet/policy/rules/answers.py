@@ -1,4 +1,4 @@
-"""An answer that is shown carries no private data away: in no link, no image, no address."""
+"""ANSWER: what is shown to the user leaks no private data through links, images or addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, leav
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
-    """ANSWER for private data in an address, and for an image that tells what private data decided."""
+    """ANSWER for private data in an address, or an image whose presence reveals private data."""
     if tool not in ANSWERS:
         return None
 
@@ -45,7 +45,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
 
 
 def links_data(setting: Setting, call: CallView, *, is_strict: bool = False) -> bool:
-    """Whether the call's text holds an address with data that its host may not have."""
+    """Whether the call's text contains an address with data that its host may not read."""
     planner = setting.policy.planner
     if planner.is_public and all(argument.label.is_public for argument in call.arguments):
         return False
@@ -58,7 +58,7 @@ def links_data(setting: Setting, call: CallView, *, is_strict: bool = False) -> 
 
 
 def parts_of(call: CallView) -> list[Part]:
-    """The text that is shown: values one after another with a blank between them."""
+    """The text that is shown: the values separated by blanks, or by line ends if they are named."""
     parts: list[Part] = []
     for argument in call.arguments:
         if parts:
@@ -71,26 +71,26 @@ def parts_of(call: CallView) -> list[Part]:
 
 
 def _is_open(member: Argument) -> bool:
-    """Whether a member of a list ends as an address does that is to go on: programs read past its quote."""
+    """Whether a list member ends like an address that continues; programs read past its closing quote."""
     end = member.parts[-1] if member.parts else ""
     return isinstance(end, str) and end.endswith(("=", "?", "&", "#"))
 
 
 def _reads_what_is_shown(setting: Setting, call: CallView) -> bool:
-    """Whether the plan itself puts something beside private data that reads the page it stands in."""
+    """Whether the plan itself puts active markup beside private data."""
     if setting.policy.planner.is_public and all(argument.label.is_public for argument in call.arguments):
         return False
     return is_active(" ".join(text for argument in call.arguments for text in own_texts(argument)))
 
 
 def tells_by_image(setting: Setting, call: CallView) -> bool:
-    """Whether the call's text loads an image from a host that may not know what decided about the call."""
+    """Whether the call's text loads an image from a host that may not learn what controls the call."""
     text = " ".join(text for argument in call.arguments for text in texts(argument))
     return images(text) and leads_outside(setting, text, call.pc)
 
 
 def leads_outside(setting: Setting, text: str, told: Label) -> bool:
-    """Whether a text names a host that may not know this."""
+    """Whether a text names a host that may not read data of this label."""
     return any(
         host is None or not told.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
     )

@@ -1,4 +1,4 @@
-"""What cannot be undone is done only if somebody has said yes, and no stranger decides when."""
+"""CONSEQUENTIAL: destructive calls need approval, and untrusted data must not control them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from callsheet.policy.rules.base import Notes, OfLabels, Setting
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """Asks for a yes; CONSEQUENTIAL where untrusted data decides whether the call is made, yes or no."""
+    """Require approval; CONSEQUENTIAL if untrusted data controls a destructive call, approved or not."""
     if traits is None and setting.policy.refuse_unknown_tools:
         return None
     is_destructive = traits is None or traits.destructive

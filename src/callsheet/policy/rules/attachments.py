@@ -1,4 +1,4 @@
-"""Files that a call sends along by their paths reach only those who may read them."""
+"""FLOW for attachments: files that a call sends by their paths reach only permitted readers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from callsheet.policy.rules.receivers import Receiver, receivers
 from callsheet.policy.running import is_file_name
 
 ATTACHMENTS = frozenset({"attachment", "attachments", "attach", "attached", "upload", "uploads"})
-"""Arguments that name files to send along."""
+"""Arguments that name files to send."""
 PATHS = frozenset(
     {"file", "files", "file_path", "file_paths", "filepath", "filepaths", "path", "paths"}
 )  # fmt: skip
-"""Those that do where nothing else in the call is the content of a file, to which they would give a name."""
+"""Arguments that do so unless the call has a content argument, whose file name they would be."""
 _ALONG = frozenset(
     {"attached_file", "attached_files", "attachment_path", "attachment_paths", "attachments_list",
      "body_file", "csv", "doc", "document", "documents", "docs", "file_attachments", "html_file", "image",
@@ -27,16 +27,16 @@ _ALONG = frozenset(
      "logo", "media", "pdf", "pdfs", "photo", "photos", "picture", "pictures", "report", "reports",
      "source_file", "video", "videos"}
 )  # fmt: skip
-"""Those that may as well hold an address or what is sent itself: what reads as the name of a file is one."""
+"""Arguments that may also hold an address or content; a value that looks like a file name is one."""
 NAMES = ATTACHMENTS | PATHS | _ALONG
 _REPOSITORIES = (frozenset({"owner", "repo"}), frozenset({"project_id"}))
-"""Arguments that together name a repository on a server, as those of GitHub and GitLab have them."""
+"""Arguments that together identify a repository on a server, as on GitHub and GitLab."""
 _IN_REPOSITORIES = frozenset({"file_path", "path", "paths"})
-"""Those that say beside them which file of it is meant."""
+"""Arguments that then identify a file in the repository."""
 _OF_PEOPLE = re.compile(
     r"(?:file:(?://(?:localhost)?)?)?(?:/+(?:home|root|users)/|~|[a-z]:[/\\]+users[/\\])", re.IGNORECASE
 )
-"""Where the files of people lie, the workspace among them."""
+"""Users' home folders, which may contain the workspace."""
 _CONTENTS = frozenset({"content", "contents", "data", "bytes", "base64"})
 _IN_A_DICT = re.compile(r"(?:.*_)?(?:path|file|filename|source|src)", re.IGNORECASE)
 _IS_ITS_NAME = re.compile(r"(?:.*_)?(?:id|key|name|title|type)", re.IGNORECASE)
@@ -44,21 +44,21 @@ _LEADS_IN = re.compile(r"[^/\\]+[/\\]")
 
 
 class Attached(NamedTuple):
-    """A file that is sent along: the argument that names it, and the value that is its path."""
+    """A file to be sent: the name of the argument, and the value that is its path."""
 
     name: str
     path: Argument
 
 
 def sends_files(tool: str, traits: Traits | None) -> bool:
-    """Whether the arguments of a tool may name files that somebody outside gets."""
+    """Whether a tool's arguments may name files that are sent outside."""
     return traits is not None and tool not in BUILTINS and traits.reach in (Reach.WORLD, Reach.RECIPIENT)
 
 
 def attached(call: CallView) -> Iterator[Attached]:
-    """What a call of such a tool sends along, also by the members of its arguments.
+    """The files that a call of such a tool sends, including those in members of its arguments.
 
-    A path in a repository that the call names is none of the workspace.
+    Paths in a repository that the call identifies are not workspace files.
 
     >>> def of(*names): return CallView("S1", "GET", tuple(Argument(name, ("a.md",)) for name in names))
     >>> [file.name for file in attached(of("repo", "path"))], list(attached(of("owner", "repo", "path")))
@@ -71,7 +71,7 @@ def attached(call: CallView) -> Iterator[Attached]:
 
 
 def surely_attached(call: CallView) -> Iterator[Attached]:
-    """What it sends along whatever stands in its arguments, by their names alone."""
+    """The files that are sent whatever their paths, judged by argument names alone."""
     return (file for file in attached(call) if file.name.casefold() not in _ALONG)
 
 
@@ -91,9 +91,10 @@ def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """FLOW for a file of the workspace whose label its receivers may not have.
+    """FLOW for a workspace file whose label does not permit its receivers.
 
-    It is that which the policy gives the path; a path that leads nowhere in the workspace is the tool's own.
+    The label is the one that the policy gives to the path. Paths that do not lead into the workspace are left
+    to the tool, unless they are secret by name or in a user's folder.
     """
     if traits is None or not sends_files(tool, traits):
         return None
@@ -119,9 +120,9 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 def not_theirs(
     along: Sequence[tuple[Attached, Label]], receivers: Iterable[Receiver]
 ) -> tuple[Attached, Label, str] | None:
-    """The first file that one of these receivers may not have, and who that is.
+    """The first file that one of these receivers may not read, and who that is.
 
-    Each of them is asked about each label once: a call may name many files, and many who get them.
+    Each receiver is asked about each label once, since a call may name many files and recipients.
     """
     first: dict[Label, Attached] = {}
     for file, label in along:
@@ -134,7 +135,7 @@ def not_theirs(
 
 
 def path_of(path: Argument) -> str | None:
-    """The path of a file of the workspace, None where it is not known before the run, or is none.
+    """The normal path of a workspace file, None if it is unknown or not in the workspace.
 
     >>> path_of(Argument("file", ("./a//b.txt",))), path_of(Argument("file", ("https://c.example/",)))
     ('a/b.txt', None)
@@ -146,7 +147,7 @@ def path_of(path: Argument) -> str | None:
 
 
 def _label_along(setting: Setting, file: Attached) -> Label | None:
-    """The label of a file that goes along; of one in the folder of a person all that is safe."""
+    """The label of a file that is sent; in a user's home folder, the strict default."""
     label, text = label_of(setting, file.path), file.path.text
     if label is not None or text is None:
         return label
@@ -154,7 +155,7 @@ def _label_along(setting: Setting, file: Attached) -> Label | None:
 
 
 def label_of(setting: Setting, path: Argument) -> Label | None:
-    """The label of the file of that path, by all that is known of it; None where it is none."""
+    """The label of the file of this path, as far as it is known; None if it is not a workspace file."""
     if path.text is not None:
         named = path_of(path)
         return _secret_outside(setting, path.text) if named is None else setting.sources.file(named)
@@ -168,7 +169,7 @@ def label_of(setting: Setting, path: Argument) -> Label | None:
 
 
 def _secret_outside(setting: Setting, text: str) -> Label | None:
-    """The label of a file elsewhere on the machine where it is a secret by its name."""
+    """The label of a file elsewhere on the machine if it is secret by its name, else None."""
     place = re.sub(r"^(?:file://)?[~./\\]*", "", text)
     label = setting.sources.file(place, True) if "://" not in place and place else None
     return label if label is not None and label.is_secret else None
@@ -179,7 +180,7 @@ def _told(path: Argument) -> str:
 
 
 def _paths(argument: Argument) -> Iterator[Argument]:
-    """The paths in an argument: itself, its items, or what is called a path in a dict without contents."""
+    """The paths in an argument: itself, its items, or the path fields of a dict without contents."""
     if not argument.items:
         yield argument
         return

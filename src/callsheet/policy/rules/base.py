@@ -1,4 +1,4 @@
-"""What rules are given and where they write: a policy made ready, and the notes on one call."""
+"""The interface of rules: the prepared policy they are given, and the notes they write about a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.policy.sources import Sources
 
 
 class Notes:
-    """What the rules have to say of one call, in their order."""
+    """What the rules have recorded about one call, in their order."""
 
     __slots__ = ("approvals", "objections", "obligations")
 
@@ -25,7 +25,7 @@ class Notes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no rule has said anything."""
+        """Whether nothing has been recorded."""
         return not (self.objections or self.approvals or self.obligations)
 
     def object(
@@ -34,32 +34,32 @@ class Notes:
         message: str,
         argument: str | None = None,
         *,
-        help: str,  # noqa: A002 - the objection's own word
+        help: str,  # noqa: A002 - named as in Objection
         reaches: str | None = None,
     ) -> None:
-        """Something refuses the call; `help` says what to change."""
+        """Record an objection, which refuses the call; `help` says how to fix it."""
         self.objections.append(Objection(rule, message, argument, help, reaches))
 
     def ask(self, why: str) -> None:
-        """A person has to say yes first."""
+        """Record a reason why a person must approve the call."""
         self.approvals.append(why)
 
     def oblige(self, kind: Duty, call: CallView, detail: str = "", *, weakens: bool = False) -> None:
-        """The runtime has to see to something."""
+        """Record an obligation of the runtime."""
         self.obligations.append(Obligation(kind, call.step, detail, fold(call.tool), weakens))
 
 
 class Verdicts(Notes):
-    """What rules say of a call in a run: obligations have been seen to before it began."""
+    """Notes on a call at run time, without obligations, which were met before the run."""
 
     __slots__ = ()
 
     def oblige(self, kind: Duty, call: CallView, detail: str = "", *, weakens: bool = False) -> None:
-        """Nothing is noted."""
+        """Record nothing."""
 
 
 class Setting:
-    """A policy made ready for rules: names folded, patterns compiled."""
+    """A policy prepared for the rules: names folded, patterns compiled."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -73,13 +73,13 @@ class Setting:
         self._traits: dict[str, Traits | None] = {}
 
     def traits(self, tool: str) -> Traits | None:
-        """What is known of a folded name."""
+        """The traits of a folded tool name, None for an unknown tool."""
         if tool not in self._traits:
             self._traits[tool] = traits_of(self.policy, tool)
         return self._traits[tool]
 
     def is_approved(self, call: CallView) -> bool:
-        """Whether somebody has said yes to the call."""
+        """Whether the call or its step is approved."""
         return call.approved or call.step in self.policy.approved
 
 
@@ -87,12 +87,11 @@ Check: TypeAlias = Callable[[CallView, Notes], None]
 
 
 class OfLabels(NamedTuple):
-    """A check to which it makes no difference what the arguments say.
+    """A check that depends on the text of few arguments.
 
-    It looks at their names and labels alone, at the label of the way, at what the policy says of the
-    step, and at the text of the arguments that it `sees`, whose names it takes in any case; of one that is an
-    address at no more than its host. `again` says that this holds as well of a call that may be made more
-    than once, `private` of one with data that not everybody may read.
+    It depends on the arguments' names and labels, the control-flow label, what the policy says about the
+    step, and the text of the arguments in `sees` (any case); of an address, only on its host. `again` extends
+    this to calls that may be made more than once, `private` to calls with private data.
     """
 
     check: Check
@@ -100,19 +99,19 @@ class OfLabels(NamedTuple):
     private: bool = True
     sees: tuple[str, ...] = ()
     prose: frozenset[str] | None = None
-    """With private data the text of every argument but these, spelled just so, counts as well; None: of no
-    other."""
+    """With private data it also depends on every argument but these (exact names); None: on no other."""
     is_plain: Callable[[str, str], bool] | None = None
-    """Of those that count so: whether an argument of this name and text is like every other of the name for
-    which that is so."""
+    """For arguments outside `prose`: whether this name and text belong to a class of texts that are treated
+    alike.
+    """
     only_obliges: bool = False
-    """Whether it neither refuses a call nor asks for a yes: nothing that counts once the run goes on."""
+    """Whether it only records obligations, which do not matter at run time."""
 
 
 class OfTexts(NamedTuple):
-    """A check that says nothing of a call whose texts are clear, whatever their labels are.
+    """A check that has no objection to a call whose texts are clear, whatever their labels.
 
-    `clears` takes the texts of all arguments in one, with `BETWEEN` between them.
+    `clears` takes the texts of all arguments joined with `BETWEEN`.
     """
 
     check: Check
@@ -120,12 +119,12 @@ class OfTexts(NamedTuple):
 
 
 BETWEEN = "\n\x00\n"
-"""What stands between two texts of a call that are looked at in one."""
+"""Separator between texts of a call that are searched together."""
 Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | OfLabels | OfTexts | None"]
 
 
 def of_name(call: CallView, name: str) -> Argument | None:
-    """The argument of that name, in any case."""
+    """The argument of that name, ignoring case; None if there is none."""
     for argument in call.arguments:
         if argument.name == name:
             return argument
@@ -134,7 +133,7 @@ def of_name(call: CallView, name: str) -> Argument | None:
 
 
 def controlling(call: CallView, traits: Traits) -> Iterator[Argument]:
-    """The arguments that decide what is done; one without a known name may be any of them."""
+    """The control arguments; an argument without a known name may be any of them."""
     if not traits.control:
         return
     names = {name.casefold() for name in traits.control}
@@ -144,12 +143,12 @@ def controlling(call: CallView, traits: Traits) -> Iterator[Argument]:
 
 
 def is_nameless(argument: Argument) -> bool:
-    """Whether nobody knows which parameter the argument fills."""
+    """Whether the argument is positional and its parameter is unknown."""
     return argument.name[:1].isdigit()
 
 
 def flowing(call: CallView) -> Label:
-    """The label of all that the arguments hold."""
+    """The join of the labels of all arguments."""
     label = LITERAL
     for argument in call.arguments:
         if argument.label is not label:
@@ -158,7 +157,7 @@ def flowing(call: CallView) -> Label:
 
 
 def leaves(argument: Argument) -> Iterator[Argument]:
-    """The argument itself, or all that stands in its members."""
+    """The argument itself, or all its innermost members."""
     stack = [argument]
     while stack:
         current = stack.pop()
@@ -169,7 +168,7 @@ def leaves(argument: Argument) -> Iterator[Argument]:
 
 
 def pairs(argument: Argument) -> list[Argument] | None:
-    """The values of a dict, each named by its key, which stands before it; None for all else.
+    """The values of a dict, each named by its key; None for anything else.
 
     >>> key, value = Argument("to", ("email",)), Argument("email", ("a@c.example",))
     >>> pairs(Argument("to", (), items=(key, value))) == [value], pairs(value)
@@ -183,13 +182,13 @@ def pairs(argument: Argument) -> list[Argument] | None:
 
 
 def texts(argument: Argument) -> Iterator[str]:
-    """The texts in an argument, as far as they are known, with nothing in the place of holes."""
+    """The known texts in an argument, with holes of unknown text left empty."""
     for leaf in leaves(argument) if argument.items else (argument,):
         yield "".join([known(part) for part in leaf.parts])
 
 
 def all_text(arguments: Iterable[Argument]) -> str:
-    """The texts of all arguments in one, so that one look is enough."""
+    """The texts of all arguments joined with `BETWEEN`, so that one search covers them."""
     found: list[str] = []
     for argument in arguments:
         if argument.items:
@@ -207,7 +206,7 @@ def all_text(arguments: Iterable[Argument]) -> str:
 
 
 def own_texts(argument: Argument) -> Iterator[str]:
-    """The texts in an argument that the plan itself says: written in it, or made of that alone."""
+    """The plan's own texts in an argument: literals, and holes whose value is made of literals only."""
     for leaf in leaves(argument) if argument.items else (argument,):
         yield "".join([part if isinstance(part, str) else _own(part) for part in leaf.parts])
 
@@ -217,14 +216,14 @@ def _own(hole: Hole) -> str:
 
 
 def known(part: Part, unknown: str = "") -> str:
-    """The text of a part, or what is to stand for it where it is not known."""
+    """The text of a part, or `unknown` if it is not known."""
     if isinstance(part, Hole):
         return unknown if part.text is None else part.text
     return part
 
 
 def shown(label: Label) -> str:
-    """Who may read it, in words."""
+    """How a message calls data with this label."""
     if label.is_secret:
         return "secret data"
     return "private data" if not label.is_public else "public data"

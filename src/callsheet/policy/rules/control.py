@@ -1,4 +1,4 @@
-"""What decides what is done — a path, a command, code, a recipient — is chosen by no stranger."""
+"""CONTROL: untrusted data must not decide what is done: a path, a command, code, a recipient."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """CONTROL for each control argument that untrusted data has a part in, unless somebody has said yes.
+    """CONTROL for each control argument with untrusted data in it, unless the call is approved.
 
-    An agent chooses paths itself, and code for the sandbox: for that its tools are given to it.
+    An agent may choose workspace paths and sandboxed code itself; its tools were granted for that.
     """
     if traits is None or not (traits.control or sends_files(tool, traits)):
         return None
@@ -45,10 +45,10 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
 
 def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
-    """The arguments that decide what is done, and what names them in the members of others.
+    """The control arguments, also among the members of others.
 
-    Tools of the operator and of servers take requests in one piece, `message={"to": …}`. Who gets a message,
-    and which files go along, is decided under each name that recipients and attachments have.
+    Operators' and servers' tools may take a request as one argument, `message={"to": …}`. Recipients and
+    attachments are control arguments under all their usual names.
     """
     names = {name.casefold() for name in traits.control}
     closed = in_bodies(traits, call) if traits.reach is Reach.RECIPIENT else frozenset[str]()

@@ -1,4 +1,4 @@
-"""What strangers wrote goes into no file that somebody will execute."""
+"""EXECUTABLE: untrusted content is not written to a file that some program executes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """EXECUTABLE for untrusted content in a file that a shell, a build, an editor or a system runs."""
+    """EXECUTABLE for untrusted content in a file that a shell, build tool, editor or system executes."""
     if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
         return None
     held, name = traits, traits.path
@@ -31,12 +31,12 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
 
 def content_label(call: CallView, traits: Traits) -> Label:
-    """The label of what is put into the file: of everything but the path."""
+    """The label of what is written to the file: the join of all arguments but the path."""
     return join(a.label for a in call.arguments if a.name.casefold() != traits.path)
 
 
 def may_be_executed(argument: Argument) -> bool:
-    """Whether the file of that path may be one that is executed; an end that is not known may be anything."""
+    """Whether a file of this path may be executed; a path with an unknown end may be any file."""
     if argument.items or not argument.parts:
         return True
     end = argument.parts[-1]

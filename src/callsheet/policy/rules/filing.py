@@ -1,7 +1,7 @@
-"""Files that tools of an operator keep: what they write, and what they move or copy, by its names in a call.
+"""Infers from argument names how an operator's own tools read, write, move or copy files.
 
-Such a tool reaches nobody; a server for files has `write_file (path, content)`, `move (source, destination)`
-and `append (file, text)`. What it does is taken from the names, since a policy does not say it.
+Such tools reach nobody outside; a file server has `write_file (path, content)`, `move (source, destination)`
+and `append (file, text)`. The names have to serve, since a policy does not describe this.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ _FOR_OTHERS = frozenset(
      "sources", "template"}
 )  # fmt: skip
 _TITLES = frozenset({"doc", "document", "id", "name", "title", "uri"})
-"""Arguments that name a file beside its content, where they read as the name of one."""
+"""Arguments that name a file besides its content, if their value looks like a file name."""
 _ADDRESSES = frozenset({"download_url", "file_url", "href", "link", "source_url", "uri", "url"})
-"""Arguments that say where what is put into a file is fetched from."""
+"""Arguments with the address from which a file's content is fetched."""
 _REQUESTS = frozenset(
     {"actions", "changes", "copies", "documents", "entries", "files", "items", "moves", "operations", "ops",
      "pairs", "paths", "requests", "steps", "writes"}
 )  # fmt: skip
-"""Arguments whose members, where they are dicts, are each a request of its own."""
+"""Arguments whose dict members are separate requests."""
 _SCHEME = re.compile(r"file:(?://(?:localhost(?=/))?)?")
 _PLAIN = re.compile(r"[\w.~+/-]+")
 _IN_ORDER = frozenset(map(str, range(10)))
-"""Arguments without a name: the first that is the name of a file is the path."""
+"""Positional arguments: the first that looks like a file name is the path."""
 FILE_NAMES = _PATHS | _SOURCES | _TARGETS | _TITLES | _ADDRESSES | _REQUESTS | _IN_ORDER
-"""Arguments that name a file, folded, or may hold such a name."""
+"""Folded names of all arguments that may contain a file name."""
 
 
 class Filing(NamedTuple):
-    """The paths that a call reads, those that it writes, and what it is given to put there."""
+    """The paths that a call reads and writes, and the contents it is given to write."""
 
     reads: tuple[Argument, ...]
     writes: tuple[Argument, ...]
     contents: tuple[Argument, ...]
 
     def in_folders(self) -> Iterator[Argument]:
-        """Where what is moved or copied comes to lie if what it goes to is a folder: under its own name.
+        """The target paths if the targets are folders: the sources keep their names.
 
         >>> moved = Filing((Argument("path", ("a/b.md",)),), (Argument("to", ("docs",)),), ())
         >>> [target.text for target in moved.in_folders()]
@@ -79,12 +79,12 @@ class Filing(NamedTuple):
 
     @property
     def label(self) -> Label:
-        """The label of what it is given to put there."""
+        """The join of the labels of the contents."""
         return join(argument.label for argument in self.contents)
 
 
 def keeps_files(tool: str, traits: Traits | None) -> bool:
-    """Whether a tool is an operator's own that may do something with files of the workspace."""
+    """Whether a tool is an operator's own and may access files of the workspace."""
     return traits is not None and tool not in BUILTINS and traits.reach is Reach.NOBODY
 
 
@@ -111,7 +111,7 @@ _NOTHING = Filing((), (), ())
 
 
 def _requests(arguments: tuple[Argument, ...]) -> Iterator[tuple[Argument, ...]]:
-    """The arguments of a call, and those of each request that they hold."""
+    """The arguments of a call, and those of each request nested in it."""
     yield arguments
     for argument in arguments:
         if argument.items and argument.name.casefold() in _REQUESTS:
@@ -128,7 +128,7 @@ def _filing(arguments: tuple[Argument, ...]) -> Filing:
     targets = _named(arguments, _TARGETS, is_sure=bool(paths or sources))
     contents = (*_contents(arguments), *_fetched(arguments))
     if targets:
-        sources = _named(arguments, _SOURCES, is_sure=True)  # what goes to a file comes from one
+        sources = _named(arguments, _SOURCES, is_sure=True)  # a target implies a source
         return Filing((*sources, *paths), targets, contents)
     if paths:
         return Filing(sources, paths, contents) if contents or sources else Filing(paths, (), ())
@@ -141,7 +141,7 @@ def _filing(arguments: tuple[Argument, ...]) -> Filing:
 
 
 def _in_order(arguments: tuple[Argument, ...]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-    """Of the arguments without a name those that are names of files, and the others."""
+    """The positional arguments, split into file names and others."""
     nameless = tuple(argument for argument in arguments if argument.name in _IN_ORDER)
     files = tuple(argument for argument in nameless if _is_file(argument))
     return files, tuple(argument for argument in nameless if argument not in files)
@@ -155,7 +155,7 @@ def _is_file(argument: Argument) -> bool:
 
 
 def _fetched(arguments: tuple[Argument, ...]) -> Iterator[Argument]:
-    """What is put into a file that comes from an address: a stranger has written it."""
+    """Contents that are fetched from an address, and therefore untrusted."""
     for argument in arguments:
         if argument.name.casefold() in _ADDRESSES and not argument.items:
             first = argument.parts[0] if argument.parts else ""
@@ -175,19 +175,19 @@ def moved(setting: Setting, call: CallView) -> Label:
 
 
 def _of_source(setting: Setting, source: Argument) -> Label:
-    """The label of a file that is moved; of one elsewhere, which may be of the workspace, what is safe."""
+    """The label of a file that is moved; the strictest default if it may be in the workspace."""
     if source.text is None:
         return UNKNOWN
     path = path_of(source)
     if path is not None:
         return setting.sources.file(path)
     if "://" in source.text and not source.text.startswith("file:"):
-        return LITERAL  # no file of this machine
+        return LITERAL  # not a local file
     return label_of(setting, source) or UNKNOWN
 
 
 def secret_in(setting: Setting, call: CallView) -> Label | None:
-    """The label of a file that a call names where it reads, which the policy calls a secret by its name."""
+    """The label of a file that a call reads if the policy calls it secret by its name, else None."""
     if not any(argument.name.casefold() in FILE_NAMES for argument in call.arguments):
         return None
     for path in filing_of(call).reads:
@@ -198,7 +198,7 @@ def secret_in(setting: Setting, call: CallView) -> Label | None:
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """EXECUTABLE for untrusted content that such a tool puts into a file that something runs."""
+    """EXECUTABLE for untrusted content that such a tool writes to a file that is executed."""
     if not keeps_files(tool, traits):
         return None
 
@@ -222,19 +222,19 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 def _named(
     arguments: tuple[Argument, ...], names: frozenset[str], *, is_sure: bool = False
 ) -> tuple[Argument, ...]:
-    """The arguments of these names that may be paths, or surely are; each value of a list on its own."""
+    """The values of the arguments of these names that may be paths; with `is_sure`, all of them."""
     given = (argument for argument in arguments if argument.name.casefold() in names)
     named = (value._replace(name=argument.name) for argument in given for value in _values(argument))
     return tuple(value for value in named if is_sure or _may_be_path(value))
 
 
 def _contents(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
-    """The arguments that say what is put into a file, each as a whole."""
+    """The arguments with content for a file."""
     return tuple(argument for argument in arguments if argument.name.casefold() in _CONTENTS)
 
 
 def _values(argument: Argument) -> Iterator[Argument]:
-    """The value of an argument, or those of a list; dicts in it are requests of their own."""
+    """The value of an argument, or those of a list; dicts are requests of their own."""
     if not argument.items:
         yield _without_scheme(argument)
     elif pairs(argument) is None:
@@ -243,7 +243,7 @@ def _values(argument: Argument) -> Iterator[Argument]:
 
 
 def _without_scheme(argument: Argument) -> Argument:
-    """A path without the scheme that it may be written with."""
+    """A path without a `file:` scheme."""
     text = argument.text
     if text is None or not text.startswith("file:"):
         return argument
@@ -251,6 +251,6 @@ def _without_scheme(argument: Argument) -> Argument:
 
 
 def _may_be_path(argument: Argument) -> bool:
-    """Whether an argument may be a path, if its name is one for places and languages as well."""
+    """Whether an argument may be a path, although its name may also denote a place or a language."""
     is_path = argument.name.casefold() not in _FOR_OTHERS
     return is_path or any(sign in known(part) for part in argument.parts for sign in "./")

@@ -1,4 +1,4 @@
-"""Who learns what: arguments, and the fact that a call is made, reach only those who may read them."""
+"""FLOW and IMPLICIT: a call's arguments, and the fact that it is made, reach only permitted readers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _OUT_OF_LINKS = (
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """FLOW for arguments that reach somebody who may not read them, IMPLICIT for what made the plan call."""
+    """FLOW for arguments that would reach a non-reader, IMPLICIT if making the call would reveal private
+    data.
+    """
     if traits is None:
         traits = Traits(reach=Reach.WORLD)
     if traits.reach is Reach.NOBODY:
@@ -53,7 +55,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
     if fixed is not None:
         return OfLabels(check)
-    if traits.reach is not Reach.RECIPIENT:  # else who they reach stands in the arguments
+    if traits.reach is not Reach.RECIPIENT:  # else the arguments name the receivers
         return OfLabels(check, private=False)
     audience = traits.audience or ""
     prose = PROSE - {audience.casefold()}
@@ -88,7 +90,7 @@ def _flow(
 
 
 def _whole(call: CallView, argument: Argument) -> Label:
-    """The label of an argument, or of all of them where only together they are too much."""
+    """The label of an argument."""
     if not argument.label.is_public:
         return argument.label
     return argument.label if len(call.arguments) > 1 else flowing(call)

@@ -1,4 +1,4 @@
-"""No argument holds what a policy forbids: keys, tokens, whatever its patterns say."""
+"""FORBIDDEN: no argument matches a pattern that the policy forbids, such as keys and tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from callsheet.policy.rules.base import BETWEEN, Notes, OfTexts, Setting, all_te
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | None:
-    """FORBIDDEN for each pattern that stands in an argument, also by way of holes that may be empty."""
+    """FORBIDDEN for each pattern that matches an argument, with unknown holes taken as empty."""
     if not setting.policy.forbidden:
         return None
     patterns = patterns_of(setting.policy.forbidden)
@@ -39,18 +39,18 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
 
 
 def _found(patterns: Patterns, text: str) -> list[str]:
-    """The patterns that match one of the texts in this one, as it stands or in plain letters."""
+    """The patterns that match one of the joined texts, as written or normalised."""
     found: list[str] = []
     for form in (text,) if text.isascii() else (text, _plain(text)):
         found += patterns.found_in(form)
-        if patterns.are_anchored and BETWEEN in form:  # each begins and ends, not only all of them
+        if patterns.are_anchored and BETWEEN in form:  # anchors apply to each text
             for one in form.split(BETWEEN):
                 found += patterns.found_in(one)
     return found
 
 
 def _plain(text: str) -> str:
-    """The text with each letter in its plain form, and without the characters that nobody sees."""
+    """The text in NFKC form, without invisible characters."""
     folded = unicodedata.normalize("NFKC", text)
     unseen = {ord(c): None for c in set(folded) if unicodedata.category(c) == "Cf"}
     return folded.translate(unseen) if unseen else folded

@@ -1,4 +1,4 @@
-"""A message shows no image from outside because private data says so: who has the image would know."""
+"""FLOW for images in messages: whether an external image is loaded must not depend on private data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from callsheet.policy.rules.receivers import in_bodies
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | None:
-    """FLOW for an image that tells what private data decided; data may hold one, whatever its label is."""
+    """FLOW for an image in a privately controlled message; public data may contain one too."""
     if traits is None or not is_message(tool, traits):
         return None
     held = traits

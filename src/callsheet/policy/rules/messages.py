@@ -1,7 +1,6 @@
-"""A message carries no private data on: in no link and no address that its reader's program opens.
+"""FLOW for messages: no link or image that the reader's program opens may leak private data.
 
-In: a call of a tool that sends messages. Out: what speaks against it, and which of its arguments are read by
-whoever gets it.
+In: a call of a tool that sends messages. Out: objections, and which arguments the recipients read.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_
 
 
 def is_message(tool: str, traits: Traits | None) -> bool:
-    """Whether a tool sends messages to those whom an argument names."""
+    """Whether a tool sends messages to recipients named in an argument."""
     return traits is not None and tool not in BUILTINS and traits.reach is Reach.RECIPIENT
 
 
 def read_in(traits: Traits, call: CallView) -> frozenset[str]:
-    """The arguments of a message that whoever gets it reads; none of a request, which a program gets.
+    """The arguments that a message's recipients read; none for a web request, which a program receives.
 
     >>> from callsheet.policy.calls import Argument
     >>> mail = Traits(reach=Reach.RECIPIENT, audience="to")
@@ -40,7 +39,7 @@ def read_in(traits: Traits, call: CallView) -> frozenset[str]:
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """FLOW for private data in an address.
 
-    What stands apart, as `stand_apart` has it, is no such address, whatever it says.
+    Values that stand apart (see `stand_apart`) are never part of such an address.
     """
     if traits is None or not is_message(tool, traits):
         return None
@@ -48,7 +47,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
     def check(call: CallView, notes: Notes) -> None:
         if in_bodies(held, call):
-            return  # a request: nobody looks at it who would follow links; else each argument is by itself
+            return  # a web request: nobody reads it who would follow links
         if any(argument.label.may_link for argument in call.arguments):
             notes.oblige(Duty.VERIFY_AGAIN, call, "links that strangers may have asked for are taken apart")
         if any(links_data(setting, call._replace(arguments=(one,))) for one in call.arguments):

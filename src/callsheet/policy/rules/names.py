@@ -1,4 +1,4 @@
-"""Which tools may be called: known, on the list of what is allowed, on no list of what is denied."""
+"""UNKNOWN_TOOL and DENIED_TOOL: only known tools that are allowed and not denied may be called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | OfLabels | None:
-    """UNKNOWN_TOOL and DENIED_TOOL; code whose language may be a shell's is also judged as a shell's."""
+    """UNKNOWN_TOOL and DENIED_TOOL; code that may be a shell script is also judged as SHELL_EXEC."""
     if tool in CONTROL_WORDS and tool not in setting.denied:
         return None
     fixed = _denied(tool) if tool in CONTROL_WORDS else _refusal(setting, tool, traits)
@@ -29,7 +29,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | OfLab
 
 
 def _code_check(as_code: _Refusal | None, as_shell: _Refusal | None) -> Check | None:
-    """The same for code: a program that is a shell's is judged as one, and one that may be as both."""
+    """The check for EXEC_CODE: shell scripts are judged as SHELL_EXEC, programs that may be one as both."""
     if as_code is None and as_shell is None:
         return None
 
@@ -48,13 +48,13 @@ def _code_check(as_code: _Refusal | None, as_shell: _Refusal | None) -> Check | 
 
 
 def is_surely_shell(call: CallView) -> bool:
-    """Whether the program of an EXEC_CODE is a shell script, beyond doubt."""
+    """Whether the program of an EXEC_CODE call is certainly a shell script."""
     language = of_name(call, "language")
     return language is not None and language.text is not None and is_shell(language.text)
 
 
 def may_be_shell(call: CallView) -> bool:
-    """Whether the program of an EXEC_CODE may be a shell script."""
+    """Whether the program of an EXEC_CODE call may be a shell script."""
     language = of_name(call, "language")
     if language is not None:
         return is_shell(language.text)
@@ -77,7 +77,7 @@ def _agent_check(setting: Setting, tool: str) -> OfLabels | None:
 
 
 class _Refusal(NamedTuple):
-    """Why a tool may not be called."""
+    """The reason why a tool may not be called."""
 
     rule: Rule
     message: str
@@ -112,7 +112,9 @@ def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | N
 
 
 def _describe(setting: Setting, tool: str) -> str:
-    """What to do about a tool without an entry; that of a server counts where its tools are known."""
+    """The suggested fix for a tool without an entry; an `mcp:` entry applies once the server's tools are
+    known.
+    """
     for key in setting.policy.tools:
         server, _, own = key.removeprefix("mcp:").partition("/")
         if key.startswith("mcp:") and tool in (fold(own), f"{fold(server)}__{fold(own)}"):

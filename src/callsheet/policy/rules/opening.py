@@ -1,4 +1,4 @@
-"""Files that a program opens by their names: what it gives may be what stands in them, as of READ_FILE."""
+"""Labels the files that a program opens by name, since its output may contain them as READ_FILE's does."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from callsheet.policy.rules.paths import SENSITIVE
 from callsheet.policy.running import files_opened, files_written
 
 PROGRAM = ("code", "language")
-"""The arguments of tools for code that say what is opened."""
+"""The arguments of code tools that determine what is opened."""
 _SECRET = Label(True, frozenset())
 _OF_THE_MACHINE = (
     "/bin/", "/boot/", "/dev/", "/etc/", "/lib", "/nix/", "/opt/", "/proc/", "/run/", "/sbin/", "/sys/",
     "/tmp/", "/usr/", "/snap/", "/System/", "/Library/",
 )  # fmt: skip
-"""Where a system keeps what is its own; the files of people and of services lie elsewhere."""
+"""System folders; files of people and services are elsewhere."""
 _OF_KERNELS = ("/dev/", "/sys/", "/proc/")
 _OF_A_PROCESS = ("/environ", "/cmdline", "/mem")
 
 
 def opened_by(setting: Setting, tool: str, call: CallView) -> Label:
-    """The label of all files that the program of a call names where it reads.
+    """The join of the labels of all files that a call's program names for reading.
 
     >>> from callsheet.policy.model import Policy
     >>> call = CallView("S1", "SHELL_EXEC", (Argument("code", ("cat notes.txt",)),))
@@ -39,19 +39,19 @@ def opened_by(setting: Setting, tool: str, call: CallView) -> Label:
 
 
 def opened(tool: str, call: CallView) -> tuple[str, ...]:
-    """The paths that the program of a call names where it reads."""
+    """The paths that a call's program names for reading."""
     code, language = _program(tool, call)
     return files_opened(code, language)
 
 
 def written(tool: str, call: CallView) -> tuple[str, ...]:
-    """The paths that the program of a call names where it writes."""
+    """The paths that a call's program names for writing."""
     code, language = _program(tool, call)
     return tuple(dict.fromkeys(files_written(code, language)))
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """FLOW for a program with a network that opens what not everybody may read."""
+    """FLOW for a program with network access that opens files that are not public."""
     if traits is None or not traits.runs_code or traits.reach is not Reach.WORLD:
         return None
 
@@ -70,12 +70,12 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
 
 def _is_scratch(path: str) -> bool:
-    """Whether a file lies where programs put what they made themselves."""
+    """Whether a file is in the scratch folder, where programs put their own files."""
     return path.startswith("/tmp/") and ".." not in path
 
 
 def _label(setting: Setting, path: str) -> Label:
-    """The label of a file, or of what lies in a folder; what is the machine's own and no secret is public."""
+    """The label of a file, or of a folder's content; system files that are not secret are public."""
     try:
         own = workspace_path(path)
     except PathRefused:
@@ -85,7 +85,7 @@ def _label(setting: Setting, path: str) -> Label:
 
 
 def _outside(setting: Setting, path: str) -> Label:
-    """The label of a file that does not lie in the workspace."""
+    """The label of a file outside the workspace."""
     try:
         place = host_path(path)
     except PathRefused:
@@ -99,7 +99,7 @@ def _outside(setting: Setting, path: str) -> Label:
 
 
 def _program(tool: str, call: CallView) -> tuple[str, str]:
-    """The program of a call, empty where it has none, and its language."""
+    """The program of a call, empty if it has none, and its language."""
     code, told = (of_name(call, name) for name in PROGRAM)
     default = "shell" if tool == "SHELL_EXEC" else "python"
     language = default if told is None or tool == "SHELL_EXEC" else _text(told)

@@ -1,4 +1,4 @@
-"""Which paths are opened: inside the workspace, on the host only what is allowed, secrets on a yes."""
+"""PATH: files are opened only inside the workspace or where the policy allows; secrets need approval."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SENSITIVE = (
     "/proc/**", "/dev/**", "/sys/**", "/root/**", "/run/secrets/**", "/var/run/secrets/**", "/boot/**",
     "**/.ssh/**", "**/.aws/**", "**/.gnupg/**", "**/.kube/**", "**/.docker/**",
 )  # fmt: skip
-"""Paths of the host that no policy opens."""
+"""Host paths that no policy can open."""
 _GLOB_WORDS = re.compile(r"[*?\[\]!]")
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """PATH for a path outside, or that is not known; a yes for a secret by its name."""
+    """PATH for a path that is outside or unknown; an approval for a file that is secret by its name."""
     if traits is None or traits.path is None:
         return None
     name, use = traits.path, traits.path_use
@@ -91,7 +91,7 @@ def _workspace(setting: Setting, tool: str, call: CallView, text: str, notes: No
 def _unknown(
     setting: Setting, tool: str, call: CallView, argument: Argument, use: PathUse, notes: Notes
 ) -> None:
-    """A path that is known in part: it may not look like one outside, and reading asks for some of it."""
+    """Check a partly known path: it must not look like one outside, and one to read must be partly known."""
     if not argument.items and use is PathUse.WRITE and not any(isinstance(p, str) for p in argument.parts):
         return
     for guess in guesses(argument):
@@ -110,13 +110,13 @@ def _unknown(
 
 
 def guesses(argument: Argument) -> Iterator[str]:
-    """What a path that is known in part may look like."""
+    """Two possible texts of a partly known path."""
     for filling in ("x", ""):
         yield "".join(known(part, filling) for part in argument.parts)
 
 
 def _search(setting: Setting, call: CallView, notes: Notes) -> None:
-    """A search for secret files by their names."""
+    """Require approval for a search in files that are secret by name."""
     glob = of_name(call, "glob")
     text = None if glob is None else glob.text
     if not text or setting.is_approved(call):

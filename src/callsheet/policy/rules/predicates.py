@@ -1,6 +1,7 @@
-"""What the operator's own predicates say of a call: that it is refused, or needs a yes.
+"""PREDICATE: applies the operator's own predicates, which refuse a call or require approval.
 
-A path and an address have many spellings: a rule holds where it does for one of what they are taken for.
+Paths and addresses have many spellings: a rule applies if it does to the arguments as written or in normal
+form.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from callsheet.policy.rules import attachments, filing
 from callsheet.policy.rules.base import Check, Notes, Setting
 
 _PATHS = filing.FILE_NAMES | attachments.PATHS | attachments.ATTACHMENTS
-"""Arguments that name files, folded."""
+"""Folded names of arguments that name files."""
 _BEHIND = re.compile(r"[^:]*://[^/?#]*")
-"""What stands before the path of an address."""
+"""Scheme and authority of an address."""
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
-    """PREDICATE for each rule that refuses, a question for each that asks.
+    """PREDICATE for each rule that refuses, an approval for each that asks.
 
-    Where an argument is not known yet, the rule is decided at the call. Raises CallsheetError (POL009,
-    POL003) where a predicate cannot be carried out at all.
+    If an argument is not yet known, the rules are decided at the call. Raises CallsheetError (POL009, POL003)
+    for a predicate that cannot be compiled.
     """
     rules = compile_rules(rule for rule in setting.policy.rules if fold(rule.tool) == tool)
     if not rules:
@@ -58,7 +59,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
 
 
 def _plain(name: str, value: JSON, traits: Traits | None) -> JSON:
-    """The value of an argument, with paths in their normal form, and hosts of addresses."""
+    """The value of an argument with paths and address heads in normal form."""
     if isinstance(value, list):
         return [_plain(name, item, traits) for item in value]
     if not isinstance(value, str):
@@ -75,7 +76,7 @@ def _plain(name: str, value: JSON, traits: Traits | None) -> JSON:
 
 
 def _value(argument: Argument) -> tuple[bool, JSON]:
-    """The value of an argument, if it is known; a text that is a number or a truth value counts as that."""
+    """Whether the value of an argument is known, and the value; numbers and booleans are parsed."""
     if argument.items:
         members = [_value(item) for item in argument.items]
         return all(is_known for is_known, _ in members), [value for _, value in members]

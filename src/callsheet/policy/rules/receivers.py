@@ -1,4 +1,4 @@
-"""Who learns of a call: by its tool, by the host of its address, by the recipients that it names anywhere."""
+"""Determines who learns about a call: from its tool, the host of its address, and the recipients it names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from callsheet.policy.rules.base import Setting, is_nameless, leaves, of_name, p
 from callsheet.policy.urls import authority_of
 
 Receiver: TypeAlias = "tuple[str, frozenset[str]]"
-"""Somebody in words, and the audiences that they belong to."""
+"""A description of somebody, and the audiences that they belong to."""
 
 ALWAYS = MappingProxyType(
     {
@@ -26,7 +26,7 @@ ALWAYS = MappingProxyType(
         Reach.WORLD: ("outside", NOBODY_KNOWN),
     }
 )
-"""Who learns of every call of a tool of that reach, whatever its arguments say."""
+"""The receiver of every call of a tool with this reach, whatever its arguments."""
 
 _RECIPIENTS = re.compile(
     r"(?:(?:also|copy|deliver|envelope|errors|forward|mail|redirect|reply|resend|resent|send|share)_?)?"
@@ -35,41 +35,41 @@ _RECIPIENTS = re.compile(
     r"|(?:.*_)?(?:addressees?|attendees?|distribution|guests?|invitees?|mailing|participants?|recipients?|subscribers?)"
     r"(?:_?(?:addr|e?mail|list).*)?"
 )
-"""Arguments and headers that name who gets a message, beside the one that the policy names."""
+"""Arguments and headers that name recipients, besides the one named in the policy."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PROSE = frozenset({"body", "content", "data", "html", "json", "message", "payload", "text"})
-"""Arguments that are what is sent: their text names nobody."""
+"""Arguments with the content to be sent, which names no recipients."""
 BODIES = PROSE - {"message"}
-"""Those of them that are the body of a request to a web address."""
+"""Those of them that are the body of a web request."""
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _BEGINS_AS_ADDRESS = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
 _OTHER_ADDRESS = re.compile(
     r".*(?:proxy|proxies|endpoint|webhook|callback|redirect|override|referer|referrer).*"
     r"|(?:.*_)?(?:host|server|gateway|mirror|url|uri|via)s?(?:_.*)?"
 )
-"""Arguments beside the address of a request that may lead it, or tell of it, elsewhere."""
+"""Arguments of a request besides its address that may redirect it or report it elsewhere."""
 _TOLD_BESIDE = re.compile(r".*(?:proxy|proxies|endpoint|webhook|callback|redirect).*")
-"""Arguments beside recipients whose address is told of the message; other addresses are a part of it."""
+"""Arguments of a message whose address is notified of it; other addresses are part of its content."""
 _HEADERS = re.compile(r"(?:.*_)?(?:headers?|envelope)")
-"""Arguments that name recipients among other things, where nobody knows what stands in them."""
+"""Arguments that may name recipients among other things, if their content is unknown."""
 _OF_SENDERS = re.compile(
     r"from(?:_.*)?|sender(?:_.*)?|author|user(?:_?name)?|account|login|identity|on_behalf_of|signature"
     r"|in_reply_to|references|(?:.*_)?u?u?id"
 )
-"""Arguments that say in mail addresses who sends, or which message is meant."""
+"""Arguments whose mail addresses identify the sender or another message."""
 _IS_ADDRESS = frozenset(
     {"address", "e_mail", "email", "email_address", "emailaddress", "mail", "mail_address"}
 )
-"""Fields of a recipient that is told as a dict which hold where it is reached."""
+"""Fields of a recipient given as a dict that hold its address."""
 _DESCRIBES = frozenset(
     {"comment", "display_name", "displayname", "first_name", "full_name", "is_optional", "kind", "label",
      "last_name", "name", "optional", "required", "response_status", "role", "status", "type"}
 )  # fmt: skip
-"""Fields beside these that say something else of it."""
+"""Fields of a recipient given as a dict that only describe it."""
 _TELLS = frozenset({"", "false", "true"})
-"""Values of such fields, whatever they are called (`"self": true`)."""
+"""Values that never name a recipient, in any field (`"self": true`)."""
 _WEB_ADDRESS = re.compile(r"(?:.*_)?(?:endpoint|href|link|ur[il]|webhook)")
-"""Arguments that hold one web address, however it goes on."""
+"""Arguments that hold one web address, whatever its path."""
 _PLACES = frozenset({"address", "endpoint", "host", "link", "uri", "url"})
 _WHENCE = ("from_", "old_", "origin_", "source_")
 _ANYBODY: Receiver = ("somebody whom the policy trusts", frozenset({TRUSTED}))
@@ -77,13 +77,13 @@ _UNKNOWN: Receiver = ("recipients that are not known before the run", NOBODY_KNO
 _LONG_NAME = 4
 _LONGEST = 80
 _PLAIN_WORDS = re.compile(r"[A-Za-z0-9_ ,;!?'-]*(?:[.:] [A-Za-z0-9_ ,;!?'-]*)*")
-"""Words and marks that no address, tag or header begins with or goes on by."""
+"""Words and punctuation that can neither begin nor continue an address, a tag or a header."""
 _INJECTED = re.compile(r"[\r\n]\s*(?:resent-)?(?:to|b?cc|from|sender|reply-to)\s*:", re.IGNORECASE)
-"""A line in a header that a careless mailer takes for one more header."""
+"""A line that a careless mailer would take for another header (header injection)."""
 
 
 def receivers(setting: Setting, traits: Traits, call: CallView) -> Iterator[Receiver]:
-    """Everybody who learns of the call."""
+    """Everybody who learns about the call."""
     match traits.reach:
         case Reach.NOBODY:
             return
@@ -107,7 +107,7 @@ def _host_of(setting: Setting, argument: Argument | None) -> Receiver:
 
 
 def _other_hosts(setting: Setting, address: str, call: CallView) -> Iterator[Receiver]:
-    """Those that other arguments of a request may lead it to, or tell of it."""
+    """The hosts that other arguments of a request may redirect it or report it to."""
     if any(is_nameless(argument) for argument in call.arguments):
         yield "outside", NOBODY_KNOWN
     for argument in call.arguments:
@@ -122,7 +122,7 @@ def _other_hosts(setting: Setting, address: str, call: CallView) -> Iterator[Rec
 
 
 def names_recipients(argument: Argument, audience: str | None = None) -> bool:
-    """Whether what stands in an argument decides who gets a message, beside the one that the policy names.
+    """Whether an argument decides who gets a message; `audience` is the policy's recipients argument.
 
     >>> [names_recipients(Argument(name, ("x",))) for name in ("Reply-To", "guests", "subject")]
     [True, True, False]
@@ -143,9 +143,9 @@ def _is_closed_header(argument: Argument, name: str) -> bool:
 
 
 def says_plain_words(audience: str, name: str, text: str) -> bool:
-    """Whether an argument of that name, beside the recipients, has nothing but words that are in no address.
+    """Whether an argument besides the recipients contains only words that are part of no address.
 
-    `audience` is the argument that names recipients. Every other such text says the same to all rules.
+    `audience` is the recipients argument. All such texts are treated alike by every rule.
 
     >>> [says_plain_words("to", "subject", text) for text in ("Number 7: done", "see c.example/7")]
     [True, False]
@@ -161,10 +161,10 @@ def says_plain_words(audience: str, name: str, text: str) -> bool:
 
 
 def in_bodies(traits: Traits, call: CallView) -> frozenset[str]:
-    """The plain names of arguments whose members name nobody, though they be called `to`.
+    """The plain names of arguments whose members name no recipients, even if a member is called `to`.
 
-    Of a call to a web address that is what it is sent: its host gets it, and reads in it what it likes. Of
-    a message it may be the request in one piece, which names who gets it.
+    For a web request these are its body, which goes to its host. For a message the body may be the complete
+    request, including recipients, so the result is empty.
 
     >>> post = Traits(reach=Reach.RECIPIENT, audience="url")
     >>> call = CallView("S1", "POST", (Argument("url", ("https://c.example/",)), Argument("json", ("x",))))
@@ -177,7 +177,7 @@ def in_bodies(traits: Traits, call: CallView) -> frozenset[str]:
 
 
 def _begins_with_scheme(leaf: Argument) -> bool:
-    """Whether a value is surely a web address, whatever data stands in it."""
+    """Whether a value is certainly a web address, whatever data it contains."""
     first = leaf.parts[0] if leaf.parts else None
     written = leaf.text if first is None or not isinstance(first, str) else first
     return written is not None and _WEB.match(written) is not None
@@ -222,10 +222,10 @@ def _is_empty(argument: Argument) -> bool:
 
 
 def _named_in(argument: Argument) -> Iterator[Argument]:
-    """Each recipient that an argument names, also one that is told as a dict with a field for its address.
+    """Each recipient that an argument names, including those given as a dict with an address field.
 
-    What other fields hold are recipients as well, and so are their names (`{"ada@c.example": "Ada"}`), unless
-    they are known to describe one: `name`, `role`. A mail address counts there too, as everywhere.
+    The values and names of other fields (`{"ada@c.example": "Ada"}`) count as recipients too, unless the
+    field is known to describe one: `name`, `role`.
 
     >>> ada = (("email", "ada@c.example"), ("name", "Ada"), ("via", "x"))
     >>> items = tuple(a for key, text in ada for a in (Argument("to", (key,)), Argument(key, (text,))))
@@ -252,12 +252,12 @@ def _named_in(argument: Argument) -> Iterator[Argument]:
 
 
 def _is_web_address(leaf: Argument, name: str) -> bool:
-    """Whether what an argument of that plain name holds is one web address, whose beginning is known."""
+    """Whether an argument of this plain name holds one web address with a known beginning."""
     return _WEB_ADDRESS.fullmatch(name) is not None and _begins_with_scheme(leaf)
 
 
 def _by_web(setting: Setting, traits: Traits, leaf: Argument) -> Receiver:
-    """Who stands behind a web address, as far as its host is known."""
+    """The receiver behind a web address, as far as its host is known."""
     host = authority_of(leaf).host
     if host is None:
         return _UNKNOWN if leaf.text is None else (_told(leaf.text), NOBODY_KNOWN)
@@ -266,7 +266,7 @@ def _by_web(setting: Setting, traits: Traits, leaf: Argument) -> Receiver:
 
 
 def _told_beside(setting: Setting, name: str, argument: Argument) -> Iterator[Receiver]:
-    """Who learns of a message by an argument that names no recipient, whose plain name this is."""
+    """Who else learns about a message through an argument of plain name `name` that names no recipient."""
     if name in PROSE:
         return
     if any(_INJECTED.search(text) for text in texts(argument)):
@@ -280,15 +280,15 @@ def _told_beside(setting: Setting, name: str, argument: Argument) -> Iterator[Re
 
 
 def _is_mail_to(call: CallView, audience: str) -> bool:
-    """Whether the recipients that the policy knows of are mail addresses."""
+    """Whether the policy's recipients argument holds mail addresses."""
     argument = of_name(call, audience)
     return argument is not None and any(leaf.text and "@" in leaf.text for leaf in leaves(argument))
 
 
 def _by_mail(setting: Setting, traits: Traits, text: str) -> Iterator[Receiver]:
-    """Those whom a text names that is a mail address, or several, and nothing else.
+    """The recipients in a text that consists of mail addresses only.
 
-    Where messages go by mail such an argument says who gets one more, whatever it is called.
+    For tools that send mail, such an argument names recipients, whatever it is called.
     """
     if "@" in text and (found := mail_addresses(text)):
         for who, audiences in setting.audiences.of_recipients(", ".join(found), traits.trusted_audience):
@@ -296,12 +296,12 @@ def _by_mail(setting: Setting, traits: Traits, text: str) -> Iterator[Receiver]:
 
 
 def _says_who(name: str, own: str) -> bool:
-    """Whether an argument of that plain name names recipients, where `own` is called the one that does."""
+    """Whether an argument of this plain name names recipients; `own` is the policy's recipients argument."""
     return name == own or _is_recipient(name) or _is_like(name, own)
 
 
 def _is_like(name: str, own: str) -> bool:
-    """Whether an argument is called as the one that names the recipients: `channels`, `also_to_channel`.
+    """Whether a name resembles that of the recipients argument: `channels`, `also_to_channel`.
 
     >>> _is_like("channels", "channel"), _is_like("target_repo", "repo"), _is_like("channel_name", "channel")
     (True, True, False)
@@ -314,7 +314,7 @@ def _is_like(name: str, own: str) -> bool:
 
 
 def _told(who: str) -> str:
-    """A recipient in one line: data may stand in its place, whatever its length."""
+    """A recipient as one line of bounded length, since data may be in it."""
     line = " ".join(who.split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
@@ -322,10 +322,10 @@ def _told(who: str) -> str:
 def _members(
     arguments: Iterable[Argument], closed: frozenset[str] = frozenset(), own: str | None = None
 ) -> Iterator[Argument]:
-    """The arguments and all that stands in them: recipients may be named in headers as well.
+    """The arguments and all their members, since headers may name recipients too.
 
-    Those of a `closed` name are not looked into. The names of fields of recipients, `own` being the argument
-    that names them, are left out: they stand in no place of their own.
+    Arguments in `closed` are not descended into. For dicts that describe recipients, keys are left out; `own`
+    is the recipients argument.
     """
     for argument in arguments:
         yield argument
@@ -337,5 +337,5 @@ def _members(
 
 @lru_cache(maxsize=4_096)
 def plain_name(name: str) -> str:
-    """A name as it is known by: headers write it with a hyphen, others in camel case."""
+    """An argument name in snake case: headers use hyphens, others camel case."""
     return _HUMP.sub("_", name).casefold().replace("-", "_")

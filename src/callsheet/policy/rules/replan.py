@@ -1,4 +1,4 @@
-"""A new plan is made only where the policy says so, and of nothing that a stranger has written."""
+"""REPLAN: a run is planned anew only if the policy allows it, and by default only from trusted data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from callsheet.policy.rules.base import Check, Notes, Setting, flowing
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
-    """REPLAN where the policy allows none, or where untrusted data would reach the planner."""
+    """REPLAN if the policy allows no new plan, or untrusted data would reach the planner."""
     if tool != "RE-PLAN":
         return None
     rule = setting.policy.replan

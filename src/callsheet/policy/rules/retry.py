@@ -1,4 +1,4 @@
-"""What must not be done twice is not tried again."""
+"""RETRY: calls that must not be made twice are not retried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from callsheet.policy.rules.base import Notes, OfLabels, Setting, of_name
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """RETRY for more attempts than the policy allows, or for any of a call that may not be made twice."""
+    """RETRY for more attempts than the policy allows, or for any retry of a call that is not repeatable."""
     most = setting.policy.max_retries
     repeatable = traits is not None and traits.repeatable
     goes_round = traits is not None and _leaves_nothing(traits)
@@ -31,14 +31,14 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 help=_way_out(traits),
             )
 
-    return OfLabels(check, again=repeatable)  # of others the key counts, whether it is empty
+    return OfLabels(check, again=repeatable)  # else it matters whether the key is empty
 
 
 def _leaves_nothing(traits: Traits) -> bool:
-    """Whether a plan may come back to a tool of the operator: it reaches nobody and destroys nothing.
+    """Whether a plan may come back to an operator's tool: it reaches nobody and destroys nothing.
 
-    So a plan asks again until a build is done. A further attempt is another matter: nobody knows what became
-    of the one before.
+    A plan may poll like this until a build is done. A retry is different: the outcome of the previous attempt
+    is unknown.
     """
     return traits.reach is Reach.NOBODY and not traits.destructive and not traits.on_host
 
@@ -49,7 +49,7 @@ def _way_out(traits: Traits | None) -> str:
 
 
 def has_key(call: CallView, traits: Traits | None) -> bool:
-    """Whether the call has a key under which its tool knows it again."""
+    """Whether the call has an idempotency key."""
     if traits is None or traits.key is None:
         return False
     key = of_name(call, traits.key)

@@ -1,4 +1,4 @@
-"""What is kept keeps its label: files and facts are stored with the label of what is in them."""
+"""STORE_LABEL and SANDBOX obligations: stored data keeps its label, code runs without network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from callsheet.policy.rules.filing import FILE_NAMES, filing_of, keeps_files, mo
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """An obligation to store the label, and to keep code away from the network where the policy says so."""
+    """The obligation to store a label, or to run code without network unless the policy allows it."""
     if traits is None:
         return None
     if traits.runs_code and not setting.policy.exec_network:
@@ -43,7 +43,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
 
 
 def _label_of_place(setting: Setting, traits: Traits, call: CallView) -> Label:
-    """What a later run takes the place for, if nobody has noted anything."""
+    """The label that a later run gives the place if none was stored."""
     if traits.reach is Reach.MEMORY:
         return setting.policy.memory
     argument = of_name(call, traits.path or "")
@@ -51,7 +51,7 @@ def _label_of_place(setting: Setting, traits: Traits, call: CallView) -> Label:
 
 
 def _label_at(setting: Setting, argument: Argument) -> Label:
-    """What the policy says of the file of that path; of one that is not known yet, what is safe to take."""
+    """The label that the policy gives the file; the lowest one if the path is unknown or outside."""
     if argument.text is None:
         return LITERAL
     try:

@@ -1,4 +1,4 @@
-"""What programs do with files, by their words: whether they run one, and which ones they write."""
+"""Static analysis of programs in calls: which files they run, read and write."""
 
 from callsheet.policy.running.file_names import is_file_name
 from callsheet.policy.running.finding import finders_of, kinds_of

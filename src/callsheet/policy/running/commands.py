@@ -1,7 +1,7 @@
-"""Where in the words of a command what is run may begin.
+"""Finds where in a command's words the executed program may begin.
 
-Before it stand assignments, wrappers (`sudo`), launchers (`uv run`) and interpreters, with options of their
-own that may take a word. Where that cannot be told each place counts.
+Assignments, wrappers (`sudo`), launchers (`uv run`) and interpreters precede it, with options that may take a
+word. Where this is ambiguous, every possible position counts.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "csh", "tcsh", "busybox", "pwsh"})
-"""Shells by their names."""
+"""Names of shells."""
 MOST_PLACES = 16
-"""A command with more places where what is run may begin is not looked through."""
+"""A command with more possible positions is not analysed."""
 
 _INTERPRETER = re.compile(
     r"(?:python|pypy|ruby|perl|php|lua|node|tclsh|wish|guile)[\d.]*"
@@ -26,19 +26,19 @@ WRAPPERS = frozenset(
      "!", "{", "flock", "taskset", "strace", "ltrace", "xvfb-run", "caffeinate", "chrt", "parallel", "entr",
      "hyperfine", "tini", "dumb-init", "gosu", "su-exec", "coproc", "function", "unbuffer", "elif"}
 )  # fmt: skip
-"""Words before a command that are no command of their own."""
+"""Words before a command that are not a command themselves."""
 LAUNCHERS = frozenset(
     {"npx", "pnpx", "bunx", "npm", "yarn", "pnpm", "uv", "uvx", "poetry", "pipenv", "pipx", "hatch", "pdm",
      "rye", "pixi", "conda", "mamba", "micromamba", "bundle", "coverage", "kernprof", "ddtrace-run", "dotenv",
      "direnv", "busybox", "corepack"}
 )  # fmt: skip
-"""Programs that start another, with what belongs to it."""
+"""Programs that start another one in an environment of its own."""
 _LAUNCH = frozenset({"run", "exec", "x", "dlx", "sh", "tool"})
-"""What a launcher is told before what it launches."""
+"""Subcommands of launchers that precede the launched program."""
 ELSEWHERE = frozenset(
     {"docker", "podman", "nerdctl", "docker-compose", "kubectl", "ssh", "vagrant", "nix", "nix-shell"}
 )
-"""Programs that start another one, with arguments of their own before it that are too many to tell apart."""
+"""Programs that start another one after so many kinds of arguments that its position is ambiguous."""
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _TAKES_A_WORD = frozenset({"function", "chroot", "flock", "taskset", "gosu", "su-exec", "chrt"})
 _TAKING: Mapping[str, frozenset[str]] = {
@@ -71,7 +71,7 @@ _TAKING: Mapping[str, frozenset[str]] = {
     )
     for verb in verbs.split()
 }  # fmt: skip
-"""By the name of a program its options that take the word behind them."""
+"""For each program its options that take the following word."""
 _GIVES_CODE = frozenset({"-c", "-e", "--eval", "-exec", "-command", "-p", "--print"})
 _GIVES_LINES = (
     (re.compile(r"(?:perl|ruby)[\d.]*"), re.compile(r"-[lnpaswi0-9]*[eE]")),
@@ -83,16 +83,18 @@ _ASSIGNED_OR_OPTION = re.compile(r"[A-Za-z_]\w*=.*|-\S*|\d+[smhd]?", re.DOTALL)
 
 
 class Place(NamedTuple):
-    """Where what is run may begin, and the wrapper, launcher or interpreter that starts it; "" for none."""
+    """A position where the executed program may begin, and the wrapper, launcher or interpreter that starts
+    it.
+    """
 
     at: int
     starter: str
 
 
 def places(words: Sequence[str]) -> list[Place]:
-    """Where in a command what is run may begin; of those that start another the other as well.
+    """The positions where executed programs may begin; a launcher and the program it starts both count.
 
-    The last one is what is run in the end, unless it is the script of an interpreter.
+    The last one is what is finally run, unless it is an interpreter's script.
 
     >>> [at for at, _ in places(["sudo", "-u", "bob", "uv", "run", "--with", "rich", "pytest"])]
     [2, 3, 6, 7]
@@ -127,7 +129,7 @@ def verb_of(word: str) -> str:
 
 
 def is_interpreter(verb: str) -> bool:
-    """Whether a program runs others that are written in a language."""
+    """Whether a program runs programs in some language."""
     return verb in SHELLS or _INTERPRETER.fullmatch(verb) is not None
 
 
@@ -137,7 +139,7 @@ def language_of(verb: str) -> str:
 
 
 def gives_code(verb: str, option: str) -> bool:
-    """Whether code stands behind an option of an interpreter."""
+    """Whether this option of an interpreter is followed by code."""
     if verb in SHELLS:
         return option == "-command" or re.fullmatch(r"-[a-z]*c[a-z]*", option) is not None
     return option in _GIVES_CODE or any(
@@ -146,21 +148,21 @@ def gives_code(verb: str, option: str) -> bool:
 
 
 def does_not_run(verb: str, option: str) -> bool:
-    """Whether an interpreter runs nothing with an option."""
+    """Whether an interpreter runs nothing with this option."""
     return option in _DOES_NOT_RUN or (verb in SHELLS and option == "-n")
 
 
 def _ends_an_interpreter(starter: str, option: str) -> bool:
-    """Whether what stands behind an option is code, or what a program on the input is told, or is not run."""
+    """Whether after this option of an interpreter come code or script arguments, or nothing is run."""
     if not is_interpreter(starter) or starter in LAUNCHERS:
         return False
     return option == "-" or gives_code(starter, option) or does_not_run(starter, option)
 
 
 def _may_take(starter: str, before: str, word: str) -> bool:
-    """Whether a word belongs to what stands before it and what is run comes later.
+    """Whether a word may be the value of the option before it, so that the program comes later.
 
-    Of a long option that is not known every word without an ending may be the value.
+    The value of an unknown long option may be any word without a file extension.
     """
     if before in _TAKES_A_WORD and before == starter:
         return True

@@ -1,4 +1,4 @@
-"""What reads as the name of a file where nothing else says that it is one."""
+"""Recognises file names in texts without other evidence that they are file names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 NOT_KNOWN = "*"
-"""In the place of a path that is made as a program goes."""
+"""Stands for a path that is computed at run time."""
 _ENDINGS = (
     "txt md mdx rst org tex bib log csv tsv psv json jsonl ndjson geojson yaml yml toml ini cfg conf"
     " cnf properties xml html htm xhtml svg pdf rtf docx? xlsx? xlsm pptx? od[tsp] pages numbers epub"
@@ -21,7 +21,7 @@ _HIDDEN = re.compile(
     r"\.(?:env(?:\..+)?|[a-z]{2,}rc|ssh|aws|gnupg|kube|azure|pgpass|htpasswd|git-credentials|vault-token)"
     r"|id_(?:rsa|dsa|ecdsa|ed25519)"
 )
-"""Names of files that tell what they hold without an ending."""
+"""Names without an extension of files with known content."""
 _MAY_NAME = re.compile(rf"\.(?:{'|'.join(_ENDINGS.split())})\b|\.env\b|\.\w+rc\b|id_\w+|\.ssh|\.aws", re.I)
 _LONGEST = 300
 _APART = re.compile(r"[=@,:]")
@@ -31,7 +31,7 @@ _WORD = re.compile(r"[^\s'\"`;,()<>|&={}]+")
 
 
 def is_file_name(text: str) -> bool:
-    """Whether a text is one word with the ending of a file, or the name of one that is known without.
+    """Whether a text is one word with a file extension, or a known file name without one.
 
     >>> [is_file_name(t) for t in ("a/notes.txt", "*.pem", ".env", "id_rsa", "c.example", ".md", "see a.md")]
     [True, True, True, True, False, False, False]
@@ -43,12 +43,12 @@ def is_file_name(text: str) -> bool:
 
 
 def may_name_files(program: str) -> bool:
-    """Whether there is anything in a program that could be the name of a file."""
+    """Whether a program contains anything that could be a file name."""
     return _MAY_NAME.search(program) is not None
 
 
 def names_in(word: str) -> Iterator[str]:
-    """The names of files in a word of a command line: itself, behind an option, in what is said in it.
+    """The file names in a word of a command line: the word itself, an option's value, or words quoted in it.
 
     >>> list(names_in("--data=@a.json")), list(names_in("file:///b.txt")), list(names_in("host:/c.txt"))
     (['a.json'], ['/b.txt'], ['/c.txt'])

@@ -1,7 +1,7 @@
-"""Which files programs run without being given them: tests and sources are found by their names.
+"""Files that programs run without being given them: test runners and compilers find them by name.
 
-What is executed because of its name (`Makefile`, `conftest.py`) stands in `policy/executed.py`:
-untrusted content is not written there in the first place.
+Files that are executed because of their own name (`Makefile`, `conftest.py`) are in `policy/executed.py`;
+untrusted content is never written there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from callsheet.policy.running.named import Named
 
 
 class Found(NamedTuple):
-    """A kind of files and the programs that find it.
+    """A kind of files and the programs that find them.
 
-    `is_spared` says that a program leaves it out which is given other files; `on_request` that one finds it
-    only where its words speak of tests.
+    With `is_spared`, a program skips these files if it is given others; with `on_request`, it finds them only
+    if its arguments mention tests.
     """
 
     programs: frozenset[str]
@@ -81,11 +81,11 @@ _TAKING = frozenset(
     {"-k", "-m", "-n", "-o", "-c", "-p", "-W", "-t", "-g", "-R", "-s", "-e", ">", ">>", "<", "--rootdir",
      "--config", "--maxfail", "--cov", "--reporter", "--outputFile", "--tb"}
 )  # fmt: skip
-"""Options of theirs, and signs, that take the word behind them."""
+"""Options of these programs, and redirections, that take the following word."""
 
 
 def kinds_of(file: Named) -> tuple[Found, ...]:
-    """The kinds of files that a file belongs to.
+    """The kinds that a file belongs to.
 
     >>> "pytest" in kinds_of(Named.of("src/test_a.py"))[0].programs, kinds_of(Named.of("data.json"))
     (True, ())
@@ -101,7 +101,7 @@ def finders_of(file: Named) -> frozenset[str]:
 def finds(words: Sequence[str], file: Named) -> bool:
     """Whether a command runs a file that it need not name.
 
-    It is among the files that it names, or it names none, or it finds it whatever else it names.
+    It does if it names the file, names no files, or finds the file regardless of what it names.
 
     >>> finds(["pytest", "-q"], Named.of("tests/test_a.py")), finds(["make", "docs"], Named.of("test_a.py"))
     (True, False)
@@ -128,7 +128,7 @@ def _is_asked(kind: Found, words: Sequence[str]) -> bool:
 
 
 def _operands(words: Sequence[str]) -> Iterator[str]:
-    """What a command names, without the parts of the files that are meant."""
+    """The operands of a command, without selectors of parts of a file (`::`)."""
     before = ""
     for word in words:
         if not word.startswith(("-", "<", ">")) and before not in _TAKING:
@@ -137,12 +137,12 @@ def _operands(words: Sequence[str]) -> Iterator[str]:
 
 
 def _names(operand: str, file: Named) -> bool:
-    """Whether an operand is the file, by its path or as a module, or as a pattern of paths."""
+    """Whether an operand is the file, as a path, a module or a glob."""
     return file.is_named(operand) or file.stem in operand.casefold().split(".")
 
 
 def _all_files(operands: Sequence[str], file: Named) -> bool:
-    """Whether operands are files of the same kind as the file, and not folders in which it may be found."""
+    """Whether all operands are files of the same type as the file, rather than folders containing it."""
     return bool(operands) and all(
         PurePosixPath(operand).suffix.casefold() == file.end for operand in operands
     )

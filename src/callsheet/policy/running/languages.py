@@ -1,8 +1,8 @@
-"""Whether a program runs a file, by its language.
+"""Decides whether a program may execute a file, dispatching on the program's language.
 
-In: the text of a program, its language, a file. Out: whether what stands in it may be executed.
-What is only read, counted or handed on as data is not. By the text alone: a program that makes up names as it
-goes can run anything, which a sandbox has to bear.
+In: the text of a program, its language, a file. Out: whether the file's content may be executed; reading,
+counting or passing it on as data does not count. Only literal names are seen: a program that computes names
+can run anything, which the sandbox has to contain.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OBEYS_INPUT = re.compile(_OBEYS)
 
 
 class Kind(Enum):
-    """How a program is read."""
+    """How a program is analysed."""
 
     SHELL = "shell"
     PYTHON = "python"
@@ -43,7 +43,7 @@ class Kind(Enum):
 
 
 def kind_of(language: str | None) -> Kind:
-    """How a program in a language is read; None is a command line.
+    """How a program in this language is analysed; None is a command line.
 
     >>> kind_of(None), kind_of(" Bash"), kind_of("ruby")
     (<Kind.SHELL: 'shell'>, <Kind.SHELL: 'shell'>, <Kind.OTHER: 'other'>)
@@ -57,9 +57,10 @@ def kind_of(language: str | None) -> Kind:
 
 
 def runs_file(program: str, language: str | None, file: Named, depth: int = 0) -> bool:
-    """Whether a program may execute what stands in a file.
+    """Whether a program may execute the content of a file.
 
-    `language` is that of the code, None for a command line; `depth` how many programs it stands in.
+    `language` is the program's language, None for a command line; `depth` is how deeply it is nested in other
+    programs.
 
     >>> tool = Named.of("lib/tool.py")
     >>> runs_file("python3 lib/tool.py -v", None, tool), runs_file("wc -l tool.py", None, tool)
@@ -86,7 +87,7 @@ def runs_file(program: str, language: str | None, file: Named, depth: int = 0) -
 
 
 def _names_finder(program: str, file: Named) -> bool:
-    """Whether a program names one that finds the file by itself."""
+    """Whether a program names a tool that finds the file by itself."""
     finders = finders_of(file)
     return bool(finders) and not finders.isdisjoint(re.findall(r"[\w.-]+", program.casefold()))
 

@@ -1,6 +1,6 @@
-"""Whether a command line only tells what there is: no file is another afterwards.
+"""Recognises command lines that only display information and change no file.
 
-In: a command line. Out: yes or no. No for all that is not known to.
+In: a command line. Out: yes or no; no for every unknown command.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PUTS_IN = ("$(", "`", "<(", ">(")
 
 
 def only_looks(line: str) -> bool:
-    """Whether no command of a line writes a file, by its name and by where its output goes.
+    """Whether no command of a line writes a file, by the commands' names and their redirections.
 
     >>> only_looks("docker ps | grep web 2>/dev/null"), only_looks("cp a b"), only_looks("cat a > b")
     (True, False, False)

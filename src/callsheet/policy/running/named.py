@@ -1,4 +1,4 @@
-"""A file as programs name it: by the end of its path, from whatever folder they run in."""
+"""Matches a file against the ways programs name it: by the end of its path, from any working directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORD = re.compile(r"[^\s'\"`();|&<>=]+")
 
 
 class Named(NamedTuple):
-    """A path in lower case, its last part, that without its ending, the ending, and the folder around it."""
+    """A path in lower case: the path, its name, its stem, its extension, and the name of its folder."""
 
     path: str
     name: str
@@ -24,24 +24,24 @@ class Named(NamedTuple):
 
     @classmethod
     def of(cls, path: str) -> Named:
-        """The file of a path, with either kind of slash."""
+        """The file of a path with either kind of slash."""
         plain = path.casefold().replace("\\", "/")
         whole = PurePosixPath(plain)
         return cls(plain, whole.name, whole.stem, whole.suffix, whole.parent.name)
 
     @classmethod
     def input(cls) -> Named:
-        """What a program is given on its standard input."""
+        """The program's standard input as a file."""
         return cls.of(_INPUT)
 
     @property
     def is_input(self) -> bool:
-        """Whether it is what a program is given on its standard input."""
+        """Whether this is the program's standard input."""
         return self.path == _INPUT
 
     @property
     def modules(self) -> frozenset[str]:
-        """The names that it is imported by: its own, and its folder's if it stands for that.
+        """The module names it can be imported by: its own, and its folder's if it stands for the folder.
 
         >>> sorted(Named.of("lib/tool.py").modules), sorted(Named.of("out/__init__.py").modules)
         (['tool'], ['__init__', 'out'])
@@ -50,27 +50,27 @@ class Named(NamedTuple):
 
     @property
     def stands_for_its_folder(self) -> bool:
-        """Whether who names the folder may mean this file in it."""
+        """Whether naming its folder may mean this file."""
         return self.stem in _STANDS_FOR_ITS_FOLDER
 
     def is_in(self, text: str) -> bool:
-        """Whether a text names it anywhere, or is a pattern of names that it matches by its ending."""
+        """Whether a text names the file anywhere, or contains a glob that matches its extension."""
         named = re.search(rf"(?<![\w.-]){re.escape(self.name)}(?![\w-])", text, re.IGNORECASE) is not None
         return named or (self.end != "" and f"*{self.end}" in text.casefold()) or self._is_meant_by(text)
 
     def is_named(self, word: str) -> bool:
-        """Whether a word is its path, from some folder, or a pattern that it matches by its ending."""
+        """Whether a word is its path, from any folder, or a glob that matches its extension."""
         return PurePosixPath(word.replace("\\", "/")).name.casefold() == self.name or self._is_meant_by(word)
 
     def is_started_by(self, word: str) -> bool:
-        """Whether an interpreter that is given the word runs it: its path, or a folder that it stands for."""
+        """Whether an interpreter given this word runs the file: by its path, or its folder's."""
         if self.is_named(word):
             return True
         last = PurePosixPath(word.replace("\\", "/")).name.casefold()
         return self.stands_for_its_folder and (last == self.folder or last in _IS_HERE)
 
     def is_below(self, word: str) -> bool:
-        """Whether a word is a folder that it stands in, by the end of that folder's path.
+        """Whether a word names a folder that contains the file.
 
         >>> file = Named.of("out/hooks/pre-commit")
         >>> file.is_below("./out/"), file.is_below("a/hooks"), file.is_below("."), file.is_below("hook")
@@ -80,7 +80,7 @@ class Named(NamedTuple):
         return last in _IS_HERE or last in PurePosixPath(self.path).parts[:-1]
 
     def _is_meant_by(self, word: str) -> bool:
-        """Whether it is a pattern of a shell for its kind of file, whatever else the pattern says."""
+        """Whether the word is a shell glob that may match its extension; the rest of the glob is ignored."""
         if not _is_pattern(word):
             return False
         last = word.casefold().replace("\\", "/").rpartition("/")[2]
@@ -89,7 +89,7 @@ class Named(NamedTuple):
 
 
 def _is_pattern(word: str) -> bool:
-    """Whether a shell puts names of files in its place: `*`, `?`, `[ab]` or `{a,b}` stands in it."""
+    """Whether a word is a shell glob: it contains `*`, `?`, `[ab]` or `{a,b}`."""
     if not _WORD.fullmatch(word):
         return False
     some, either = word.find("["), word.find("{")
@@ -103,6 +103,6 @@ def _is_pattern(word: str) -> bool:
 
 
 Runs: TypeAlias = Callable[[str, "str | None", Named, int], bool]
-"""Whether a program in a language, None for a command line, runs a file; how deep it stands in others."""
+"""Whether a program in a language (None: a command line) runs a file, at a nesting depth."""
 MOST_DEPTH = 20
-"""Programs deeper in others are not looked through."""
+"""The nesting depth of programs beyond which nothing is analysed."""

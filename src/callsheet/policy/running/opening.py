@@ -1,8 +1,8 @@
-"""Which files a program opens to read, as far as their names stand in it.
+"""Finds the files that a program may read, as far as their names occur in it.
 
-In: a program and its language. Out: the paths, without those that it writes itself. The same files that
-`READ_FILE` would read: what the program prints, or puts into other files, may be what stands in them.
-What is not known to only name a file is taken to read it.
+In: a program and its language. Out: the paths, except those of files it creates itself. A program's output
+may contain these files, as READ_FILE's does. A construct that is not known to only name a file counts as
+reading it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _WRITES = re.compile(
     r"writ|append|save|put_?content|mk_?dir|unlink|exist|^rm|stat|access|import|from|require|ext_?name|base_?name|log|puts|print",
     re.I,
 )
-"""What is done with a file by its name without its content; to import one is to run it."""
+"""Functions that take a file name without reading the content; importing a file means running it."""
 _STARTS = re.compile(r"(?:^|[._])(?:exec\w*|spawn\w*|system|popen|qx|shell_exec|passthru)$", re.I)
 _SCRIPT_END = re.compile(r"\.[cm]?[jt]sx?$|\.(?:rb|php|pl|lua|r)$", re.I)
 _ANY_FILE = re.compile(r"\breadFile(?:Sync)?\s*\(\s*(?!['\"`]|0\b|process\.stdin)|\breaddir(?:Sync)?\s*\(")
-"""Reads of files whose names do not stand there."""
+"""Reads of files whose names are not literals."""
 
 
 @lru_cache(maxsize=1_024)
 def files_opened(program: str, language: str | None, depth: int = 0) -> tuple[str, ...]:
-    """The paths that a program may read, each once; `language` is that of the code, None for a command line.
+    """The paths that a program may read, each once; `language` is its language, None for a command line.
 
     >>> files_opened("sort a.txt | grep -i x b.txt > c.txt; cat c.txt", None)
     ('a.txt', 'b.txt')
@@ -62,12 +62,12 @@ def files_opened(program: str, language: str | None, depth: int = 0) -> tuple[st
 
 
 def _is_none(path: str) -> bool:
-    """Whether what reads as a path is that of no file that was there before the program."""
+    """Whether a path cannot be that of a file that existed before the program."""
     return path.startswith(_NO_FILES) and ".." not in path
 
 
 def _by_others(program: str, depth: int, *, has_back_quotes: bool) -> Iterator[str]:
-    """The files that the texts of a program name, by the word that each is given to."""
+    """The files named in a program's string literals, judged by the function that each is passed to."""
     at = 0
     for match in _TEXT.finditer(program):
         called = _CALLED.search(program[max(at, match.start() - _BEFORE) : match.start()])
@@ -81,7 +81,7 @@ def _by_others(program: str, depth: int, *, has_back_quotes: bool) -> Iterator[s
 
 
 def _is_read(word: str, text: str, *, is_key: bool) -> bool:
-    """Whether a text is the path of a file that is read, by the word that it is given to."""
+    """Whether a string literal is the path of a file that is read, judged by the function it is passed to."""
     if _READS.search(word) and not _SCRIPT_END.search(text):
         is_module = word.endswith(("import", "from", "require"))
         return is_file_name(text) if is_module else len(text.split()) == 1

@@ -1,4 +1,4 @@
-"""Which files a Python program opens: those that its calls name, unless a call is known to read none."""
+"""Finds the files that a Python program may read: all that its calls name, except for known non-readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from callsheet.policy.running.file_names import NOT_KNOWN, may_name_files, names
 from callsheet.policy.running.python import STARTING, called_name, texts_in
 
 Opened: TypeAlias = "Callable[[str, str | None, int], tuple[str, ...]]"
-"""The paths that a program in some language opens, by its depth in others."""
+"""The paths that a program in some language opens, at a nesting depth."""
 
 _OPENS = frozenset({"open", "fdopen"})
 _LOADS = frozenset(
@@ -22,7 +22,7 @@ _LOADS = frozenset(
      "copytree", "move", "getline", "getlines", "scan_csv"}
 )  # fmt: skip
 _OF_ITSELF = frozenset({"read_text", "read_bytes", "open"})
-"""Methods of a path that read it."""
+"""Methods of a path that read the file."""
 _MOVES_ITSELF = frozenset({"rename", "replace", "copy", "copy_into", "move", "move_into"})
 _WRITES_ITSELF = frozenset({"write_text", "write_bytes"})
 _PATHS = frozenset({"Path", "PosixPath", "WindowsPath"})
@@ -35,17 +35,17 @@ _ONLY_NAMES = re.compile(
     r"|fullmatch|search|sub|compile|fnmatch\w*|guess_\w+|log|debug|info|warning|error|exception|basicConfig"
     r"|\w*(?:Error|Exception|Handler)|\w*[wW]rit\w*|save\w*|to_\w+|\w*dumps?|export\w*|urlparse|exit|upper|lower|title|encode"
 )
-"""What is given the name of a file and gives nothing of what stands in it."""
+"""Functions that take a file name without returning the file's content."""
 _STILL_NAMES = frozenset(
     {"Path", "PosixPath", "WindowsPath", "str", "fspath", "join", "joinpath", "abspath", "realpath",
      "expanduser", "resolve", "absolute", "with_name", "with_suffix"}
 )  # fmt: skip
-"""What gives the name of a file that it is given."""
+"""Functions that return the file name they are given."""
 _PASSING = frozenset(
     {"NamedTemporaryFile", "TemporaryFile", "SpooledTemporaryFile", "TemporaryDirectory", "mkstemp",
      "mkdtemp", "StringIO", "BytesIO"}
 )  # fmt: skip
-"""What makes a file or a folder that was not there before."""
+"""Functions that create a new file or folder."""
 _PATH_KEYWORDS = frozenset(
     {"file", "path", "filepath_or_buffer", "path_or_buf", "filename", "fname", "src", "io"}
 )
@@ -53,9 +53,9 @@ _BRANCHES = (
     ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.ExceptHandler, ast.match_case,
     ast.IfExp, ast.BoolOp, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda,
 )  # fmt: skip
-"""What stands in these may be left out."""
+"""Nodes whose content may be skipped."""
 _ASKS = re.compile(r"sql|query|execute\w*|from_query")
-"""What is told in words of a language which files it reads."""
+"""Functions whose query text may name files to read."""
 _LONG = 16
 _DATABASE = re.compile(r"\.(?:db3?|sqlite3?|duckdb)\b|^file:", re.IGNORECASE)
 _MAY_OPEN = re.compile(
@@ -67,7 +67,7 @@ _MODE = re.compile(r"[rwaxbt+U]{1,4}")
 
 
 def opened_by_python(program: str, opened: Opened, depth: int) -> Iterator[str]:
-    """The paths; `opened` is asked of programs in the program."""
+    """The paths that a program opens; `opened` is asked about nested programs."""
     if _MAY_OPEN.search(program) is None and not may_name_files(program):
         return
     try:
@@ -85,14 +85,14 @@ def opened_by_python(program: str, opened: Opened, depth: int) -> Iterator[str]:
 
 
 def _is_handed_on(node: ast.AST) -> bool:
-    """Whether a node names what opens files to have it done elsewhere, as in `map(open, names)`."""
+    """Whether a node passes on a function that opens files, as in `map(open, names)`."""
     if isinstance(node, ast.Attribute):
         return node.attr in _OF_ITSELF - _OPENS
     return isinstance(node, ast.Name) and node.id == "open" and isinstance(node.ctx, ast.Load)
 
 
 def _may_be_left_out(node: ast.AST) -> bool:
-    """Whether what stands in a node may not be come to: in a branch, or where a failure is passed over."""
+    """Whether the content of a node may be skipped: in a branch, or if an exception is suppressed."""
     if isinstance(node, ast.With):
         calls = [item.context_expr for item in node.items]
         return not all(isinstance(c, ast.Call) and called_name(c) in _OPENS | _PASSING for c in calls)
@@ -100,7 +100,7 @@ def _may_be_left_out(node: ast.AST) -> bool:
 
 
 class _Branches:
-    """In which parts of a program that may be left out each node stands, the innermost first."""
+    """The innermost skippable block that contains each node of a program."""
 
     def __init__(self, tree: ast.AST) -> None:
         self._above: dict[int, int] = {0: 0}
@@ -118,7 +118,7 @@ class _Branches:
                 waiting += ((part, inner) for part in parts if isinstance(part, ast.AST))
 
     def is_behind(self, later: ast.AST, earlier: ast.AST) -> bool:
-        """Whether one that stands later is come to only after the other."""
+        """Whether the later node is reached only after the earlier one."""
         wanted, branch = self._of[id(earlier)], self._of[id(later)]
         while branch and branch != wanted:
             branch = self._above[branch]
@@ -126,9 +126,9 @@ class _Branches:
 
 
 class _Known:
-    """What a program says of its paths: the texts that its names stand for, and where it writes a file.
+    """What a program says about its paths: constants bound to names, and where it writes files.
 
-    A file that it surely wrote in a line above holds what it has put there.
+    A file that it has certainly written before holds only what it put there.
     """
 
     def __init__(self, nodes: Iterable[ast.AST], branches: _Branches) -> None:
@@ -184,7 +184,7 @@ class _Known:
             yield from self._paths(owner, is_surely=True)
 
     def _named(self, node: ast.Call) -> Iterator[str]:
-        """What reads as the names of files among all that a call is given."""
+        """The file names among the arguments of a call."""
         for given in (*node.args, *(keyword.value for keyword in node.keywords)):
             is_result = isinstance(given, ast.Call) and called_name(given) not in _STILL_NAMES
             if is_result or self._is_written(given):
@@ -199,12 +199,12 @@ class _Known:
             )
 
     def _is_written(self, given: ast.expr) -> bool:
-        """Whether the program has written the file of an expression by then."""
+        """Whether the program has certainly written the file of an expression before."""
         place = self._written.get(_key(given)) if self._written else None
         return place is not None and place.lineno < given.lineno and self._branches.is_behind(given, place)
 
     def _paths(self, given: ast.expr, *, is_surely: bool) -> Iterator[str]:
-        """The paths that an expression may stand for, if it surely is one even where nothing is known."""
+        """The paths that an expression may denote; NOT_KNOWN if it is `is_surely` a path of unknown text."""
         if isinstance(given, ast.Constant) and not isinstance(given.value, str):
             return
         if self._is_written(given):
@@ -226,7 +226,7 @@ class _Known:
 
 
 def _by_line(given: list[str], opened: Opened, depth: int) -> Iterator[str]:
-    """What a command line opens that stands in one text, or in one for each word."""
+    """The files opened by a command line given as one text or as one text per word."""
     if given:
         yield from opened(shlex.join(given), None, depth)
     for text in given:
@@ -235,7 +235,7 @@ def _by_line(given: list[str], opened: Opened, depth: int) -> Iterator[str]:
 
 
 def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The targets that a node sets, and what to."""
+    """The targets that a node assigns, with the assigned values."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             yield target, node.value
@@ -248,7 +248,7 @@ def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _written_by(node: ast.Call) -> ast.expr | None:
-    """The path of the file that a call does nothing with but write it."""
+    """The path of the file that a call only writes."""
     called, owner = called_name(node), _owner_of(node)
     if owner is not None and called in _WRITES_ITSELF:
         return owner
@@ -259,7 +259,7 @@ def _written_by(node: ast.Call) -> ast.expr | None:
 
 
 def _key(node: ast.expr) -> str:
-    """What a short expression says, to know it again; of a long one where it stands, which no other has."""
+    """A key for an expression: its structure, or for a long one its position, which is unique."""
     if sum(1 for _ in islice(ast.walk(node), _LONG)) == _LONG:
         return f"{node.lineno} {node.col_offset} {node.end_lineno} {node.end_col_offset}"
     return ast.dump(node)
@@ -274,7 +274,7 @@ def _texts_of(node: ast.AST) -> Iterator[str]:
 
 
 def _places_of(node: ast.AST) -> Iterator[tuple[tuple[int, int], str]]:
-    """The texts in a node, each with where it stands."""
+    """The string literals in a node with their positions."""
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             yield (part.lineno, part.col_offset), part.value
@@ -289,7 +289,7 @@ def _is_mode_text(text: str) -> bool:
 
 
 def _is_for_writing(node: ast.Call) -> bool:
-    """Whether a call opens a file for nothing but writing it."""
+    """Whether a call opens a file only for writing."""
     given = node.args[:2] if _owner_of(node) is not None else node.args[1:2]
     modes = [*given, *(keyword.value for keyword in node.keywords if keyword.arg == "mode")]
     texts = [text for mode in modes if isinstance(mode, ast.Constant) for text in _texts_of(mode)]

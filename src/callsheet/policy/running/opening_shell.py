@@ -1,4 +1,4 @@
-"""Which files a shell script opens: those that its commands name, unless a command is known to read none."""
+"""Finds the files that a shell script may read: all that its commands name, except for known non-readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from callsheet.policy.running.file_names import NOT_KNOWN, names_in
 from callsheet.policy.running.script import Command, NotClosedError, commands_of, put_in
 
 Opened: TypeAlias = "Callable[[str, str | None, int], tuple[str, ...]]"
-"""The paths that a program in some language opens, by its depth in others."""
+"""The paths that a program in some language opens, at a nesting depth."""
 
 _TAKES_FILES = frozenset(
     {"cat", "tac", "nl", "head", "tail", "less", "more", "bat", "base64", "base32", "xxd", "od", "hexdump",
@@ -31,9 +31,9 @@ _TAKES_FILES = frozenset(
      "xz", "cp", "mv", "ln", "install", "rsync", "link", "rename", "source", "."}
 )  # fmt: skip
 _TAKES_FILES_SECOND = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk", "jq", "yq"})
-"""Those whose first operand is what they do with the files behind it."""
+"""Commands whose first operand is a script or pattern and whose others are files."""
 _LOOKS_DOWN = frozenset({"rg", "ag"})
-"""Those of them that read all there is where they are given nothing."""
+"""Commands among them that search the whole folder if given no file."""
 _ARCHIVES = frozenset({"zip", "7z"})
 _ONLY_NAMES = frozenset(
     {"echo", "printf", "mkdir", "rmdir", "touch", "rm", "unlink", "ls", "dir", "vdir", "cd", "pushd",
@@ -43,17 +43,17 @@ _ONLY_NAMES = frozenset(
      "mktemp", "truncate", "shred", "for", "case", "select", "function", "exit", "return", "true", "false",
      ":", "hash", "pwd", "trap", "eval", "mkfifo"}
 )  # fmt: skip
-"""What names files and gives nothing of what stands in them."""
+"""Commands that take file names and do not output the files' content."""
 _OF_REPOSITORIES = frozenset(
     {"annotate", "archive", "blame", "bundle", "cat-file", "diff", "fast-export", "format-patch", "grep",
      "log", "range-diff", "reflog", "show", "stash", "whatchanged"}
 )  # fmt: skip
-"""What git is told where it shows what stands in files, or stood in them."""
+"""git subcommands that show the content of files, now or in the past."""
 _LEAVES = frozenset({"rm", "checkout", "restore", "reset", "status", "ls-files", "check-ignore"})
-"""What git is told where it gives nothing of the files that it names."""
+"""git subcommands that do not show the content of the files they name."""
 _INTO_LAST = frozenset({"cp", "mv", "ln", "install", "rsync", "link", "rename"})
 _INTO = frozenset({"-o", "-O", "--output", "--out", "--outfile", "--output-file", "--output-document"})
-"""Options whose word is a file that is made."""
+"""Options that take an output file."""
 _BEGINS = frozenset({"if", "while", "until", "for", "select", "case", "{", "("})
 _ENDS: Mapping[str, frozenset[str]] = {
     "fi": frozenset({"if"}),
@@ -66,7 +66,7 @@ _OTHERWISE = frozenset({"else", "elif", ";;"})
 _MOST_FOLDERS = 8
 _LONGEST = 300
 _BY_ADDRESS = frozenset({"curl", "wget", "ping", "dig", "host", "nslookup"})
-"""What is given addresses rather than files, one for each line."""
+"""Commands that take addresses instead of files, one per line of input."""
 _TAKING: Mapping[str, frozenset[str]] = {
     verb: frozenset(options.split())
     for verbs, options in (
@@ -86,11 +86,11 @@ _TAKING: Mapping[str, frozenset[str]] = {
     )
     for verb in verbs.split()
 }
-"""By the name of a program its options that take the word behind them."""
+"""For each program its options that take the following word."""
 
 
 def opened_by_shell(program: str, opened: Opened, depth: int) -> Iterator[str]:
-    """The paths; `opened` is asked of programs in the script."""
+    """The paths that a script opens; `opened` is asked about nested programs."""
     try:
         commands = commands_of(program)
     except NotClosedError:
@@ -110,7 +110,7 @@ def opened_by_shell(program: str, opened: Opened, depth: int) -> Iterator[str]:
 
 
 class _Made:
-    """The files that a script has surely made by a place in it: what may be left out makes none for later."""
+    """The files that a script has certainly created so far; skippable commands do not count later."""
 
     def __init__(self) -> None:
         self._levels: list[tuple[str, list[str]]] = [("", [])]
@@ -119,7 +119,7 @@ class _Made:
         self._is_sure = True
 
     def begin(self, command: Command, before: str) -> None:
-        """A command begins, behind a sign."""
+        """A command begins after this operator."""
         word = command.words[0] if command.words else ""
         if before not in ("&&", "|", "|&"):
             self._in_chain.clear()
@@ -134,7 +134,7 @@ class _Made:
                 self._levels[-1][1].clear()
 
     def add(self, paths: Iterable[str]) -> None:
-        """The command makes files; one behind `&&` for those behind it alone."""
+        """The command creates files; in an `&&` chain they count only for the rest of the chain."""
         made = list(paths)
         if self._is_sure:
             self._levels[-1][1].extend(made)
@@ -147,19 +147,19 @@ class _Made:
 
 
 class _Folders:
-    """The folders that a command may run in; to go to one may fail, unless `&&` stands behind it."""
+    """The possible working directories of a command; `cd` may fail unless `&&` follows it."""
 
     def __init__(self) -> None:
         self.now: Sequence[str] = ("",)
         self._later: tuple[str, ...] = ("",)
 
     def begin(self, before: str) -> None:
-        """A command begins, behind a sign."""
+        """A command begins after this operator."""
         if before != "&&":
             self.now = self._later
 
     def end(self, command: Command, before: str) -> None:
-        """The command is over, and may have gone to another folder."""
+        """The command has ended and may have changed the working directory."""
         words = command.words
         at = next((n for n, word in enumerate(words) if word not in WRAPPERS), len(words))
         if words[at : at + 1] not in (["cd"], ["pushd"]):
@@ -181,7 +181,7 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
     for at, starter in places(words)[:MOST_PLACES]:
         verb, behind = verb_of(words[at]), words[at + 1 :]
         operands = list(_operands(verb, behind))
-        if " " in verb:  # a line in one word
+        if " " in verb:  # a command line in one word
             yield from opened(words[at], None, depth)
         if starter in ("xargs", "parallel") and _takes_files(verb):
             yield NOT_KNOWN
@@ -208,12 +208,12 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
 
 
 def _names_folder(verb: str, words: Iterable[str]) -> bool:
-    """Whether an option of a command says where copies go, so that its last word is copied as well."""
+    """Whether an option names the target folder, so that the last operand is a source too."""
     return verb != "rsync" and any(word.startswith(("-t", "--target-directory")) for word in words)
 
 
 def _found(words: Sequence[str]) -> Iterator[str]:
-    """What `find` finds, as patterns of paths."""
+    """What `find` finds, as glob patterns."""
     before = takewhile(lambda word: not word.startswith(("-", "(", "!")), words)
     named = [word for option, word in pairwise(words) if option in ("-name", "-iname")]
     for root in list(before) or [""]:
@@ -221,14 +221,14 @@ def _found(words: Sequence[str]) -> Iterator[str]:
 
 
 class _Archive(NamedTuple):
-    """The files that `tar` reads, and the one that it makes."""
+    """The files that `tar` reads, and the archive it creates."""
 
     reads: Sequence[str]
     makes: Sequence[str]
 
 
 def _of_archive(words: Sequence[str]) -> _Archive:
-    """What `tar` does with files: the first word says it, with or without a hyphen."""
+    """What `tar` does with files, according to its first word, with or without a hyphen."""
     mode, operands = "".join(words[:1]), list(_operands("tar", words[1:]))
     is_made = not mode.startswith("--") and "c" in mode
     at = 1 if is_made and "f" in mode and "-" not in words[1:2] else 0
@@ -246,7 +246,7 @@ def _only_names(verb: str, operands: Iterable[str]) -> bool:
 
 
 def _files_behind(verb: str, behind: list[str], operands: list[str], *, is_fed: bool) -> Iterator[str]:
-    """The files of a command that is told first what to do with them."""
+    """The files of a command whose first operand is a script or pattern."""
     files = operands[0 if "-e" in behind or "-f" in behind else 1 :]
     yield from files
     is_deep = verb in _LOOKS_DOWN or any(
@@ -263,12 +263,12 @@ def _files_behind(verb: str, behind: list[str], operands: list[str], *, is_fed: 
 def _by_interpreter(
     verb: str, behind: list[str], said: tuple[str, ...], opened: Opened, depth: int
 ) -> Iterator[str]:
-    """What the code on the command line of an interpreter opens, and the files behind it.
+    """The files opened by code on an interpreter's command line, and the arguments after it.
 
-    Those behind a script are asked for in its own place.
+    The operands of a script file are handled where the script is.
     """
     given = [at + 1 for at, word in enumerate(behind[:-1]) if gives_code(verb, word)]
-    if "-" in behind:  # the program comes from the input
+    if "-" in behind:  # the program comes from standard input
         yield from _named(behind[behind.index("-") + 1 :])
     for code in (*(behind[at] for at in given), *said):
         yield from opened(code, language_of(verb), depth)
@@ -277,7 +277,7 @@ def _by_interpreter(
 
 
 def _named(words: Iterable[str]) -> Iterator[str]:
-    """The files that words name, without those that an option says are made."""
+    """The files that words name, except values of output options."""
     before = ""
     for word in words:
         option, _, value = word.partition("=")
@@ -287,7 +287,7 @@ def _named(words: Iterable[str]) -> Iterator[str]:
 
 
 def _made_by(command: Command) -> list[str]:
-    """The files that a command makes by its words, from what it is given or from others that it reads."""
+    """The files that a command creates, from its input or from other files."""
     words = command.words
     found = [word for option, word in pairwise(words) if option in _INTO]
     for at, _ in places(words)[:MOST_PLACES]:
@@ -303,7 +303,7 @@ def _made_by(command: Command) -> list[str]:
 
 
 def _operands(verb: str, words: Iterable[str]) -> Iterator[str]:
-    """What a command names beside its options; what is put together as it goes may be any file."""
+    """The operands of a command, without options; a computed one may be any file."""
     taking, before = _TAKING.get(verb, frozenset[str]()), ""
     for word in words:
         if not word.startswith("-") and before not in taking:

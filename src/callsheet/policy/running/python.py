@@ -1,4 +1,4 @@
-"""Whether a Python program imports a file, evaluates it, unpacks objects from it, or starts it."""
+"""Decides whether a Python program imports, evaluates, unpickles or starts a file."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _EVALUATING = frozenset(
      "runctx", "run_cell", "fileConfig", "dictConfig", "resolve_name"}
 )  # fmt: skip
 STARTS = frozenset({"system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput"})
-"""What starts a command line of texts that stand in the call."""
+"""Functions that start the command line given by their literal arguments."""
 STARTING = STARTS | frozenset(
     {"getstatusoutput", "spawn", "spawnl", "spawnv", "execl", "execlp", "execv", "execve", "execvp",
      "startfile", "create_subprocess_exec", "create_subprocess_shell", "posix_spawn", "posix_spawnp",
      "spawnvp", "execvpe", "execle", "execlpe", "spawnle", "spawnlp", "spawnve"}
 )  # fmt: skip
 _DEBUGGERS = frozenset({"cProfile", "profile", "pdb", "bdb", "trace", "Trace"})
-"""Those whose `run` evaluates a text."""
+"""Modules and classes whose `run` evaluates a string."""
 _COMMON = frozenset({"run", "call", "spawn"})
 _RUN_OTHERS = frozenset({"asyncio", "anyio", "trio", "self", "cls", "app", "loop"})
 _PROCESSES = re.compile(r"\b(?:subprocess|pty|pexpect|invoke|fabric|os)\b")
 _TESTING = frozenset({"main", "discover", "console_main", "cmdline_main", "loadTestsFromName", "run_tests"})
-"""What the libraries that run tests are called by."""
+"""Entry points of test libraries."""
 _TEST_LIBRARIES = frozenset({"pytest", "unittest", "nose2", "behave", "trial", "green"})
 _UNPACKING = re.compile(
     r"\b(?:pickle|cPickle|dill|cloudpickle|joblib|shelve|marshal|torch|jsonpickle|allow_pickle|UnsafeLoader"
     r"|extractall|unpack_archive)\b"
     r"|Loader\s*=\s*(?:yaml\.)?Loader\b"
 )
-"""What runs what stands in the data that it loads, or makes files of any name of it."""
+"""Libraries that execute code in the data they load, or extract files of arbitrary names."""
 _COMMANDING = frozenset({"sh", "plumbum", "pexpect", "fabric", "zipimport", "doctest", "code", "codeop"})
-"""Libraries that start programs, or evaluate texts, under names of their own."""
+"""Libraries that start programs or evaluate strings under names of their own."""
 _OWNERS = frozenset({"os", "subprocess", "builtins", "importlib", "runpy", "pty", "asyncio"})
 _BUILT_IN = frozenset({"exec", "eval", "compile", "__import__", "system", "popen", "Popen", "check_output"})
 _MODULE_ENDS = frozenset({".py", ".pyw", ".pyc", ".so", ".pth", ""})
@@ -49,7 +49,10 @@ _NOT_WRITTEN = "unknown"
 
 
 def python_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
-    """Whether it does; a program with a mistake in it, if it has a word for that. `runs` is for shells."""
+    """Whether the program may run the file; `runs` is asked about nested programs.
+
+    A program with a syntax error is judged by whether it contains a word that could.
+    """
     try:
         tree = ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -64,7 +67,7 @@ def python_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
 
 
 class _Reader(NamedTuple):
-    """What a program is read for, and what is known of it: names that find the file, the file, processes."""
+    """The file that is looked for, and what is known about the program."""
 
     file: Named
     runs: Runs
@@ -95,7 +98,7 @@ def _node_runs(node: ast.AST, reader: _Reader, *, is_called: bool) -> bool:
 
 
 def _set_by(node: ast.AST) -> Iterator[str]:
-    """What a node sets in an environment, as a command line that sets variables would."""
+    """Environment variables that a node sets, as equivalent shell assignments."""
     pairs: list[tuple[ast.expr | None, ast.expr]] = []
     if isinstance(node, ast.keyword) and node.arg == "env" and isinstance(node.value, ast.Dict):
         pairs += zip(node.value.keys, node.value.values, strict=True)
@@ -113,12 +116,12 @@ def _is_environment(node: ast.expr) -> bool:
 
 
 def _renames(node: ast.Import | ast.ImportFrom) -> bool:
-    """Whether what starts or evaluates gets a name that does not say so."""
+    """Whether a function that starts or evaluates is imported under another name."""
     return any(alias.name in STARTING | _EVALUATING and alias.asname is not None for alias in node.names)
 
 
 def _is_handed_on(node: ast.AST) -> bool:
-    """Whether a node names what starts or evaluates to have it done elsewhere, as in `map(eval, lines)`."""
+    """Whether a node passes on a function that starts or evaluates, as in `map(eval, lines)`."""
     if isinstance(node, ast.Attribute):
         owner = getattr(node.value, "id", "")
         return owner in _OWNERS and node.attr in STARTING | _EVALUATING
@@ -126,7 +129,7 @@ def _is_handed_on(node: ast.AST) -> bool:
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    """The names of all that may be a module, in lower case."""
+    """All names in an import that may be a module, in lower case."""
     names = [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module is not None:
         names.append(node.module)
@@ -155,13 +158,13 @@ def _call_runs(node: ast.Call, reader: _Reader) -> bool:
 
 
 def _is_of_processes(node: ast.Call, called: str, reader: _Reader) -> bool:
-    """Whether a name that others have as well is that of a library for processes."""
+    """Whether a function with a common name belongs to a process library."""
     owner = getattr(getattr(node.func, "value", None), "id", "")
     return called not in _COMMON or (reader.has_processes and owner not in _RUN_OTHERS)
 
 
 def _evaluates_it(node: ast.Call, reader: _Reader) -> bool:
-    """Whether what a call evaluates or loads may be the file; what stands in it is read."""
+    """Whether what a call evaluates or loads may be the file; a literal is analysed."""
     first = node.args[0] if node.args else None
     if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
         return True
@@ -171,7 +174,7 @@ def _evaluates_it(node: ast.Call, reader: _Reader) -> bool:
 
 
 def _stands_for(text: str, file: Named) -> bool:
-    """Whether a text is the path of a file, or its name as a module."""
+    """Whether a text is the path or the module name of a file."""
     return file.is_named(text) or not file.modules.isdisjoint(re.split(r"[.:]", text.casefold()))
 
 
@@ -182,25 +185,25 @@ def _is_of_debuggers(node: ast.Call) -> bool:
 
 
 def _is_of_expressions(node: ast.Call) -> bool:
-    """`re.compile`, which evaluates nothing."""
+    """Whether this is `re.compile` or the like, which evaluates nothing."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     return isinstance(owner, ast.Name) and owner.id in _EXPRESSIONS
 
 
 def called_name(node: ast.Call) -> str:
-    """The last name of what a call calls; nothing where it has none."""
+    """The last component of the called name; empty if there is none."""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def texts_in(node: ast.Call) -> list[str]:
-    """The texts that stand in the arguments of a call."""
+    """The string literals in the arguments of a call."""
     given = [*node.args, *(keyword.value for keyword in node.keywords)]
     inner = (part for argument in given for part in ast.walk(argument))
     return [part.value for part in inner if isinstance(part, ast.Constant) and isinstance(part.value, str)]
 
 
 def _starts(node: ast.Call, reader: _Reader) -> bool:
-    """Whether a call starts a program that runs the file; where it is not written what it starts, it may."""
+    """Whether a call starts a program that runs the file; a computed command may do so."""
     file, runs = reader.file, reader.runs
     given = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "args"), None)
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
@@ -214,7 +217,7 @@ def _starts(node: ast.Call, reader: _Reader) -> bool:
 
 
 def _word(item: ast.expr, file: Named, *, is_known: bool) -> str:
-    """A word of a command line; one that is not written may be the file, if the program knows of it."""
+    """A word of a command line; a computed one may be the file if the program mentions the file."""
     if isinstance(item, ast.Constant):
         return str(item.value)
     if isinstance(item, ast.Attribute) and item.attr == "executable":

@@ -1,4 +1,4 @@
-"""Programs that take files and their input as data, and when even these run what they are given."""
+"""Commands that treat files and standard input as data, and the options with which they execute them."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ _CODE_OPTIONS = frozenset({"-f", "--file", "--from-file", "-L", "--include", "--
 _INPUT = re.compile(r"-|/dev/stdin|/(?:dev|proc/self)/fd/\d+")
 _ASKS_INPUT = re.compile(rf"(?:-[fL]|--(?:file|from-file|include|load)=)(?:{_INPUT.pattern})")
 _ASKING = frozenset({"awk", "gawk", "mawk", "sed", "jq", "yq", "bc", "dc", "mlr"})
-"""Programs that do what a file says which an option names."""
+"""Programs that have an option to execute a script file."""
 _AWK_RUNS = re.compile(r"\bsystem\b|\|\s*(?:getline|&|[\"'])|\|&|[\"']\s*\|\s*getline|@load|@include")
 _SED_RUNS = re.compile(
     r"[^\w\s][gpiImM0-9]*e[gpiImM0-9]*(?:$|[\s;}])|(?:^|[;{}\n]) ?[\d$,]* ?e(?:\s|$)", re.MULTILINE
 )
 _MADE = re.compile(r"\$\(|`")
-"""A script that is put together as the program goes."""
+"""A script that is computed at run time."""
 _LINES = re.compile(r"\n\s+")
 _BLANKS = re.compile(r"[ \t]+")
 _GIT_READS = frozenset(_GIT.split())
@@ -89,13 +89,13 @@ _EXTRACTS_FIRST: Mapping[str, re.Pattern[str]] = {
     "7z": re.compile(r"[ex]"),
     "7za": re.compile(r"[ex]"),
 }
-"""What an archive's packer is told first to take files out."""
+"""First operands with which an archiver extracts files."""
 
 
 def is_reader(verb: str, operands: Sequence[str]) -> bool:
-    """Whether a command takes the files which it is given, and its input, as data.
+    """Whether a command treats its files and standard input as data.
 
-    A program that is not known may do anything with them.
+    An unknown program may do anything with them.
 
     >>> is_reader("wc", ["-l"]), is_reader("awk", ["{system($0)}"]), is_reader("octave", [])
     (True, False, False)
@@ -125,13 +125,13 @@ def is_reader(verb: str, operands: Sequence[str]) -> bool:
 
 
 def _script_of(operands: Sequence[str]) -> str:
-    """What `sed` and `awk` are told to do with their files."""
+    """The script given to `sed` or `awk`."""
     told = (word for option, word in pairwise(operands) if option == "-e")
     return next(told, next((word for word in operands if not word.startswith("-")), ""))
 
 
 def _unpacks(verb: str, operands: Sequence[str]) -> bool:
-    """Whether a command takes files out of an archive, which says how they are called and what is in them."""
+    """Whether a command extracts files from an archive, which determines their names and content."""
     if verb in _SHOWS_ONLY and any(_SHOWS_ONLY[verb].fullmatch(word) for word in operands):
         return False
     if verb == "unzip" or (verb in _EXTRACTS and any(_EXTRACTS[verb].fullmatch(word) for word in operands)):
@@ -141,12 +141,12 @@ def _unpacks(verb: str, operands: Sequence[str]) -> bool:
 
 
 def asked_by_option(verb: str, option: str) -> bool:
-    """Whether a reader does what the file says that stands behind an option."""
+    """Whether a reader executes the script file that follows this option."""
     return verb in _ASKING and option in _CODE_OPTIONS
 
 
 def _asks_input(verb: str, operands: Sequence[str]) -> bool:
-    """Whether a reader does what it is told on its standard input (`awk -f -`).
+    """Whether a reader executes a script from its standard input (`awk -f -`).
 
     >>> _asks_input("awk", ["-f", "-"]), _asks_input("sed", ["-f/dev/stdin"]), _asks_input("awk", ["-F", "-"])
     (True, True, False)
@@ -165,5 +165,5 @@ def _git_reads(operands: Sequence[str]) -> bool:
 
 
 def module_reads(module: str) -> bool:
-    """Whether a module of Python that is run takes its files as data."""
+    """Whether a Python module run with `-m` treats its files as data."""
     return module in _MODULES_THAT_READ

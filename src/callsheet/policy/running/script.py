@@ -1,7 +1,7 @@
-"""A shell script as its commands: words, what is led into each and out of it, and what joins it to the next.
+"""Parses a shell script into its commands: words, redirections and the operators between them.
 
-In: the text of a script. Out: its commands in the order of the text; what stands in `$(…)`, `<(…)` and in
-back quotes is part of a word, and can be asked for. Linear in the text.
+In: the text of a script. Out: its commands in text order; command substitutions (`$(…)`, `<(…)`, back quotes)
+remain part of a word and can be extracted. Linear in the text.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NEXT_NEST = re.compile(r"[$<>]\(")
 class Command:
     """A simple command.
 
-    `reads` are the paths that are led to its standard input, `said` the texts that are, `writes` the paths
-    that its output goes to, `joint` what stands between it and the next.
+    `reads` are the paths redirected to its standard input, `said` here-documents and here-strings, `writes`
+    the paths its output is redirected to, `joint` the operator before the next command.
     """
 
     words: list[str] = field(default_factory=list[str])
@@ -40,7 +40,7 @@ class Command:
 
 
 class NotClosedError(ValueError):
-    """A quote in a script is not closed: what follows it may be anything."""
+    """A quote is not closed, so the rest of the script is ambiguous."""
 
 
 def commands_of(script: str) -> list[Command]:
@@ -56,7 +56,7 @@ def commands_of(script: str) -> list[Command]:
 
 
 def put_in(word: str) -> Iterator[str]:
-    """The scripts that stand in a word, whose output is put there.
+    """The command substitutions in a word.
 
     >>> list(put_in("x$(cat a)$(cat b)")), list(put_in("plain"))
     (['cat a', 'cat b'], [])
@@ -69,7 +69,7 @@ def put_in(word: str) -> Iterator[str]:
 
 
 def without_put_in(text: str) -> str:
-    """A text with a variable for each script that is put into it.
+    """A text with each command substitution replaced by a variable.
 
     >>> without_put_in("ls $(cat a)/$(cat b)")
     'ls $_/$_'
@@ -89,7 +89,7 @@ def _next_nest(text: str, at: int) -> int:
 
 
 def _close(text: str, at: int) -> int:
-    """Where the parenthesis is closed that was opened before `at`; the end of the text if nowhere."""
+    """The index of the parenthesis that closes one opened before `at`; the end of the text if none does."""
     depth = 1
     for found in _NEST.finditer(text, at):
         depth += {"(": 1, ")": -1}.get(found[0], 0)
@@ -99,12 +99,12 @@ def _close(text: str, at: int) -> int:
 
 
 def _as_put_in(found: re.Match[str]) -> str:
-    """A script in back quotes as one in `$(…)`; what is escaped as it is."""
+    """A back-quoted substitution rewritten as `$(…)`; escapes stay unchanged."""
     return found[0] if found[1] is None else f"$({found[1]})"
 
 
 class _Reader:
-    """Reads a script from its beginning."""
+    """A recursive-descent parser for a script."""
 
     def __init__(self, script: str) -> None:
         self._text = _BACK_QUOTED.sub(_as_put_in, script)
@@ -136,7 +136,7 @@ class _Reader:
         return match[0]
 
     def _part(self, command: Command) -> None:
-        """A word, or a sign with the word that something is led from or to."""
+        """Parse a word, or a redirection and its target."""
         sign = _LEADING.match(self._text, self._at)
         if sign is None:
             if self._at < len(self._text):
@@ -159,7 +159,7 @@ class _Reader:
             command.writes.append(word)
 
     def _word(self) -> str:
-        """The word from here on, without its quotes; empty where there is none."""
+        """The word at this position without its quotes; empty if there is none."""
         pieces: list[str] = []
         while self._at < len(self._text):
             if self._text.startswith(_PUT_IN, self._at):
@@ -182,7 +182,7 @@ class _Reader:
         return "".join(pieces)
 
     def _quoted(self) -> str:
-        """What stands between two quotes, where scripts are put in that may have quotes of their own."""
+        """The content of a double-quoted string, whose substitutions may contain quotes themselves."""
         begin, at = self._at + 1, self._at + 1
         while found := _QUOTED.search(self._text, at):
             if found[0] == '"':
@@ -192,7 +192,7 @@ class _Reader:
         raise NotClosedError('"')
 
     def _here_texts(self) -> None:
-        """What the lines from here on say to the commands that wait for it."""
+        """Read the here-documents that the preceding commands are waiting for."""
         for command, end in self._awaited:
             match = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(self._text, self._at)
             stop = match.start() if match else len(self._text)

@@ -1,6 +1,6 @@
-"""Whether a shell script runs a file: as a command, by an interpreter, from a pipe or a substitution.
+"""Decides whether a shell script runs a file: as a command, by an interpreter, from a pipe or a substitution.
 
-Programs that are known to read take it as data, and so do programs of the tree itself. All others may run it.
+Known readers, and programs of the workspace itself, treat files as data. All other programs may run them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _SERVING = frozenset(
     {"uvicorn", "gunicorn", "hypercorn", "daphne", "celery", "flask", "locust", "dramatiq", "rq",
      "waitress-serve", "fastapi", "streamlit", "alembic", "scrapy"}
 )  # fmt: skip
-"""Programs that import the modules which they are given."""
+"""Programs that import the modules they are given."""
 _SYSTEM = ("/bin/", "/usr/", "/sbin/", "/opt/", "/lib", "/snap/")
 _NAMES_CODE = frozenset({"-f", "--file", "-r", "--require", "--import", "--rcfile", "--init-file", "-m"})
 _STANDARD_INPUT = re.compile(r"-s?|/dev/stdin|/(?:dev|proc/self)/fd/\d+")
 _SETS = frozenset({"declare", "env", "export", "local", "readonly", "typeset"})
-"""What sets variables, of any name where it is given more than it says."""
+"""Commands that set variables; with computed arguments, any variable."""
 _PIPES = frozenset({"|", "|&"})
 _COMPOUND = frozenset({"while", "until", "for", "if", "case", "{"})
 _ENDS_COMPOUND = frozenset({"done", "}", "fi", "esac"})
@@ -47,19 +47,19 @@ _OBEYED_VARIABLE = re.compile(
     r"(?:BASH_)?ENV|PYTHON\w+|PERL\w+|NODE_\w+|RUBY\w+|LD_\w+|DYLD_\w+|GIT_\w+|\w*EDITOR|VISUAL|\w*PAGER|BROWSER|SHELL"
     r"|PROMPT_COMMAND|PS\d|\w*PATH|\w*JAVA_\w+|GCC_\w+|CC|CXX|MAKEFLAGS|LESSOPEN|LUA_INIT|R_\w+|\w*_OPTIONS|\w*RC"
 )
-"""Variables that say what programs load or start."""
+"""Variables that determine what programs load or start."""
 _OBEYED_SETTING = re.compile(
     r"core\.(?:hookspath|fsmonitor|sshcommand|gitproxy|pager|editor|askpass)|sequence\.editor|pager\.\S+"
     r"|alias\.\S+|include(?:if\..+)?\.path|\S+\.(?:helper|external|textconv|driver|command|cmd|path|tool)"
     r"|filter\.\S+|uploadpack\.packobjectshook|gpg(?:\.\S+)?\.program|init\.templatedir",
     re.IGNORECASE,
 )
-"""Settings of git that say what it starts, or where."""
+"""git settings that determine what it starts, or where."""
 _RUNS_A_FOLDER = frozenset({"run-parts"})
 SETTINGS_OF_FOLDERS = frozenset({"hookspath", "templatedir"})
-"""Words of a program after which what stands in a folder is run, whenever it was put there."""
+"""Settings that make the content of a folder executed, now or later."""
 FOLDERS_RUN = _RUNS_A_FOLDER | SETTINGS_OF_FOLDERS
-"""Words of a program that runs what stands in a folder, without naming it."""
+"""Words in a program that executes the content of a folder without naming the files."""
 _VARIABLE = re.compile(r"\$[\w{@*]|\{\}")
 _EXPANDS = re.compile(r"\$[\w{(@*]")
 _TAKES_INPUT = re.compile(r"\b(?:read|mapfile|readarray)\b|\$\(|`|stdin|/dev/fd/0")
@@ -67,10 +67,10 @@ _TAKES_INPUT = re.compile(r"\b(?:read|mapfile|readarray)\b|\$\(|`|stdin|/dev/fd/
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a command stands in.
+    """The context of a command.
 
-    `is_anywhere` says that the script knows of the file, `is_fed` that the command is given its content,
-    `said` what it is given otherwise; `own` are the functions of the script.
+    `is_anywhere`: the script mentions the file. `is_fed`: the command receives the file's content. `said`:
+    the literal texts it receives. `own`: the script's functions.
     """
 
     file: Named
@@ -82,12 +82,12 @@ class _Around:
     said: tuple[str, ...] = ()
 
     def run_in(self, program: str, language: str | None, file: Named | None = None) -> bool:
-        """Whether a program in the script runs the file; what is put into it is looked at for itself."""
+        """Whether a nested program runs the file; its substitutions are analysed separately."""
         return self.runs(without_put_in(program), language, file or self.file, self.depth + 1)
 
 
 def shell_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
-    """Whether it does; `runs` is asked of code in another language that it gives an interpreter."""
+    """Whether the script may run the file; `runs` is asked about nested programs."""
     is_anywhere = file.is_in(program) or (file.is_input and _TAKES_INPUT.search(program) is not None)
     try:
         commands = commands_of(program)
@@ -102,7 +102,7 @@ def shell_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
 
 
 def _is_led_in(command: Command, file: Named) -> bool:
-    """Whether the file is led into all that stands in a loop, or into the script from there on."""
+    """Whether the file is redirected into a whole loop, or into the rest of the script."""
     is_all = not command.words or command.words[0] in _ENDS_COMPOUND or command.words == ["exec"]
     return is_all and any(file.is_in(word) for word in (*command.reads, *command.said))
 
@@ -126,7 +126,7 @@ def _any_runs(commands: Sequence[Command], start: _Around) -> bool:
 
 
 def _said(command: Command, around: _Around) -> tuple[str, ...]:
-    """The texts that a command may hand on."""
+    """The literal texts that a command may write to its output."""
     spoken = (" ".join(command.words[1:]),) if command.words[:1] in (["echo"], ["printf"]) else around.said
     return (*command.said, *spoken)
 
@@ -136,12 +136,12 @@ def _is_about(command: Command, around: _Around) -> bool:
 
 
 def _mentions(word: str, around: _Around) -> bool:
-    """Whether a word names the file, or a variable of a script that knows of it."""
+    """Whether a word names the file, or a variable in a script that mentions it."""
     return around.file.is_in(word) or (around.is_anywhere and _VARIABLE.search(word) is not None)
 
 
 def _command_runs(command: Command, around: _Around) -> bool:
-    """Whether a command does, or what is put into it."""
+    """Whether a command, or a substitution in it, runs the file."""
     words, file = command.words, around.file
     for word in (*words, *command.reads, *command.said, *command.writes):
         if any(around.runs(inner, None, file, around.depth + 1) for inner in put_in(word)):
@@ -163,20 +163,20 @@ def _command_runs(command: Command, around: _Around) -> bool:
 
 
 def _is_obeyed(word: str, file: Named) -> bool:
-    """Whether a word sets a variable that says what is loaded or started."""
+    """Whether a word sets a variable that determines what is loaded or started to the file."""
     name, is_set, value = word.partition("=")
     return bool(is_set) and _OBEYED_VARIABLE.fullmatch(name) is not None and _leads_to(value, file)
 
 
 def _sets_any(words: Sequence[str], around: _Around) -> bool:
-    """Whether a command sets variables of names that stand in the file."""
+    """Whether a command sets variables whose names come from the file."""
     return any(verb_of(word) in _SETS for word in words[:1]) and any(
         word.startswith(("$(", "`")) and _mentions(word, around) for word in words[1:]
     )
 
 
 def _sets_what_runs(words: Sequence[str], file: Named) -> bool:
-    """Whether a command has git start the file, or what stands in its folder, from then on or this once."""
+    """Whether a command makes git start the file, or content of its folder, once or permanently."""
     if "git" not in map(verb_of, words):
         return False
     apart = pairwise(words) if "config" in words else ()
@@ -193,7 +193,7 @@ def _leads_to(value: str, file: Named) -> bool:
 
 
 def _runs_by_name(command: Sequence[str], place: Place, around: _Around) -> bool:
-    """Whether what is run from a place on runs the file because of what it is."""
+    """Whether the program that begins at a place runs the file, by the program's name and arguments."""
     file, verb, operands = around.file, verb_of(command[0]), command[1:]
     if file.is_named(command[0]) or finds(command, file):
         return True
@@ -216,12 +216,12 @@ def _runs_by_name(command: Sequence[str], place: Place, around: _Around) -> bool
 
 
 def _stands_for_content(word: str, around: _Around) -> bool:
-    """Whether a word in the place of a command is made of the file."""
+    """Whether a word in command position is computed from the file."""
     return (word.startswith("$") or "$(" in word) and _mentions(word, around)
 
 
 def _takes_as_program(words: Sequence[str], place: Place, around: _Around) -> bool:
-    """Whether what is run in the end may run what it is given: files that it is named, lines, its input."""
+    """Whether the program that is finally run may execute what it receives: files, lines or its input."""
     verb, operands = verb_of(words[place.at]), words[place.at + 1 :]
     is_given = any(_mentions(word, around) for word in words)
     if not (is_given or around.is_fed):
@@ -237,12 +237,12 @@ def _takes_as_program(words: Sequence[str], place: Place, around: _Around) -> bo
 
 
 def _is_script_of(place: Place) -> bool:
-    """Whether what begins at a place is the script or the module of an interpreter."""
+    """Whether the word at a place is the script or module of an interpreter."""
     return is_interpreter(place.starter) and place.starter not in LAUNCHERS
 
 
 def _is_of_the_tree(word: str, place: Place) -> bool:
-    """Whether a word is the path of a program that stands in the tree, as `./count.sh`."""
+    """Whether a word is the path of a program in the workspace, such as `./count.sh`."""
     is_file = place.starter in LAUNCHERS and PurePosixPath(word).suffix != ""
     return is_file or ("/" in word and not word.startswith(_SYSTEM))
 
@@ -253,7 +253,7 @@ def _parts(word: str) -> list[str]:
 
 
 def _after(operands: Sequence[str], file: Named) -> Iterator[bool]:
-    """For each option that names code whether it is given the file, by its path or as a module."""
+    """For each option that takes code, whether its value is the file, as a path or a module."""
     for option, given in pairwise(operands):
         if option in _NAMES_CODE:
             yield file.is_named(given) or not file.modules.isdisjoint(given.casefold().split("."))
@@ -264,7 +264,7 @@ def _after(operands: Sequence[str], file: Named) -> Iterator[bool]:
 
 
 def _interpreter_runs(verb: str, operands: Sequence[str], place: Place, around: _Around) -> bool:
-    """Whether an interpreter is given the file: as its script, as code or a module, on its standard input."""
+    """Whether an interpreter receives the file as script, code, module or standard input."""
     file = around.file
     if any(_after(operands, file)):
         return True
@@ -284,7 +284,7 @@ def _interpreter_runs(verb: str, operands: Sequence[str], place: Place, around: 
 
 
 def _code_runs(verb: str, code: str, given: Sequence[str], place: Place, around: _Around) -> bool:
-    """Whether code on the command line of an interpreter runs the file, which may be put into it."""
+    """Whether code on an interpreter's command line runs the file, which may be substituted into it."""
     file, is_given = around.file, around.is_fed or any(_mentions(word, around) for word in given)
     is_one_by_one = place.starter in _ONE_BY_ONE and (around.is_fed or around.is_anywhere)
     if is_one_by_one or (("$(" in code or "`" in code) and file.is_in(code)):
@@ -297,7 +297,7 @@ def _code_runs(verb: str, code: str, given: Sequence[str], place: Place, around:
 
 
 def _is_script(word: str, around: _Around) -> bool:
-    """Whether what an interpreter is given is the file, or is made up of what the script has elsewhere."""
+    """Whether an interpreter's script is the file, or is computed by a script that mentions it."""
     if word.startswith(("$", "<(", "{}")) or "$(" in word:
         return _mentions(word, around)
     return around.file.is_started_by(word) or (around.is_fed and _STANDARD_INPUT.fullmatch(word) is not None)

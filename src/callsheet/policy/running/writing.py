@@ -1,7 +1,7 @@
-"""Which files a program writes, as far as their names stand in it.
+"""Finds the files that a program may write, as far as their names occur in it.
 
-In: a program and its language. Out: the paths, each as often as it stands where something is written. What
-strangers wrote and a program reads may come to stand in them.
+In: a program and its language. Out: the paths, one per occurrence in a writing position. Untrusted content
+that the program reads may end up in them.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _TEXT = re.compile(r"(['\"`])([^'\"`\n]*)\1")
 
 
 def files_written(program: str, language: str | None, depth: int = 0) -> list[str]:
-    """The paths that a program may write to; `language` is that of the code, None for a command line.
+    """The paths that a program may write to; `language` is its language, None for a command line.
 
-    Programs in more than MOST_DEPTH others are not looked through; `depth` is how many there are.
+    Beyond MOST_DEPTH levels of nested programs nothing is analysed; `depth` is the current level.
 
     >>> files_written("sort a.txt > b.txt; cp -f b.txt c.sh", None)
     ['b.txt', 'c.sh']
@@ -93,7 +93,7 @@ def _by_words(command: Command, depth: int) -> Iterator[str]:
 
 
 def _code_in(verb: str, operands: Sequence[str]) -> Iterator[str]:
-    """The code on the command line of an interpreter."""
+    """The code given to an interpreter on its command line."""
     return (code for option, code in pairwise(operands) if gives_code(verb, option))
 
 
@@ -125,7 +125,9 @@ def _by_call(node: ast.Call, depth: int) -> Iterator[str]:
 
 
 def _is_of_texts(node: ast.Call, called: str) -> bool:
-    """The `replace` of a text, which takes two others; that of a path takes one, and `os` has its own."""
+    """Whether a `replace` is that of strings, which takes two arguments; that of paths takes one, and `os`
+    has its own.
+    """
     owner = getattr(getattr(node.func, "value", None), "id", "")
     return called == "replace" and owner != "os" and len(node.args) > 1
 

@@ -1,1 +1,1 @@
-"""Engines of others that carry runs over several machines: the same machine, driven by their histories."""
+"""Third-party engines that run plans on several machines: the same machine, driven by their histories."""

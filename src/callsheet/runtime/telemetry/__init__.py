@@ -1,1 +1,1 @@
-"""Runs sent to collectors of OpenTelemetry, from their journals: afterwards, or beside the run."""
+"""Sends runs to OpenTelemetry collectors, from their journals: after the run or during it."""

@@ -1,6 +1,7 @@
-"""The bytes of OTLP requests: protobuf where its messages are installed, else JSON.
+"""Encodes OTLP requests: as protobuf if its messages are installed, else as JSON.
 
-In: a request as JSON data, as `views.otel.otlp` makes it. Out: bytes, and their content type.
+In: a request as JSON data, as made by `views.otel.otlp`. Out: bytes; the content type is chosen by
+`best_encoding`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _IDS = ("traceId", "spanId", "parentSpanId")
 
 
 def best_encoding() -> str:
-    """Protobuf, which all collectors take, with `callsheet[otel]`; else JSON, which most take."""
+    """The content type: protobuf, which all collectors accept, with `callsheet[otel]`; else JSON, which most
+    accept.
+    """
     try:
         found = find_spec("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     except ModuleNotFoundError:
@@ -38,7 +41,7 @@ def encoded(document: dict[str, Any], signal: Signal, content_type: str) -> byte
 
 
 def _message(signal: Signal) -> Any:
-    """An empty request of a signal."""
+    """An empty request for a signal."""
     match signal:
         case Signal.TRACES:
             from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as traces  # noqa: PLC0415
@@ -57,7 +60,7 @@ def _message(signal: Signal) -> Any:
 
 
 def _with_bytes(value: Any) -> Any:
-    """The data with ids as protobuf's own JSON has bytes; OTLP's has them in hexadecimal."""
+    """The data with ids in base64, as protobuf's JSON requires, instead of OTLP's hexadecimal."""
     if isinstance(value, list):
         return [_with_bytes(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):

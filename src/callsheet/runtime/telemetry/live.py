@@ -1,8 +1,7 @@
-"""Sends a run to a collector while it goes on: a thread that reads the journal as any other reader does.
+"""Sends a run to a collector while it goes on, from a thread that follows the journal.
 
-In: the journal's file, a run. Out: what was sent, and what could not be. Nothing waits for the thread, and it
-keeps nothing that the journal does not have: where the collector is away, the run goes on as if there were
-none, and all of it can be sent afterwards.
+In: the journal's file, a run. Out: how much was sent, and what failed. The run never waits for the thread,
+which holds nothing that is not in the journal: if the collector is down, everything can be sent afterwards.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from callsheet.store.journal import Journal
 from callsheet.views.otel.model import Telemetry
 
 INTERVAL = 1.0
-"""Seconds between two looks at the journal."""
+"""Seconds between polls of the journal."""
 PATIENCE = 5.0
-"""Seconds that the end of a run may take longer for what is left, if the collector has answered before."""
+"""Seconds that the end of a run may be delayed to send what is left."""
 _TIMEOUT = 5.0
 _UNKNOWN_RUN = "JRN002"
 _LONGEST_PAUSE = 30.0
 _MOST_HELD = 20_000
-"""So many spans are held for a collector that is away; then they are left to be sent afterwards."""
+"""Maximum number of spans held for an unreachable collector; the rest can be sent afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """How much of a run has arrived. `failure` says why the rest has not, None where all of it has."""
+    """How much of a run has arrived; `failure` says why the rest has not, None if everything has."""
 
     url: str
     spans: int
@@ -59,13 +58,13 @@ class LiveExport:
         self._thread = threading.Thread(target=self._work, name=f"telemetry of {run_id}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def finish(self, patience: float = PATIENCE) -> Exported:
-        """Send what is left, and say how much has arrived.
+        """Send what is left, and return how much has arrived.
 
-        This waits for `patience` seconds at most. A collector that has not answered is asked once more.
+        Waits for at most `patience` seconds. A collector that has not answered is tried once more.
         """
         self._ends.set()
         self._thread.join(patience)
@@ -95,7 +94,7 @@ class LiveExport:
                 self._send(sender)
         except CallsheetError as error:
             self._failure = error.diagnostics[0].message
-        except Exception as error:  # whatever it is, it is no matter of the run
+        except Exception as error:  # an export failure must not affect the run
             self._failure = f"{type(error).__name__}: {error}"
 
     def _look(self, tell: Callable[[], Telemetry]) -> None:
@@ -114,7 +113,7 @@ class LiveExport:
         )
 
     def _send(self, sender: Sender) -> bool:
-        """Send what is held; where that fails it is held further."""
+        """Send what is held, and keep it if that fails; return whether all was sent."""
         if not self._held:
             return True
         try:

@@ -1,7 +1,7 @@
-"""Sends telemetry to a collector over HTTP, in portions; says what was sent and what was not taken.
+"""Sends telemetry to a collector over HTTP in portions, and counts what was accepted.
 
-In: telemetry of a run. Out: counts, or CallsheetError: TRC001 for a collector that cannot be reached, TRC002
-for one that refuses, TRC005 for one that takes no JSON. A collector that is busy is asked again a few times.
+In: telemetry of a run. Out: counts, or CallsheetError: TRC001 for an unreachable collector, TRC002 for one
+that refuses, TRC005 for one that does not accept JSON. A busy collector is retried a few times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PORTION = 500
 _BUSY = frozenset({429, 502, 503, 504})
 _NOT_THERE = frozenset({404, 405, 501})
-"""The answers of a collector that does not take a signal at all."""
+"""Status codes of a collector that does not support a signal."""
 _WRONG_TYPE = 415
 _LONGEST_WAIT = 5.0
 _MOST_OF_AN_ANSWER = 200
@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Sent:
-    """How much has been sent, and which signals the collector does not take."""
+    """How much has been sent, and which signals the collector does not support."""
 
     spans: int = 0
     logs: int = 0
@@ -45,9 +45,9 @@ class Sent:
 
 
 class Sender:
-    """A connection to a collector, for one thread; `timeout` is for one request, in seconds.
+    """A connection to a collector, for one thread; `timeout` is per request, in seconds.
 
-    `tries` is how often a request is made that a busy collector, or none, has answered.
+    `tries` is the number of attempts per request if the collector is busy or unreachable.
     """
 
     def __init__(
@@ -83,9 +83,9 @@ class Sender:
             self._client = None
 
     def send(self, told: Telemetry) -> None:
-        """Send all of it; raises CallsheetError (TRC001, TRC002, TRC005): part of it may have arrived then.
+        """Send everything; raises CallsheetError (TRC001, TRC002, TRC005), after which part may have arrived.
 
-        What arrives twice has the same ids and times: nothing is added.
+        Resending is harmless: ids and times are the same.
         """
         version = _version()
         for spans in _portions(told.spans):
@@ -98,7 +98,7 @@ class Sender:
             self.sent.metrics += len(told.metrics)
 
     def _post(self, signal: Signal, document: dict[str, Any]) -> bool:
-        """Send one request; False where the collector does not take the signal, which is no failure."""
+        """Send one request; False if the collector does not support the signal, which is not a failure."""
         if signal in self.sent.not_taken:
             return False
         body = encoded(document, signal, self._type)
@@ -129,7 +129,7 @@ class Sender:
         )
 
     def _answer(self, signal: Signal, body: bytes, headers: dict[str, str]) -> httpx2.Response:
-        """The answer to a request, asked for again where that may help; raises CallsheetError (TRC001)."""
+        """The response to a request, with retries; raises CallsheetError (TRC001)."""
         import httpx2  # noqa: PLC0415 - only where something is sent
 
         if self._client is None:
@@ -162,7 +162,7 @@ def _version() -> str:
 
 
 def _asked_to_wait(said: str) -> float:
-    """The seconds that an answer asks to wait, within reason."""
+    """The seconds given in a Retry-After header, bounded."""
     try:
         seconds = float(said)
     except ValueError:

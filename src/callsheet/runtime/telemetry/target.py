@@ -1,6 +1,6 @@
-"""Where telemetry is sent to: an address, and headers whose values stand in the environment.
+"""The collector to send telemetry to: an address, and headers whose values come from the environment.
 
-In: what a user gives. Out: a `Target`, or CallsheetError (TRC003, TRC004).
+In: a user's settings. Out: a `Target`, or CallsheetError (TRC003, TRC004).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtelSettings:
-    """The table `[otel]` of the configuration: where each run is sent while it goes on.
+    """The table `[otel]` of the configuration: the collector to which runs are sent while they go on.
 
-    `url` is the address of a collector, empty for none. Each of `headers` is `env:VARIABLE`. `content` says
-    that arguments, results and the texts of errors are sent, too. Raises ValueError for what is none of it.
-    It names variables and holds no secret, so it may stand in a journal.
+    `url` is its address, empty for none. Each value of `headers` is `env:VARIABLE`. With `content`,
+    arguments, results and error texts are sent too. Raises ValueError for invalid settings. It names
+    variables and holds no secret, so it may be stored in a journal.
     """
 
     url: str = ""
@@ -45,12 +45,12 @@ class OtelSettings:
             raise ValueError(error.diagnostics[0].message) from error
 
     def target(self) -> Target | None:
-        """The collector, None where there is none; raises CallsheetError (TRC004) without its variables."""
+        """The collector, None if there is none; raises CallsheetError (TRC004) if a variable is not set."""
         return target_of(self.url, self.headers) if self.url else None
 
 
 class Signal(StrEnum):
-    """What OTLP has an address of its own for."""
+    """The OTLP signals, each with an endpoint of its own."""
 
     TRACES = "traces"
     METRICS = "metrics"
@@ -65,14 +65,14 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def address(self, signal: Signal) -> str:
-        """Where a signal is sent."""
+        """The endpoint of a signal."""
         return f"{self.url}/v1/{signal}"
 
 
 def target_of(url: str, headers: Mapping[str, str] = _NOTHING) -> Target:
-    """The collector at an address; each header's value is `env:VARIABLE`, and read now.
+    """The collector at an address; the headers' values are `env:VARIABLE` and are resolved now.
 
-    Raises CallsheetError: TRC003 for what is no address of a collector, TRC004 for a header.
+    Raises CallsheetError: TRC003 for an invalid address, TRC004 for a header.
 
     >>> target_of("http://localhost:4318/v1/traces").url
     'http://localhost:4318'
@@ -81,7 +81,7 @@ def target_of(url: str, headers: Mapping[str, str] = _NOTHING) -> Target:
 
 
 def checked_url(url: str) -> str:
-    """An address without what OTLP puts behind it; raises CallsheetError (TRC003)."""
+    """The address without OTLP's path suffix; raises CallsheetError (TRC003)."""
     try:
         parts = urlsplit(url.strip())
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -101,7 +101,7 @@ def checked_url(url: str) -> str:
 
 
 def headers_of(given: Iterable[str]) -> dict[str, str]:
-    """The headers of `--header NAME=env:VARIABLE`, with their values as they are given; raises (TRC004)."""
+    """The headers of `--header NAME=env:VARIABLE`, with unresolved values; raises CallsheetError (TRC004)."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -112,7 +112,7 @@ def headers_of(given: Iterable[str]) -> dict[str, str]:
 
 
 def checked_header(name: str, value: str) -> str:
-    """The name of a header, in small letters; raises CallsheetError (TRC004)."""
+    """The name of a header in lower case; raises CallsheetError (TRC004)."""
     wanted(f"headers[{name!r}]", value, str, "env:VARIABLE")
     if _HEADER.fullmatch(name) is None:
         raise _no_header(f"{name[:40]!a} is not the name of a header")

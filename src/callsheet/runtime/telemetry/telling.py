@@ -1,6 +1,6 @@
-"""A run of a journal as telemetry: all of it at once, or what is new since the last time.
+"""Turns a journaled run into telemetry: all of it at once, or what is new since the last call.
 
-In: a journal and a run. Out: spans, log records and metrics; only reading, never changing.
+In: a journal and a run. Out: spans, log records and metrics. Read-only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from callsheet.views.prov import prov_of
 class Follower:
     """Follows one run of a journal from its start, for one thread.
 
-    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be read.
+    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events cannot be read.
     """
 
     def __init__(self, journal: Journal, run_id: str, *, content: bool = False) -> None:
@@ -30,7 +30,7 @@ class Follower:
         self._tracer: Tracer | None = None
 
     def new(self) -> Telemetry:
-        """What has come out since the last time; nothing where the run has no events yet."""
+        """What is new since the last call; empty if the run has no events yet."""
         tracer = self._tracer
         rest = self._journal.entries(self._run_id, 0 if tracer is None else tracer.seq)
         if tracer is None:
@@ -47,7 +47,7 @@ class Follower:
         return tracer.drain()
 
     def rest(self) -> Telemetry:
-        """What is under way, as it stands; for a run that nobody carries on for now."""
+        """What is still under way, closed as it stands; for a run that currently nobody carries on."""
         if self._tracer is None:
             return Telemetry()
         self._tracer.close()
@@ -60,15 +60,16 @@ class Follower:
 
     @property
     def under_way(self) -> int:
-        """How many steps are under way."""
+        """The number of steps under way."""
         return 0 if self._tracer is None else self._tracer.under_way
 
 
 def telemetry_of(journal: Journal, run_id: str, *, content: bool = False, goes_on: bool = False) -> Telemetry:
-    """All that there is to tell of a run, from its start.
+    """All telemetry of a run.
 
-    With `content` the arguments and results of calls are told, too, and the texts of errors. `goes_on` says
-    that a process carries the run on now: what is under way is left out then. Raises as `Follower` does.
+    With `content`, arguments, results and error texts are included. `goes_on` means that a process currently
+    carries the run on; what is under way is then left out. Raises as `Follower` does, and JournalError
+    (JRN020) for a run without events.
     """
     follower = Follower(journal, run_id, content=content)
     told = follower.new()
@@ -86,7 +87,7 @@ def telemetry_of(journal: Journal, run_id: str, *, content: bool = False, goes_o
 
 
 def provenance_of(journal: Journal, run_id: str, *, content: bool = False) -> dict[str, Any]:
-    """The provenance of a run's values as PROV-JSON data, with `content` the values, too.
+    """The provenance of a run's values as PROV-JSON data; with `content`, including the values.
 
     Raises as `Follower` does.
     """

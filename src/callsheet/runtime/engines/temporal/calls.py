@@ -1,7 +1,7 @@
-"""The activity: one call through the gateway, with a heartbeat, whose result is checked in before it is told.
+"""The activity that makes one call through the gateway, with heartbeats, and stores large results.
 
-In: a command as data. Out: its outcome as data, or a ticket for it. A tool runs once: that its result is
-too large, no JSON, or cannot be stored for a while, is dealt with here and is no reason to call it again.
+In: a command as data. Out: its outcome as data, or a ticket for it. A tool runs once: a result that is too
+large, not JSON, or temporarily impossible to store never causes another call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from callsheet.sealing.masking import mask_value
 from callsheet.store.records import facts_from_json
 
 _BEATS = 3
-"""Signs of life within the time after which a worker is taken for dead."""
+"""Heartbeats per heartbeat time-out."""
 _PAUSE = 1.0
 _CHANGED = (
     "@{tool} is not declared as it was when the run began, and was not called; look at what changed, then"
@@ -41,11 +41,10 @@ _log = logging.getLogger("callsheet")
 
 
 class Calls:
-    """Carries out the calls of all runs that come to one worker.
+    """Carries out the calls that reach one worker, of all runs.
 
-    `rules` are kept for runs under a policy; `offered` are the variables of the environment `environ` that
-    runs may name as secrets. `pin_of` gives the hash of a tool's declaration as it is here, None where it has
-    none.
+    `offered` are the variables of the environment `environ` that runs may name as secrets. `pin_of` gives the
+    hash of a tool's local declaration, None if it has none.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Calls:
         self._environ = environ
 
     def close(self) -> None:
-        """Let go of what the calls have opened; no call is under way any more."""
+        """Close what the calls have opened; no call may be under way."""
         self._rules.close()
 
     @activity.defn(name=CARRY_OUT)
@@ -76,7 +75,7 @@ class Calls:
         facts: Mapping[str, Any],
         held: Mapping[str, Any] | None = None,
     ) -> RawValue:
-        """Make one call of a run and give its outcome; what the tool answers is never raised."""
+        """Make one call of a run and return its outcome; errors of the tool are never raised."""
         alive = asyncio.create_task(_beat())
         try:
             rules = None if held is None else Held.from_json(held)
@@ -88,7 +87,7 @@ class Calls:
     async def _outcome(
         self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], held: Held | None
     ) -> dict[str, Any]:
-        """The outcome of a call, as data without secrets."""
+        """The outcome of a call as data without secrets."""
         if held is None:
             called = await Gateway(self._ports, run_id, facts).carry_out(command_from_json(command))
             return outcome_to_json(called)
@@ -104,16 +103,16 @@ class Calls:
 
     @activity.defn(name=KEEP)
     async def keep_past(self, rows: Sequence[Any]) -> str:
-        """Lay down what has happened in a run; gives the digest under which it lies."""
+        """Store the past events of a run as a blob; returns its digest."""
         payload = OrderedJson().to_payload(rows)
         return await self._of_run().lay_down(payload.data)
 
     def _of_run(self) -> ClaimCheck:
-        """The claim check for what is of the run whose call is made."""
+        """The claim check for the workflow of the current call."""
         return self._claims.of(activity.info().workflow_id or "")
 
     async def _checked_in(self, outcome: Mapping[str, Any]) -> Payload:
-        """The outcome as a payload; a store that cannot be written is tried again, never the call."""
+        """The outcome as a payload; storing it is retried, never the call."""
         payload, claims = self._without_configured(outcome), self._of_run()
         while True:
             try:
@@ -125,9 +124,9 @@ class Calls:
                 return kept
 
     def _without_configured(self, outcome: Mapping[str, Any]) -> Payload:
-        """The outcome as a payload, with a mask in the place of secrets that reach the tools.
+        """The outcome as a payload, with the workers' configured secrets masked.
 
-        They are never taken out of a journal alone, as on one machine: the history is read by the server.
+        A sealed journal alone is not enough here, since the server reads the history.
         """
         payload = OrderedJson().to_payload(outcome)
         known = self._ports.known
@@ -137,7 +136,7 @@ class Calls:
 
 
 async def _beat() -> None:
-    """Tell the server again and again that this worker lives."""
+    """Send heartbeats to the server until cancelled."""
     timeout = activity.info().heartbeat_timeout
     while timeout is not None:
         activity.heartbeat()

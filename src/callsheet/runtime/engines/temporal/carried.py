@@ -1,7 +1,7 @@
-"""What a run takes along into its next history: the machine's state, and what is open outside of it.
+"""The state that a run carries into its next history (continue-as-new).
 
-A history may not grow without end. So a run goes on, when nothing is under way, in a new one that begins
-with what it has come to; what happened before lies with the blobs.
+A history must not grow without bound. When no call is under way, a run continues in a new history that begins
+with this state; its past events are stored as blobs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from callsheet.store.snapshots import Posed
 
 
 class Carried(NamedTuple):
-    """All of a run that its order does not say.
+    """The complete state of a run besides its order.
 
-    `plan` is the new plan of the last re-plan with the facts it was compiled with, as data; `past` names the
-    blobs of what has happened before, in their order; `doubted` are the keys of calls in doubt, `due` says
-    when waits are over and `posed` when questions were asked, by key. `worked` is the time that counts,
-    and `doubts` says how often calls have been in doubt.
+    `plan` is the plan of the last re-plan with the facts it was compiled with, as data; `past` are the
+    digests of blobs with past events, in order; `doubted` are the keys of calls in doubt; `due` are the wall
+    times in seconds at which waits end and `posed` those of questions, by key. `worked` is the time spent on
+    the run in seconds, `doubts` how often each call has been in doubt.
     """
 
     state: Mapping[str, Any]
@@ -39,10 +39,10 @@ class Carried(NamedTuple):
     worked: float
     doubts: Mapping[str, int]
     began: Mapping[str, float] = {}
-    """When agents were first asked, by the key of their call."""
+    """The wall times of agents' first turns, by the key of their call."""
 
     def machine(self, order: Order) -> Machine:
-        """The machine in that state; raises NotRestorable where it is none of this plan."""
+        """The machine in this state; raises NotRestorable if the state does not fit the plan."""
         start = order.start
         program = begin(order.plan, start).machine.program
         if self.plan is not None:
@@ -54,7 +54,7 @@ class Carried(NamedTuple):
         return machine
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """The state as JSON data."""
         return {
             **self._asdict(),
             "facts": facts_to_json(self.facts),
@@ -64,7 +64,7 @@ class Carried(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+        """Read the state from JSON data; raises KeyError, TypeError or ValueError for invalid data."""
         plan = cast("list[Mapping[str, Any]] | None", data["plan"])
         own: dict[str, Any] = {
             "plan": None if plan is None else (plan[0], plan[1]),
@@ -78,13 +78,13 @@ class Carried(NamedTuple):
 
 
 def state_of(machine: Machine) -> dict[str, Any] | None:
-    """The machine's state as data; None where it cannot be told now, but will be after more events."""
+    """The machine's state as data; None if it cannot be captured now, but after further events."""
     state = machine.state()
     return None if state is None else state_to_json(state)
 
 
 def plan_of(machine: Machine, facts: Mapping[str, ToolFacts]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """The plan of the last re-plan, compiled with these facts, as data; None where there was none."""
+    """The plan of the last re-plan, with the facts it was compiled with, as data; None if there was none."""
     if not machine.generation:
         return None
     return plan_to_json(machine.program.plan), facts_to_json(facts)

@@ -1,9 +1,8 @@
-"""The claim check: payloads that are too large for a history lie in a store of blobs, by their hash.
+"""The claim check: payloads too large for a history are stored as blobs, addressed by their hash.
 
-In: payloads. Out: the same, but for large ones a ticket with the SHA-256 and the size of what lies in the
-store; and all of them encrypted where that is asked for. Who reads a history gets the whole again, so that
-the machine always sees values. A blob never changes and may be written twice; it is there, on the disk,
-before the ticket is handed out.
+In: payloads. Out: the same, with large ones replaced by tickets (SHA-256 and size), and all of them encrypted
+if requested. Readers of a history get the original payloads back. Blobs are immutable, so writing one twice
+is harmless; a blob is durable before its ticket is handed out.
 """
 
 from __future__ import annotations
@@ -26,47 +25,47 @@ from callsheet.runtime.engines.temporal.sealing import Boxes
 from callsheet.store.shared.blobs import Blobs
 
 LIMIT = 64 * 1024
-"""Bytes of a payload that stands in a history itself."""
+"""The largest payload, in bytes, that is kept in a history itself."""
 _TICKET = b"callsheet/blob"
 _BOX = b"callsheet/sealed"
 _DIGEST, _SIZE, _WAS = "sha256", "size", "was"
 
 
 class ClaimCheck(PayloadCodec, WithSerializationContext):
-    """Puts large payloads into a store and fetches them again; small ones pass, in boxes if there are any.
+    """A codec that moves large payloads into a blob store and encrypts payloads if there are `boxes`.
 
-    `workflow` is the one that they are of, as far as that is known: what has begun in boxes goes on in them.
+    `workflow` is the id of the payloads' workflow if known: a workflow that began encrypted stays so.
     """
 
     def __init__(
         self, blobs: Blobs, limit: int = LIMIT, boxes: Boxes | None = None, workflow: str = ""
     ) -> None:
         self.blobs = blobs
-        """Where large values lie."""
+        """The store of large payloads."""
         self._boxes = boxes
         self._limit = limit
         self._workflow = workflow
 
     def with_context(self, context: SerializationContext) -> Self:
-        """The same, for payloads of the workflow that the context names."""
+        """The same for payloads of the workflow in the context."""
         if isinstance(context, WorkflowSerializationContext | ActivitySerializationContext):
             return self.of(context.workflow_id or "")
         return self
 
     def of(self, workflow: str) -> Self:
-        """The same, for payloads of a workflow."""
+        """The same for payloads of a workflow."""
         return type(self)(self.blobs, self._limit, self._boxes, workflow)
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """The payloads, large ones as tickets. Raises OSError where the store cannot be written."""
+        """The payloads, large ones as tickets. Raises OSError if the store cannot be written."""
         return [await self._checked_in(payload) for payload in payloads]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """The payloads as they were. Raises BlobMissing, or OSError, where one cannot be fetched."""
+        """The original payloads. Raises BlobMissing or OSError if one cannot be fetched."""
         return [await self._fetched(payload) for payload in payloads]
 
     async def lay_down(self, data: bytes) -> str:
-        """Keep bytes and give their SHA-256. Raises OSError where the store cannot be written."""
+        """Store bytes and return their digest. Raises OSError if the store cannot be written."""
         return await asyncio.to_thread(self._lay_down, data)
 
     def _lay_down(self, data: bytes) -> str:
@@ -77,8 +76,9 @@ class ClaimCheck(PayloadCodec, WithSerializationContext):
         return digest
 
     async def fetch(self, digest: str) -> bytes:
-        """Bytes that were laid down. Raises BlobMissing, or OSError, where they cannot be fetched, and
-        NotOpened where they were encrypted with another key."""
+        """Stored bytes by their digest. Raises BlobMissing or OSError if they cannot be fetched, and
+        NotOpened if they were encrypted with another key.
+        """
         kept = await asyncio.to_thread(self.blobs.get, digest)
         return kept if self._boxes is None else await asyncio.to_thread(self._taken, self._boxes, kept)
 
@@ -89,7 +89,7 @@ class ClaimCheck(PayloadCodec, WithSerializationContext):
 
     async def _checked_in(self, payload: Payload) -> Payload:
         if payload.metadata.get("encoding") in (_BOX, _TICKET):
-            return payload  # a result, which is checked in where it is made
+            return payload  # already encoded: a result, by its activity
         if len(payload.data) <= self._limit:
             if self._boxes is None or not self._boxes.seals(self._workflow):
                 return payload
@@ -115,6 +115,6 @@ class ClaimCheck(PayloadCodec, WithSerializationContext):
 
 
 def ticket_of(payload: Payload) -> str | None:
-    """The digest of the blob that a payload stands for; None for one that stands for none."""
+    """The digest in a ticket; None for any other payload."""
     told = payload.metadata
     return told[_DIGEST].decode() if told.get("encoding") == _TICKET else None

@@ -1,6 +1,6 @@
-"""What a client does with runs on Temporal: start them, wait for them, tell them what people say.
+"""Client operations on Temporal runs: start, wait, answer, decide, cancel, resume.
 
-In: a server that answers, and an order or a run's id. Out: the run in a journal, as far as it has got.
+In: a server connection, and an order or a run's id. Out: the run in the local journal, up to date.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from callsheet.store.replay import start_from
 _PAUSE = 0.25
 _LONGEST_PAUSE = 2.0
 _LOOKS = 4.0
-"""How many times as long as a look into the history takes there is none."""
+"""The minimum pause between two fetches of a history, as a multiple of a fetch's duration."""
 _LONG = 15.0
-"""Seconds after which a run that no worker has heard of is told of; one that was lost is given up before."""
+"""Seconds after which a run without a worker is reported; longer than the time to detect a lost worker."""
 _ENDED = "ended"
 
 Handle = WorkflowHandle[Any, Any]
 
 
 async def start(reached: Reached, journal: Journal, order: Order) -> None:
-    """Note a run in the journal and start it; one that has been started before is left as it is.
+    """Record a run in the journal and start it; does nothing if it was started before.
 
-    Raises JournalError where the journal cannot take it, CallsheetError (TMP004) where the server refuses it.
+    Raises JournalError if the journal cannot take it, CallsheetError (TMP004) if the server refuses it.
     """
     note_order(journal, order)
     order = await _with_rules(reached, order)
@@ -71,7 +71,7 @@ async def start(reached: Reached, journal: Journal, order: Order) -> None:
 
 
 async def _with_rules(reached: Reached, order: Order) -> Order:
-    """The order with the policy's place, once the policy lies there for the workers."""
+    """The order with the digest of its policy, which is stored for the workers."""
     if order.start.policy is None:
         return order
     data = canonical_bytes(policy_to_json(order.start.policy))
@@ -79,17 +79,17 @@ async def _with_rules(reached: Reached, order: Order) -> Order:
 
 
 async def bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
-    """Write into the journal what the server knows of a run, and give how it stands.
+    """Update the journal of a run from the server, and return the state of the run.
 
-    Raises CallsheetError: TMP005 for a run that the server does not know, TMP006 for a history that cannot
-    be replayed; JournalError.
+    Raises CallsheetError: TMP005 for a run that the server does not know, TMP006 for a history that cannot be
+    replayed; JournalError.
     """
     await _brought(reached, journal, run_id)
     return stands(journal, run_id)
 
 
 async def _brought(reached: Reached, journal: Journal, run_id: str) -> Told:
-    """Write what the server knows of a run into the journal, and give it."""
+    """Fetch a run's history, update the journal from it, and return it."""
     told, began = await _told(reached, run_id)
     note_order(journal, told.order, at=began)
     note_happenings(journal, told.order, told.happened)
@@ -97,7 +97,7 @@ async def _brought(reached: Reached, journal: Journal, run_id: str) -> Told:
 
 
 async def _told(reached: Reached, run_id: str) -> tuple[Told, float]:
-    """What the server knows of a run, and the wall time at which its history begins."""
+    """What a run's history contains, and the wall time at which it begins."""
     try:
         history = await handle_of(reached, run_id).fetch_history()
     except RPCError as error:
@@ -115,10 +115,10 @@ async def wait_for(
     on_idle: Callable[[], Awaitable[None]] | None = None,
     observer: Observer | None = None,
 ) -> RunOutcome:
-    """Wait until a run has ended, or only people carry it on, unless `waits`; gives how it stands.
+    """Wait until a run has ended or, unless `waits`, only people can continue it; returns its state.
 
-    `on_idle` is called when no worker has said anything of it for a while. `observer` hears of what happens,
-    the less often the longer the history is.
+    `on_idle` is called if no worker has picked the run up for a while. `observer` hears of events, less often
+    for longer histories.
     """
     handle, pause, look_at = handle_of(reached, run_id), _PAUSE, 0.0
     watching = None if observer is None else Watching(observer)
@@ -148,10 +148,10 @@ async def answer(
     which: str | None,
     digest: str | None = None,
 ) -> PendingAsk:
-    """Answer what a run asks; gives what is answered.
+    """Answer a question of a run; returns the question.
 
-    Raises CallsheetError: RUN030 where nothing such waits for an answer, RUN031 for one that does not fit,
-    and what `bring_up_to_date` raises.
+    Raises CallsheetError: RUN030 if no such question is open, RUN031 for an answer that does not fit, and
+    what `bring_up_to_date` raises.
     """
     await bring_up_to_date(reached, journal, run_id)
     ask, fits = fitting(journal, run_id, said, which, digest)
@@ -170,7 +170,8 @@ async def decide(
     every: bool = False,
 ) -> None:
     """Decide about calls in doubt, named as for `decide_calls`. Raises CallsheetError: JRN030, JRN031, and
-    what `bring_up_to_date` raises."""
+    what `bring_up_to_date` raises.
+    """
     await bring_up_to_date(reached, journal, run_id)
     for key in named_doubts(journal, run_id, calls, every=every):
         _, _, body = event_record(Decided(key, verdict))
@@ -179,7 +180,7 @@ async def decide(
 
 
 async def cancel(reached: Reached, journal: Journal, run_id: str, reason: str) -> None:
-    """End a run for good; raises CallsheetError (JRN032) for one that has ended, TMP005."""
+    """End a run for good; raises CallsheetError: JRN032 for one that has ended, TMP005 if unknown."""
     stand = await bring_up_to_date(reached, journal, run_id)
     if stand.result is not None:
         raise has_ended(run_id, str(stand.result.status))
@@ -197,12 +198,11 @@ async def go_on(
     limits: Callable[[Limits], Limits] = lambda limits: limits,
     observer: Observer | None = None,
 ) -> RunOutcome:
-    """Wait for a run, with a verdict on all of its calls in doubt if there is one; gives how it stands then.
+    """Resume a run and wait for it, applying a verdict to all of its calls in doubt; returns its state.
 
-    A run that never reached the server is started; a graph that has failed goes on with what failed and
-    what waited for that. Models that have given no answer are asked again. `limits` makes, of the limits
-    that the run has, those that hold from now on; `observer` hears of what has happened and
-    happens. Raises what `bring_up_to_date` raises.
+    A run that never reached the server is started; a failed graph retries what failed and what depended on
+    it. Unanswered model calls are repeated. `limits` maps the run's limits to those that apply from now on;
+    `observer` hears of past and new events. Raises what `bring_up_to_date` raises.
     """
     await _start_again(reached, journal, run_id)
     told = await _brought(reached, journal, run_id)
@@ -223,7 +223,7 @@ async def go_on(
 
 
 async def _reopen(reached: Reached, told: Told, limits: Limits) -> None:
-    """Let a graph that has failed go on in a new history."""
+    """Continue a failed graph in a new history."""
     order = told.order
     try:
         await reached.client.start_workflow(
@@ -240,7 +240,7 @@ async def _reopen(reached: Reached, told: Told, limits: Limits) -> None:
 
 
 async def _start_again(reached: Reached, journal: Journal, run_id: str) -> None:
-    """Start a run of which the journal has its start alone, as after a crash before it was handed over."""
+    """Start a run whose journal has only its start, as after a crash before it reached the server."""
     info = journal.find_run(run_id)
     if info.events == 1:
         plan, source = journal.plan(info.plan_hash)
@@ -250,7 +250,7 @@ async def _start_again(reached: Reached, journal: Journal, run_id: str) -> None:
 
 
 async def settled(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
-    """How a run stands once a worker has heard what was said to it; without a worker, how it stood before."""
+    """The state of a run after a worker has processed pending signals; without a worker, as before."""
     deadline, handle = time.monotonic() + _LONG, handle_of(reached, run_id)
     while (await _standing(handle))[1] is not None and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_PAUSE)
@@ -258,7 +258,7 @@ async def settled(reached: Reached, journal: Journal, run_id: str) -> RunOutcome
 
 
 async def ended(reached: Reached, journal: Journal, run_id: str, patience: float) -> RunOutcome | None:
-    """How a run has ended; None where it has not in so many seconds."""
+    """How a run has ended; None if it has not within `patience` seconds."""
     try:
         async with asyncio.timeout(patience):
             stand = await wait_for(reached, journal, run_id, waits=True)
@@ -275,7 +275,7 @@ async def _signal(reached: Reached, run_id: str, name: str, *said: Any) -> None:
 
 
 async def _standing(handle: Handle) -> tuple[str, float | None]:
-    """How a run stands, and for how many seconds it has waited for a worker, None where it does not."""
+    """The status of a run, and the seconds for which it has waited for a worker, None if it does not."""
     described = await handle.describe()
     if described.status is not None and described.status.name != "RUNNING":
         return _ENDED, None
@@ -287,12 +287,12 @@ async def _standing(handle: Handle) -> tuple[str, float | None]:
 
 
 def handle_of(reached: Reached, run_id: str) -> Handle:
-    """The run on the server."""
+    """The handle of a run on the server."""
     return reached.client.get_workflow_handle(workflow_id(run_id))
 
 
 def not_there(reached: Reached, run_id: str, error: RPCError) -> CallsheetError:
-    """What is said of a run that the server does not give."""
+    """The error for a run that the server does not return."""
     if error.status is not RPCStatusCode.NOT_FOUND:
         return refused(f"run {run_id} cannot be looked at", error)
     client = reached.client
@@ -305,7 +305,7 @@ def not_there(reached: Reached, run_id: str, error: RPCError) -> CallsheetError:
 
 
 def refused(what: str, error: RPCError) -> CallsheetError:
-    """What is said of a request that the server refuses."""
+    """The error for a request that the server refuses."""
     return CallsheetError.single(
         "TMP004", f"{what}: the Temporal server says: {error.message or error.status}"
     )

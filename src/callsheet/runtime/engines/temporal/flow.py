@@ -1,8 +1,8 @@
-"""The workflow: one machine, fed with what a history tells, whose commands become activities and timers.
+"""The workflow: one machine, fed from its history, whose commands become activities and timers.
 
-In: an order, and signals of people. Out: how the run ended. All that is decided here follows from the
-history, so a worker that takes over replays it to the same state; what happened is kept by the way, from
-which a client writes the journal.
+In: an order, and signals from people. Out: how the run ended. Every decision is determined by the history, so
+another worker can replay it to the same state; events are collected on the way, from which a client writes
+the journal.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ with workflow.unsafe.imports_passed_through():
     from callsheet.store.snapshots import Posed
 
 _UNITS = 20_000
-"""How many steps and items the machine does in one workflow task, which may last two seconds."""
+"""Steps and items per workflow task, which may last two seconds."""
 _OF_CALLS = Succeeded | Failed | PlanCompiled | Doubted | Decided | Answered
-"""Events that count only while something waits for them."""
+"""Events that count only while their call or question is open."""
 _KEEPING = timedelta(minutes=5)
 
 
@@ -63,7 +63,7 @@ _KEEPING = timedelta(minutes=5)
 class PlanRun:
     """One run of a plan.
 
-    What it has `carried` along stands where its last history ended; a graph that has failed goes on `again`.
+    `carried` is the state at the end of its previous history; `again` makes a failed graph go on.
     """
 
     @workflow.init
@@ -116,8 +116,8 @@ class PlanRun:
         carried: dict[str, Any] | None = None,
         again: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Carry the run to its end; gives the body of the journal's `end`."""
-        del order, carried, again  # read before the first signal
+        """Carry the run to its end; returns the body of the journal's `end` event."""
+        del order, carried, again  # read in __init__, before the first signal
         machine = self._machine
         try:
             self._outside.spawn(self._watch_time())
@@ -137,7 +137,7 @@ class PlanRun:
                     await self._turn_over()
                 commands = self._take(await self._arrivals())
         except asyncio.CancelledError:
-            if workflow.cancellation_reason() is None:  # this worker lets go of the run
+            if workflow.cancellation_reason() is None:  # evicted from this worker's cache
                 raise
             self._take([*self._arrived, Cancelled("cancelled")])
         self._outside.give_up()
@@ -151,9 +151,10 @@ class PlanRun:
 
     @workflow.signal
     def decide(self, key: str, time: int, said: dict[str, Any]) -> None:
-        """Decide about a call that is in doubt, or about to be, for the so-many-th time.
+        """Decide about a call in doubt, for its `time`-th doubt, which may be yet to come.
 
-        `said` is the body of the journal's `decided`. It counts once, and not for another doubt of the call.
+        `said` is the body of the journal's `decided` event. It applies once, and not to another doubt of the
+        call.
         """
         if time > self._doubts[key]:
             self._words[key, time] = said
@@ -162,7 +163,7 @@ class PlanRun:
 
     @workflow.signal
     def answer(self, topic: str, msg_id: str, said: dict[str, Any]) -> None:
-        """Answer a question, asked or still to come: as a letter of the journal's inbox does."""
+        """Answer a question, asked or yet to come, like a letter in a journal's inbox."""
         if all(letter.msg_id != msg_id for letter in self._letters):
             self._letters.append(Letter(topic, msg_id, said, workflow.now().timestamp()))
             for key in tuple(self._asks):
@@ -175,12 +176,12 @@ class PlanRun:
 
     @workflow.signal
     def bound(self, limits: dict[str, Any]) -> None:
-        """Let other limits hold from now on."""
+        """Set the limits that apply from now on."""
         self._arrived.append(LimitsChanged(Limits.from_json(limits)))
 
     @workflow.signal
     def resume(self) -> None:
-        """Ask models again that have given no answer."""
+        """Repeat model calls that got no answer."""
         self._outside.ask_models_again()
         self._tell_standing()
 
@@ -190,7 +191,7 @@ class PlanRun:
         self.happened.append(row_of(workflow.now().timestamp(), what, due))
 
     def _take(self, events: Sequence[Event]) -> list[Command]:
-        """Tell the machine what has happened; gives what follows."""
+        """Feed events to the machine; returns the commands that follow."""
         commands: list[Command] = []
         self._arrived.clear()
         for event in events:
@@ -210,23 +211,23 @@ class PlanRun:
         return commands
 
     def _after_doubt(self, event: Doubted | Decided) -> None:
-        """Keep in mind how often a call has been in doubt; take a word that was there before the doubt."""
+        """Count the doubts of a call; apply a decision that arrived before its doubt."""
         key, doubted = event.key, self._outside.doubted
         self._doubts[key] += isinstance(event, Doubted)
         if not self._machine.is_open(key):
-            doubted.pop(key, None)  # its tool's policy has decided, or its probe
+            doubted.pop(key, None)  # decided by its tool's policy or its probe
         said = self._words.pop((key, self._doubts[key]), None)
         if said is not None and doubted.pop(key, None) is not None:
             self._arrived.append(_decided(key, said))
 
     async def _catch_up(self, commands: list[Command]) -> None:
-        """Let the machine do all that follows, in as many workflow tasks as it takes."""
+        """Let a paused machine finish, in as many workflow tasks as needed."""
         while self._machine.is_paused:
             await workflow.sleep(0.001)
             commands += self._machine.go_on(_UNITS)
 
     async def _arrivals(self) -> list[Event]:
-        """What happens next; while only people are waited for, the run's time stands still."""
+        """Wait for events; while only people are waited for, the run's clock is stopped."""
         self._tell_standing()
         rests, since = self._rests(), workflow.now()
         await workflow.wait_condition(lambda: bool(self._arrived) or self._outside.raise_fault())
@@ -235,23 +236,23 @@ class PlanRun:
         return list(self._arrived)
 
     def _tell_standing(self) -> None:
-        """Let clients see whether only people carry the run on, without asking a worker."""
+        """Publish in the memo whether only people can continue the run; reading it needs no worker."""
         standing = RESTING if self._rests() else RUNNING
         if standing != self._told:
             self._told = standing
             workflow.upsert_memo({MEMO: standing})
 
     def _rests(self) -> bool:
-        """Whether nothing is under way, and only what people say carries the run on."""
+        """Whether nothing is under way and only people can continue the run."""
         idle = self._outside.is_idle and not self._arrived
         return idle and bool(self._asks or self._outside.doubted)
 
     def _worked(self) -> float:
-        """How many seconds the run has been worked on."""
+        """The seconds spent on the run."""
         return self._worked_before + (workflow.now() - self._began).total_seconds() - self._rested
 
     async def _watch_time(self) -> None:
-        """End the run when it has been worked on for as long as it may be."""
+        """End the run when its time limit is reached."""
         while (limit := self._machine.limits.max_seconds) is not None:
             left = limit - self._worked()
             if left <= 0 and not self._rests():
@@ -278,7 +279,7 @@ class PlanRun:
             self._outside.spawn(self._expire(ask, posed.due))
 
     def _look_for(self, key: str) -> bool:
-        """Take the answer to a question if one is there."""
+        """Take the answer to a question if there is one."""
         ask, posed = self._asks[key]
         event = found(ask, posed, self._letters, float("-inf"))
         if event is not None:
@@ -300,7 +301,7 @@ class PlanRun:
         return info.is_continue_as_new_suggested() or info.get_current_history_length() > self.order.turn_over
 
     async def _turn_over(self) -> None:
-        """Go on in a new history once no call is under way; come back where that cannot be done now."""
+        """Continue in a new history once no call is under way; return if that is not possible now."""
         outside = self._outside
         outside.is_closed = True
         await workflow.wait_condition(
@@ -338,7 +339,7 @@ class PlanRun:
         )
 
     def _go_on(self, refolded: Refolded) -> list[Command]:
-        """Note what the machine was told to go on; gives what follows."""
+        """Record what the reopened machine was told; returns the commands that follow."""
         self._outside.facts = refolded.facts
         self._plan_facts = refolded.plan_facts
         for event in refolded.told:
@@ -346,7 +347,7 @@ class PlanRun:
         return refolded.commands
 
     def _take_up(self, carried: Carried) -> None:
-        """Launch what had not left before, and wait on for what was waited for."""
+        """Launch commands that had not left, and continue the waits of the previous history."""
         outside = self._outside
         outside.facts = dict(carried.facts)
         outside.began = dict(carried.began)

@@ -1,7 +1,6 @@
-"""What happens in a run, in its order and with its times, as rows from which the journal is written.
+"""The events of a run in order and with their times, as rows from which the journal is written.
 
-In: what the machine is told and what it asks for. Out: JSON data with the type, the key and the body of the
-journal's event.
+In: the machine's events and commands. Out: JSON data with the type, key and body of the journal's events.
 """
 
 from __future__ import annotations
@@ -28,11 +27,12 @@ from callsheet.store.events import EventType
 from callsheet.store.records import event_of, event_record, result_body
 
 Row: TypeAlias = "dict[str, Any]"
-"""`at` (wall time in seconds since 1970), `type`, `key`, `body`; of a new plan the plan itself as `steps`."""
+"""`at` (wall time in seconds since 1970), `type`, `key`, `body`; for a new plan, the plan itself as `steps`.
+"""
 
 
 def row_of(at: float, what: Event | Awaited | Result, due: float | None = None) -> Row:
-    """The row of something that happened; `due` is until when a wait lasts or a question is open."""
+    """The row of an event or command; `due` is when a wait ends or a question expires."""
     match what:
         case Result():
             return _row(at, EventType.END, None, result_body(what))
@@ -53,7 +53,7 @@ def row_of(at: float, what: Event | Awaited | Result, due: float | None = None) 
 
 
 def event_in(row: Row) -> Event | None:
-    """The event that a row tells the machine of; None for one that it is not told of."""
+    """The machine's event in a row; None for a row that is not fed to the machine."""
     steps = row.get("steps")
     return event_of(row["type"], row["key"] or "", row["body"] or {}, lambda _: plan_from_json(steps))
 

@@ -1,8 +1,7 @@
-"""What a worker is told, with a call, of the rules that it is held to and the secrets that it is given.
+"""The rules and secrets of one call, as passed to the worker that makes it.
 
-In: an order and the machine. Out: JSON data beside the call. A policy goes by the hash under which it lies
-with the blobs, an agent's task by what the machine knows of it, a secret by its name in the environment of
-workers.
+In: an order and the machine. Out: JSON data beside the call. A policy is passed as the digest of its blob, an
+agent's task by value, a secret as the name of a variable in the workers' environment.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from callsheet.runtime.tokens import Task, tasks_of
 class Held(NamedTuple):
     """The rules of one call.
 
-    `rules` names the blob of the policy, empty for a run without one; `plan` is the hash of the plan that was
-    verified. `talk` is the key of the agent that asks, whose `task` began at the wall time `began`. `secrets`
-    are variables of the worker's environment by the text that stands in their place. `pin` is the hash of the
-    tool's declaration when the run began, empty where it has none.
+    `rules` is the digest of the policy's blob, empty without a policy; `plan` is the hash of the verified
+    plan. `talk` is the key of the agent that makes the call, whose `task` began at the wall time `began`.
+    `secrets` maps placeholder texts to variables of the worker's environment. `pin` is the hash of the tool's
+    declaration when the run began, empty if it has none.
     """
 
     rules: str
@@ -36,7 +35,7 @@ class Held(NamedTuple):
     pin: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """The rules as JSON data."""
         task = self.task
         told = task and {
             **task._asdict(),
@@ -47,7 +46,7 @@ class Held(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+        """Read rules from JSON data; raises KeyError, TypeError or ValueError for invalid data."""
         told = data["task"]
         task = told and Task(
             told["step"],
@@ -61,7 +60,7 @@ class Held(NamedTuple):
 
 
 def talk_of(command: Remote) -> str:
-    """The key of the agent that a command is for; empty where it is for none."""
+    """The key of the agent that a command is for; empty if it is for none."""
     if isinstance(command, Probe):
         return talk_of(command.call)
     is_for_one = isinstance(command, AgentTurn) or (isinstance(command, CallTool) and "/t" in command.key)
@@ -71,7 +70,7 @@ def talk_of(command: Remote) -> str:
 def held_for(
     order: Order, machine: Machine, command: Remote, began: Mapping[str, float]
 ) -> dict[str, Any] | None:
-    """What a worker is told beside a command; None where nothing holds it."""
+    """The rules to pass with a command; None if there are none."""
     pin = order.start.pins.get(command.tool, "") if isinstance(command, CallTool) else ""
     if not (order.rules or order.secrets or pin):
         return None

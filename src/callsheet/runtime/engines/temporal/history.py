@@ -1,8 +1,8 @@
-"""A history as a journal: what Temporal keeps of a run, told again to the same machine and written down.
+"""Reads a run's events from its Temporal history by replaying the workflow.
 
-In: the history of a run. Out: its events in a journal, as a local run has them, so that every command that
-looks at runs works. The history is replayed by the workflow itself: order and times are the ones that it had,
-and a history that leads elsewhere is found out. Nothing is called.
+In: the history of a run. Out: its events as rows for the journal, so that every command that looks at runs
+works. The replay yields the original order and times, and detects a history that does not fit the workflow.
+Nothing is called.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from callsheet.store.blobs import BlobMissing
 
 
 class Told:
-    """What a history tells of a run."""
+    """The order and the events of a run, read from its history."""
 
     def __init__(self, order: Order, happened: Sequence[Row]) -> None:
         self.order = order
@@ -43,7 +43,7 @@ class Told:
 
 
 class _Witness(Interceptor):
-    """Keeps the workflows that are replayed."""
+    """An interceptor that keeps the replayed workflow instances."""
 
     def __init__(self) -> None:
         self.seen: list[PlanRun] = []
@@ -64,9 +64,9 @@ class _Witness(Interceptor):
 
 
 async def told_by(history: WorkflowHistory, converter: DataConverter, claims: ClaimCheck) -> Told:
-    """What a history tells, with those before it.
+    """The events in a history and in those before it.
 
-    Raises CallsheetError (TMP006) where it cannot be replayed.
+    Raises CallsheetError (TMP006) if it cannot be replayed.
     """
     witness = _Witness()
     replayer = Replayer(

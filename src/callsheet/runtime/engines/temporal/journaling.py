@@ -1,7 +1,7 @@
-"""What happened in a run on Temporal, written into a journal; and how the run stands by that journal.
+"""Writes the events of a Temporal run into a journal, and reads the run's state from it.
 
-In: what a history tells. Out: the same events, with the same bodies and their own times, that a local
-run writes. What the journal has already is not written again, so it can be brought up to date at any time.
+In: the events in a history. Out: the same journal events, with their original times, that a local run writes.
+Events that the journal already has are skipped, so it can be updated at any time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from callsheet.store.errors import JournalError
 
 
 def note_order(journal: Journal, order: Order, at: float | None = None) -> None:
-    """Put a run into the journal with its start alone, unless it is there; raises what `create_run` does."""
+    """Create a run in the journal with only its start, unless it exists; raises what `create_run` does."""
     if _has(journal, order.run_id):
         return
     with journal.create_run(
@@ -33,9 +33,9 @@ def note_order(journal: Journal, order: Order, at: float | None = None) -> None:
 
 
 def note_happenings(journal: Journal, order: Order, happened: Sequence[Row]) -> None:
-    """Write down what the journal does not have yet of what has happened in a run.
+    """Append the events that the journal does not have yet.
 
-    Raises JournalError: JRN004 while another process does the same, and what else writing raises.
+    Raises JournalError: JRN004 while another process does the same, and other errors of writing.
     """
     known = journal.find_run(order.run_id).events - 1
     if len(happened) <= known:
@@ -69,12 +69,12 @@ def _write(writer: RunWriter, row: Row, secret: Mapping[Path, str] | None) -> No
 
 
 def machine_of(journal: Journal, run_id: str) -> Machine:
-    """The machine of a run as its journal tells it."""
+    """The machine of a run, folded from its journal."""
     return fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0]).machine
 
 
 def stands(journal: Journal, run_id: str) -> RunOutcome:
-    """How a run stands by what the journal has of it; raises JournalError where it cannot be read."""
+    """The state of a run by its journal; raises JournalError if it cannot be read."""
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
     result, usage, doubtful = folded.machine.result, folded.usage(), doubtful_calls(folded)
     if result is not None:
@@ -85,7 +85,7 @@ def stands(journal: Journal, run_id: str) -> RunOutcome:
 
 
 def _set_status(journal: Journal, run_id: str) -> None:
-    """Let lists of runs say what a run waits for."""
+    """Update the status that lists of runs show."""
     stand = stands(journal, run_id)
     status = RunStatus.RUNNING
     if stand.in_doubt:

@@ -1,7 +1,8 @@
-"""Secrets by name: a worker puts them into a call where a text stands for them, and takes them out again.
+"""Resolves secrets by name: a worker substitutes them into a call and removes them from its outcome.
 
-In: data of a call or of its outcome. Out: the same with the values of variables of the worker's
-environment, or without them. So a history holds no secret, and a worker gives only what it was told to give.
+In: data of a call or of its outcome. Out: the same with placeholders replaced by values of the worker's
+environment, or the reverse. So a history contains no secret, and a worker provides only the variables it was
+told to.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ _SHORTEST_FORM = 8
 
 
 class NotGiven(Exception):
-    """A secret that this worker does not give; the text says why."""
+    """A secret that this worker does not provide; the message says why."""
 
 
 class Named:
-    """The secrets of one run, as a worker resolves them: variables by the texts in their place.
+    """The secrets of one run as a worker resolves them: variables by placeholder text.
 
-    `offered` are those that it may give, out of `environ`.
+    `offered` are the variables that it may provide, out of `environ`.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Named:
         }
 
     def put_in(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data with the secrets; raises NotGiven."""
+        """The data with secrets substituted; raises NotGiven."""
         if not self._secrets:
             return data
         said = json.dumps(data, ensure_ascii=False)
@@ -49,7 +50,7 @@ class Named:
         return _changed(data, self._with)
 
     def take_out(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data with the texts in the place of the secrets, also where they stand encoded."""
+        """The data with secrets replaced by their placeholders, and encoded forms of them masked."""
         held = any(len(value) >= SHORTEST for value in self._values.values())
         return _changed(data, self._without) if held else data
 

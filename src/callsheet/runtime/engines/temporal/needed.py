@@ -1,7 +1,7 @@
-"""Which blobs runs on Temporal need: those that the histories name which their servers keep.
+"""Finds the blobs that Temporal runs still need: those referenced by histories that their servers keep.
 
-In: a server, and the signs that workers leave with the blobs. Out: digests. A history names blobs by tickets,
-and in its beginning the policy and what happened before it.
+In: a server, and the signs that workers leave in the blob store. Out: digests. A history references blobs by
+tickets, and in its first event by the digests of its policy and its past events.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from callsheet.store.shared.blobs import DIGEST
 
 
 class Needs(NamedTuple):
-    """What is needed: digests, and by how many histories of which namespaces."""
+    """The needed digests, and the number of histories by namespace."""
 
     digests: frozenset[str]
     histories: Mapping[str, int]
 
 
 async def needs(reached: Reached, gone: Collection[str] = ()) -> Needs:
-    """What the runs of all who use the place of blobs need.
+    """The blobs needed by the runs of all users of the store.
 
-    `gone` are the names of signs of who is there no more. Raises OSError, and CallsheetError:
-    TMP030 for a history that cannot be read, TMP031 where somebody uses the store who cannot be asked from
-    here, TMP004 where the server refuses to tell.
+    `gone` are the names of signs of users that no longer exist. Raises OSError, and CallsheetError: TMP030
+    for a history that cannot be read, TMP031 for a user of the store that cannot be asked from here, TMP004
+    if the server refuses.
     """
     own = await user_of(reached.client)
     users = {own.name: own}
@@ -66,13 +66,13 @@ async def needs(reached: Reached, gone: Collection[str] = ()) -> Needs:
 
 
 async def _add_all(client: Client, claims: ClaimCheck, digests: set[str]) -> int:
-    """Add what the runs of a namespace need; gives how many histories they have."""
+    """Add the digests needed by the runs of a namespace; returns the number of its histories."""
     count = 0
     async for found in client.list_workflows(f"WorkflowType = '{WORKFLOW}'"):
         try:
             await _add(client, found, claims, digests)
         except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:  # else the server has just let go of it
+            if error.status is not RPCStatusCode.NOT_FOUND:  # else the server has just deleted it
                 raise
         count += 1
     return count
@@ -91,11 +91,11 @@ async def _add(client: Client, found: WorkflowExecution, claims: ClaimCheck, dig
 
 
 async def _named(found: WorkflowExecution, payload: Payload, claims: ClaimCheck) -> list[str]:
-    """All that a payload says and that could be a digest."""
+    """Everything in a payload that could be a digest."""
     try:
         (whole,) = await claims.decode([payload])
     except BlobMissing:
-        return []  # nobody goes on from a history whose beginning is lost
+        return []  # without its beginning, a history cannot be continued
     except NotOpened as error:
         raise CallsheetError.single(
             "TMP030",
@@ -106,7 +106,7 @@ async def _named(found: WorkflowExecution, payload: Payload, claims: ClaimCheck)
 
 
 def _payloads(message: Message) -> Iterator[Payload]:
-    """The payloads in a message, wherever they are."""
+    """All payloads in a message, at any depth."""
     if isinstance(message, Payload):
         yield message
         return

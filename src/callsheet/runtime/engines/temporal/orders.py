@@ -1,4 +1,4 @@
-"""What a run on Temporal is started with: the plan itself, so that nobody edits it under a live run."""
+"""The order that starts a Temporal run: it includes the plan, so that nobody can edit it under a live run."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ WORKFLOW = "PlanRun"
 CARRY_OUT = "carry_out"
 """The type of the activity that makes one call."""
 KEEP = "keep_past"
-"""The type of the activity that lays down what has happened before a run goes on in a new history."""
+"""The type of the activity that stores past events before a run continues in a new history."""
 MEMO = "callsheet"
-"""Where a run says beside its history whether it is `RUNNING` or, as only people carry it on, `RESTING`."""
+"""The memo field that says whether a run is `RUNNING` or, if only people can continue it, `RESTING`."""
 RUNNING, RESTING = "running", "resting"
 PLANS = "callsheet"
 TOOLS = "-tools"
 MODELS = "-models"
 SECRETS = "secrets"
-"""Where the note of a run's face says which secrets its workers put in."""
+"""The key in a run's start note for the secrets that its workers substitute."""
 _FORMAT = 1
 
 
 class Order(NamedTuple):
-    """A run to be carried out; with no `start` event of the journal it could not be told from a local one.
+    """A run to be carried out; its `start` is the journal's start event, as for a local run.
 
-    `queue` is the task queue of the workflow; calls of tools and of models have queues of their own beside
-    it. A worker that has not been heard of for `heartbeat` seconds is taken for dead. After about `turn_over`
-    events of a history the run goes on in a new one. `rules` names the blob of the policy that the run is
-    under, empty without one.
+    `queue` is the task queue of the workflow, from which those for calls of tools and models are derived. A
+    worker without a heartbeat for `heartbeat` seconds counts as lost. After about `turn_over` events of a
+    history the run continues in a new one. `rules` is the digest of the policy's blob, empty without a
+    policy.
     """
 
     run_id: str
@@ -47,16 +47,16 @@ class Order(NamedTuple):
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        """Variables of the workers' environment by the text that stands in their place in the inputs."""
+        """Variables of the workers' environment by their placeholder text in the inputs."""
         return cast("Mapping[str, str]", self.start.launch.get(SECRETS, {}))
 
     @property
     def workflow_id(self) -> str:
-        """The name of the run on the server."""
+        """The workflow id of the run."""
         return workflow_id(self.run_id)
 
     def to_json(self) -> dict[str, Any]:
-        """The order as JSON data, the one argument of the workflow."""
+        """The order as JSON data, the argument of the workflow."""
         return {
             "format": _FORMAT,
             "run_id": self.run_id,
@@ -72,7 +72,7 @@ class Order(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The order that data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+        """Read an order from JSON data; raises KeyError, TypeError or ValueError for invalid data."""
         if data["format"] != _FORMAT:
             raise ValueError(f"an order of format {data['format']}, and this version reads {_FORMAT}")
         return cls(
@@ -89,5 +89,5 @@ class Order(NamedTuple):
 
 
 def workflow_id(run_id: str) -> str:
-    """The name that a run has on the server, where others have theirs."""
+    """The workflow id of a run, prefixed to keep apart from others on the server."""
     return f"callsheet-{run_id}"

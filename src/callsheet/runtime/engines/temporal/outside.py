@@ -1,8 +1,7 @@
-"""What a run has under way outside its workflow: calls of tools and models, and waits.
+"""Manages what a run has under way outside its workflow: calls of tools and models, and timers.
 
-In: commands of the machine. Out: the events of their ends. Calls leave in the order in which they were
-asked for, as far as there is room; one whose worker is lost is made again or falls into doubt, as its effect
-allows.
+In: commands of the machine. Out: events of their outcomes. Calls leave in the order in which they were
+issued, as capacity allows; a call whose worker is lost is repeated or falls into doubt, as its effect allows.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ with workflow.unsafe.imports_passed_through():
     from callsheet.store.records import facts_to_json
 
 _MOST_AT_ONCE = 500
-"""Calls of one run under way at once: far below the 2,000 at which a server refuses more."""
+"""Maximum concurrent calls of one run, far below the 2,000 that a server accepts."""
 _LONGEST_CALL = timedelta(days=1)
 _AGAIN = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
-"""For calls that may be made again: without end, for only a worker that was lost leads to it."""
+"""For calls that may be repeated: without limit, since only a lost worker leads to a retry."""
 _ONCE = RetryPolicy(maximum_attempts=1)
 nap = workflow.sleep
-"""Waits as plans ask for them."""
+"""The timer for waits in plans."""
 _LOST = {
     TimeoutType.HEARTBEAT: "the worker that carried it out was lost",
     TimeoutType.START_TO_CLOSE: "no answer came in time",
@@ -55,9 +54,9 @@ _LOST = {
 class Outside:
     """The calls and waits of one run.
 
-    `note` hears of each command when it leaves, with the wall time at which a wait is due; `arrived` takes
-    the events. `caps` bound the calls of single tools under way at once; `held` says what holds a call. While
-    `is_closed` no call leaves.
+    `note` is called with each command when it leaves, and with the wall time at which a wait ends; `arrived`
+    receives the events. `caps` limits concurrent calls of single tools; `held` gives the rules of a call.
+    While `is_closed`, no call leaves.
     """
 
     def __init__(
@@ -74,15 +73,15 @@ class Outside:
         self._arrived = arrived
         self._held = held
         self.began: dict[str, float] = {}
-        """When agents were first asked, by the key of their call."""
+        """The wall times of agents' first turns, by the key of their call."""
         self.facts: dict[str, ToolFacts] = dict(order.start.facts)
         self.waiting: deque[Remote] = deque()
         self.doubted: dict[str, Remote] = {}
         self.due: dict[str, float] = {}
-        """The wall time at which waits are over, by key."""
+        """The wall times at which waits end, by key."""
         self.is_closed = False
         self._under_way: Counter[str] = Counter()
-        self._tasks: dict[asyncio.Task[None], None] = {}  # in an order that a replay has as well
+        self._tasks: dict[asyncio.Task[None], None] = {}  # ordered, so that a replay has the same order
         self._fault: BaseException | None = None
         self._is_given_up = False
 
@@ -93,17 +92,17 @@ class Outside:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way and nothing is about to be."""
+        """Whether nothing is under way or about to be."""
         return not (self._under_way or self.waiting or self.due)
 
     def raise_fault(self) -> bool:
-        """Raise what has gone wrong beside the run's own course; False where nothing has."""
+        """Raise an error of a background task; False if there is none."""
         if self._fault is not None:
             raise self._fault
         return False
 
     def launch(self, command: Remote | Sleep) -> None:
-        """Carry out a command, at once if there is room (`fill`)."""
+        """Start a wait, or queue a call, which leaves with `fill`."""
         if isinstance(command, Sleep):
             self.sleep(command, workflow.now().timestamp() + command.seconds)
             self._note(command, self.due[command.key])
@@ -111,12 +110,12 @@ class Outside:
             self.waiting.append(command)
 
     def sleep(self, command: Sleep, due: float) -> None:
-        """Wait until this wall time."""
+        """Wait until this wall time, in seconds since 1970."""
         self.due[command.key] = due
         self.spawn(self._sleep(command.key, max(0.0, due - workflow.now().timestamp())))
 
     def fill(self) -> None:
-        """Let calls leave for which there is room."""
+        """Let queued calls leave as capacity allows."""
         held: deque[Remote] = deque()
         caps = self._caps()
         while self.waiting and not self.is_closed and self._under_way.total() < _MOST_AT_ONCE:
@@ -129,11 +128,11 @@ class Outside:
             if not isinstance(command, Probe):
                 self._note(command, None)
             self.spawn(self._call(command))
-        self._under_way += Counter()  # without those that only were looked up
+        self._under_way += Counter()  # drops zero counts
         self.waiting = held + self.waiting
 
     def ask_models_again(self) -> None:
-        """Ask models again that have given no answer."""
+        """Repeat model calls that got no answer."""
         for key, command in tuple(self.doubted.items()):
             if isinstance(command, CallModel | AgentTurn | Compile):
                 del self.doubted[key]
@@ -141,13 +140,13 @@ class Outside:
         self.fill()
 
     def give_up(self) -> None:
-        """Wait for nothing any more."""
+        """Cancel everything that is under way."""
         self._is_given_up = self.is_closed = True
         for task in tuple(self._tasks):
             task.cancel()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do work beside the run's own course."""
+        """Run a coroutine in the background."""
         task = asyncio.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._done)
@@ -188,7 +187,7 @@ class Outside:
         self.fill()
 
     def _may_rerun(self, command: Remote) -> bool:
-        """Whether the engine may make a call again whose worker was lost."""
+        """Whether the engine may repeat a call whose worker was lost."""
         if isinstance(command, CallTool):
             return self.facts.get(command.tool, ToolFacts()).effect.may_rerun
         return not isinstance(command, RunAgent)
@@ -209,7 +208,7 @@ def _tool_of(command: Remote) -> str:
 
 
 def _lost(key: str, error: ActivityError, *, may_rerun: bool) -> Doubted | Failed:
-    """What is known of a call whose worker gave no outcome."""
+    """The event of a call whose worker gave no outcome."""
     cause = error.cause
     if isinstance(cause, CallLost):
         why = _LOST.get(cause.type or TimeoutType.START_TO_CLOSE, "no worker took it in time")

@@ -1,4 +1,4 @@
-"""Values as bytes for a history: JSON whose keys keep their order, and the converter that writes it."""
+"""Converts values to payloads of a history: JSON that preserves the order of keys."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 
 
 class OrderedJson(EncodingPayloadConverter):
-    """JSON as the journal writes it: keys stay where they are, so that a plan reads the same text."""
+    """JSON as the journal writes it, without sorting keys, so that a plan sees the same text."""
 
     @property
     def encoding(self) -> str:
-        """What the payload says of itself; tools of others read it as JSON."""
+        """The encoding's name, which other tools read as JSON."""
         return "json/plain"
 
     def to_payload(self, value: Any) -> Payload:
-        """The payload of JSON data; raises ValueError or TypeError for what is none."""
+        """The payload of JSON data; raises ValueError or TypeError for anything else."""
         data = _encode(value).encode("utf-8", "surrogatepass")
         return Payload(metadata={"encoding": self.encoding.encode()}, data=data)
 
@@ -36,12 +36,12 @@ class OrderedJson(EncodingPayloadConverter):
 
 
 class Conversion(CompositePayloadConverter):
-    """All that goes into a history is JSON data."""
+    """The payload converter: all data in a history is JSON."""
 
     def __init__(self) -> None:
         super().__init__(OrderedJson())
 
 
 def conversion(codec: PayloadCodec | None = None) -> DataConverter:
-    """How values become payloads; `codec` is what is done to their bytes on the way."""
+    """The data converter; `codec` transforms the payloads' bytes."""
     return DataConverter(payload_converter_class=Conversion, payload_codec=codec)

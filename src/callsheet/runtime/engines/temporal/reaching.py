@@ -1,7 +1,7 @@
-"""The way to a Temporal server: where it is, who is asked to let us in, and where large values lie.
+"""Connects to a Temporal server and its blob store.
 
 In: settings, and the files and variables that Temporal's own tools read (`TEMPORAL_ADDRESS`,
-`TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`, `temporal.toml`). Out: a client, or a diagnostic of what is wrong.
+`TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`, `temporal.toml`). Out: a client, or a diagnostic.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MESSAGE = re.compile(r'message: "([^"]*)"')
 
 
 class Reached(NamedTuple):
-    """A server that answers."""
+    """A connection to a server."""
 
     client: Client
     claims: ClaimCheck
@@ -36,8 +36,8 @@ class Reached(NamedTuple):
 async def reach(settings: TemporalSettings) -> Reached:
     """Connect to the server.
 
-    Raises CallsheetError: TMP002 where none answers, TMP003 for a configuration, CFG230 and CFG231 for the
-    place of large values.
+    Raises CallsheetError: TMP002 if no server answers, TMP003 for an invalid configuration, CFG230 and CFG231
+    for the blob store.
     """
     try:
         config = ClientConfig.load_client_connect_config(settings.profile or None)
@@ -64,7 +64,7 @@ async def reach(settings: TemporalSettings) -> Reached:
 
 
 def _reason(error: Exception) -> str:
-    """What a failure says to people: the innermost message of those that the SDK nests."""
+    """A short text of a failure: the innermost message of those that the SDK nests."""
     text = " ".join(str(error).split())
     told = _MESSAGE.findall(text)
     return told[-1] if told else text[:200] or type(error).__name__

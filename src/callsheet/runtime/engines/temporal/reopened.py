@@ -1,7 +1,7 @@
-"""A graph that has failed, taken up again: a new history that begins with all that has happened.
+"""Reopens a failed graph in a new history that begins with all past events.
 
-In: what happened, as rows, and other limits where some were given. Out: the machine as it was when it
-failed, told to go on, with the commands that follow.
+In: the past events as rows, and new limits if any. Out: the machine as it was when it failed, told to go on,
+with the commands that follow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from callsheet.store.replay import begin
 
 
 class Again(NamedTuple):
-    """What has happened in a run that failed, and the limits with which it goes on, None for its own."""
+    """The past events of a failed run, and the limits with which it goes on, None to keep its own."""
 
     rows: Sequence[Row]
     limits: Limits | None = None
@@ -38,19 +38,19 @@ class Again(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+        """Read from JSON data; raises KeyError, TypeError or ValueError for invalid data."""
         limits = data["limits"]
         return cls(data["rows"], None if limits is None else Limits.from_json(limits))
 
     @property
     def worked(self) -> float:
-        """The seconds that the run has been worked on."""
+        """The seconds spent on the run before."""
         ends = [row["body"] for row in self.rows if row["type"] == EventType.END]
         return float(ends[-1]["usage"]["seconds"]) if ends else 0.0
 
 
 class Refolded(NamedTuple):
-    """A machine that goes on: what it was told for that, what it asks for, and what is known of its tools."""
+    """A reopened machine: the events it was told, its commands, and the facts about its tools."""
 
     machine: Machine
     told: tuple[Event, ...]
@@ -60,7 +60,7 @@ class Refolded(NamedTuple):
 
 
 def refold(order: Order, again: Again) -> Refolded:
-    """The machine that has seen all that happened, told to go on."""
+    """The machine after all past events, told to go on."""
     machine = begin(order.plan, order.start).machine
     machine.feed(Started(order.start.inputs))
     facts, plan_facts = dict(order.start.facts), dict[str, ToolFacts]()

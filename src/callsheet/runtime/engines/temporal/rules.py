@@ -1,7 +1,7 @@
-"""The rules of runs under a policy, as a worker keeps them: policies by their hash, labels where they lie.
+"""Provides guarded gateways on a worker: caches policies by their digest and opens the label store.
 
-In: what a call is held to. Out: a gateway that holds it to that. A policy that cannot be fetched for a
-while is fetched again: the call waits, and is not made without it.
+In: the rules of a call. Out: a gateway that enforces them. If a policy cannot be fetched, fetching is
+retried; the call waits and is never made without it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger("callsheet")
 
 
 class Rules:
-    """The policies and the labels of one worker; for the thread of its loop."""
+    """The policies and labels of one worker; to be used from its loop's thread."""
 
     def __init__(self, claims: ClaimCheck, labels: OpenLabels) -> None:
         self._claims = claims
@@ -39,7 +39,7 @@ class Rules:
         self._policies: dict[str, Policy] = {}
 
     async def gateway(self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts], held: Held) -> Gateway:
-        """The way out for a call that is held to this; raises CallsheetError where labels cannot be kept."""
+        """The gateway for a call with these rules; raises CallsheetError if labels cannot be kept."""
         if not held.rules:
             return Gateway(ports, run_id, facts)
         policy = await self._policy(held.rules)
@@ -50,7 +50,7 @@ class Rules:
         return GuardedGateway(ports, run_id, Guard(policy, held.plan, self._labels, tasks=tasks), facts)
 
     def close(self) -> None:
-        """Let go of the labels, where a run has made this open them."""
+        """Close the label store if it was opened."""
         if self._labels is not None:
             self._labels.close()
             self._labels = None

@@ -1,7 +1,7 @@
-"""Payloads that nobody reads without a key: what goes to a server, and beside it, as boxes.
+"""Encrypts payloads and blobs for a Temporal server.
 
-In: bytes. Out: a box of them, and the bytes again for who has the key. It is the key that journals are sealed
-with; whoever starts, drives or looks at a run has to have it.
+In: bytes. Out: an encrypted box, and the bytes again for holders of the key. The key is the one that seals
+journals; whoever starts, drives or looks at a run needs it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from callsheet.sealing.keys import Keys, NotOpened
 _MARK = b"\x00callsheet sealed "
 _END = b"\n"
 _MOST_KNOWN = 10_000
-"""So many workflows are known to be in boxes; of one that goes on, boxes come again and again."""
+"""Maximum number of workflows remembered as encrypted; an active one is remembered again with its next box.
+"""
 
 
 class Boxes:
-    """Makes boxes, and opens those that are some; it `seals` all, or what is of runs that came in boxes."""
+    """Makes and opens boxes; with `seals` for all workflows, else only for those that began encrypted."""
 
     def __init__(self, keys: Keys, *, seals: bool) -> None:
         self._keys = keys
@@ -25,11 +26,11 @@ class Boxes:
         self._sealed: OrderedDict[str, None] = OrderedDict()
 
     def seals(self, workflow: str) -> bool:
-        """Whether what is of a workflow goes into boxes."""
+        """Whether a workflow's payloads are encrypted."""
         return self._seals_all or workflow in self._sealed
 
     def came(self, workflow: str) -> None:
-        """A box of a workflow has come: whoever has begun it wants all of it in boxes."""
+        """Remember a workflow that sent a box: whoever started it wants all of it encrypted."""
         if workflow:
             self._sealed[workflow] = None
             self._sealed.move_to_end(workflow)
@@ -42,12 +43,12 @@ class Boxes:
         return data.startswith(_MARK)
 
     def put(self, data: bytes) -> bytes:
-        """The box of bytes; raises CallsheetError without a key."""
+        """Encrypt bytes; raises CallsheetError without a key."""
         key = self._keys().sealing
         return _MARK + key.name.encode() + _END + key.seal(data).encode()
 
     def take(self, data: bytes) -> bytes:
-        """The bytes of a box, or what is none; raises NotOpened for a box of another key."""
+        """Decrypt a box, and return other bytes unchanged; raises NotOpened for a box of another key."""
         if not self.is_box(data):
             return data
         name, _, box = data.removeprefix(_MARK).partition(_END)

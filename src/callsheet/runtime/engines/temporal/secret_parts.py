@@ -1,7 +1,7 @@
-"""Which parts of what happened are secret by their labels, for the journal that it is written into.
+"""Determines the secret parts of a Temporal run's events by their labels, for its journal.
 
-In: the rows of a run under a policy, one after the other. Out: the secret parts of the body of each. The
-same machine is led along them, so that it knows the labels.
+In: the rows of a run under a policy, in order. Out: the secret parts of the body of each. A machine is fed
+with them, so that it knows the labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SecretParts:
         self._has_secrets = False
 
     def of(self, row: Row) -> Mapping[Path, str] | None:
-        """The secret parts of the body of the next row."""
+        """The secret parts of the body of the next row, None if there are none."""
         found = self._found(row)
         self._has_secrets = self._has_secrets or bool(found)
         return found or None

@@ -1,7 +1,7 @@
-"""A worker: a process that drives runs and carries out calls, as many as it has room for.
+"""A worker: a process that drives runs and carries out calls.
 
-In: a connection, ports, and what it is there for. It serves until it is cancelled; then it takes nothing
-more, lets its calls end for a while, and what does not end is taken over by others or falls into doubt.
+In: a connection, ports, and its duties. It serves until it is cancelled; then it takes no more work, lets its
+calls end for a while, and the rest is taken over by others or falls into doubt.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from callsheet.store.labels import LabelStore
 
 @dataclass(frozen=True, slots=True)
 class Duties:
-    """What a worker is there for: driving plans, the calls of tools, those of models.
+    """What a worker does: driving plans, calls of tools, calls of models.
 
-    `calls` bounds its calls under way at once; when it is stopped they have `drain` seconds to end.
+    `calls` limits its concurrent calls; when it is stopped they have `drain` seconds to end.
     """
 
     queue: str
@@ -43,9 +43,9 @@ class Duties:
     secrets: tuple[str, ...] = ()
     """Variables of this process's environment that runs may name as secrets."""
     pin_of: Callable[[str], str | None] = lambda tool: None
-    """The hash of the declaration that a tool has here; a call of one that has changed is not made."""
+    """The hash of a tool's local declaration; calls of tools whose declaration has changed are refused."""
     deployment: str = ""
-    """Of which deployment the driver of plans is, empty for none; `build` tells its versions apart."""
+    """The worker deployment of the plans' driver, empty for none; `build` identifies its version."""
     build: str = ""
 
 
@@ -57,9 +57,9 @@ async def serve(
     on_ready: Callable[[], None],
     labels: OpenLabels = LabelStore.in_memory,
 ) -> None:
-    """Work until this is cancelled, with the `labels` of files and facts for runs under a policy.
+    """Work until cancelled, with the `labels` of files and facts for runs under a policy.
 
-    Raises RuntimeError where the server refuses the worker for good.
+    Raises RuntimeError if the server rejects the worker permanently.
     """
     calls = Calls(ports, claims, labels, duties.secrets, duties.pin_of)
     drain = timedelta(seconds=duties.drain)
@@ -99,7 +99,7 @@ async def serve(
 
 
 def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
-    """The version of a worker whose runs stay with workers of their version."""
+    """The deployment version of a worker; its runs stay with workers of the same version."""
     if not duties.deployment:
         return None
     return WorkerDeploymentConfig(

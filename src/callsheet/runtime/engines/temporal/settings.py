@@ -1,4 +1,4 @@
-"""Where runs on Temporal are carried out, as a user says it. Nothing of Temporal's own is loaded here."""
+"""The user's settings for Temporal; importing this loads nothing of Temporal's SDK."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ _LEAST_HEARTBEAT = 1.0
 class TemporalSettings:
     """The table `[temporal]` of the configuration.
 
-    What is empty of `address`, `namespace` and `profile` is as Temporal's own configuration says
-    (`TEMPORAL_ADDRESS` and the like, `temporal.toml`), where keys and certificates stand as well. `queue` is
-    the task queue of plans; those of tools and models begin with it. `blobs` is the place of large values,
-    which all workers and clients reach: a folder, `s3://BUCKET/PREFIX`, `postgresql://…`; by default the
-    shared store, else a folder beside the journal. A worker that has not been heard of for `heartbeat`
-    seconds is taken for dead. With `encrypt` all that the server and the place of blobs are given is
-    encrypted with the user's key, which all workers and clients need. Raises ValueError for what cannot be.
+    - `address`, `namespace`, `profile`: if empty, as in Temporal's own configuration (`TEMPORAL_ADDRESS`
+      etc., `temporal.toml`), which also has keys and certificates.
+    - `queue`: the task queue of plans, and the prefix of those for tools and models.
+    - `blobs`: the store of large values, shared by all workers and clients: a folder, `s3://BUCKET/PREFIX` or
+      `postgresql://…`; by default the shared store, else a folder beside the journal.
+    - `heartbeat`: seconds without a heartbeat after which a worker counts as lost.
+    - `encrypt`: whether everything given to the server and the blob store is encrypted with the user's key,
+      which all workers and clients need.
+
+    Raises ValueError for invalid settings.
     """
 
     address: str = ""
@@ -41,20 +44,20 @@ class TemporalSettings:
 
     @property
     def place(self) -> str:
-        """Where large values lie. Raises CallsheetError (CFG230) for a wrong address of the shared store."""
+        """The blob store. Raises CallsheetError (CFG230) for an invalid address of the shared store."""
         if "://" in self.blobs:
             return self.blobs
         if self.blobs:
             return str(Path(self.blobs).expanduser().absolute())
-        from callsheet.store.place import default_journal_path  # noqa: PLC0415 - only where none is named
-        from callsheet.store.shared.address import shared_address  # noqa: PLC0415 - brings the store
+        from callsheet.store.place import default_journal_path  # noqa: PLC0415 - only if none is named
+        from callsheet.store.shared.address import shared_address  # noqa: PLC0415 - loads the store
 
         return shared_address() or str(default_journal_path().absolute().parent / "temporal-blobs")
 
     def to_note(self) -> dict[str, Any]:
-        """The settings as JSON data, for the journal of a run.
+        """The settings as JSON data for the journal of a run.
 
-        A password is left out, and the address of the shared store, which is the environment's.
+        Passwords are left out, and so is the address of the shared store, which comes from the environment.
         """
         from callsheet.store.shared.address import (  # noqa: PLC0415 - as above
             shared_address,
@@ -67,6 +70,6 @@ class TemporalSettings:
 
     @classmethod
     def from_note(cls, note: Mapping[str, Any]) -> Self:
-        """The settings that a journal tells of; what another version has noted besides is passed over."""
+        """Read the settings from a journal; unknown keys of other versions are ignored."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in note.items() if name in known})

@@ -1,6 +1,6 @@
-"""Who uses a place of blobs: workers leave a sign of the server and namespace that they work for.
+"""Signs that workers leave in a blob store, which say for which server and namespace they work.
 
-In: a client. Out: its sign in the store, by which is known whose runs may need what lies there.
+In: a client. Out: its sign in the store, so that pruning knows whose runs may need its blobs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger("callsheet")
 
 
 class User(NamedTuple):
-    """A namespace of a server whose workers use a place of blobs; `server` is the id that it has itself."""
+    """A namespace of a server whose workers use a blob store; `server` is the server's own id."""
 
     server: str
     namespace: str
@@ -35,17 +35,17 @@ class User(NamedTuple):
 
 
 async def user_of(client: Client) -> User:
-    """Who a worker with this client works for."""
+    """The server and namespace of a client."""
     address = client.service_client.config.target_host
     try:
         info = await client.workflow_service.get_cluster_info(GetClusterInfoRequest())
-    except RPCError:  # a hosted service need not tell
+    except RPCError:  # a hosted service may not support this
         return User(address, client.namespace, address)
     return User(info.cluster_id or address, client.namespace, address)
 
 
 async def sign(client: Client, blobs: Blobs) -> None:
-    """Leave a sign that workers of this client use the store; it is tried until it is there."""
+    """Leave a sign that workers of this client use the store; retries until it is written."""
     user = await user_of(client)
     told = json.dumps(user._asdict()).encode()
     while True:

@@ -1,6 +1,6 @@
-"""Versions of workers: which one new runs go to. A run stays with workers of the version that began it.
+"""Worker versioning: which build gets new runs. A run stays with workers of the version that began it.
 
-In: a deployment and a build. Out: the server gives new runs to that build from then on.
+In: a deployment and a build. Out: the server routes new runs to that build.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NOT_YET = (RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION)
 
 
 def default_build(release: str) -> str:
-    """What tells versions apart whose runs nobody should mix: the release, and the version of the machine."""
+    """The default build id: the release and the version of the machine, whose runs must not be mixed."""
     return f"{release}-machine-{MACHINE_VERSION}"
 
 
 async def make_current(client: Client, deployment: str, build: str) -> None:
-    """Let new runs go to this build, once the server has heard of its first worker.
+    """Route new runs to this build, once the server has heard of its first worker.
 
-    Raises CallsheetError (TMP004) where the server refuses it.
+    Raises CallsheetError (TMP004) if the server refuses it.
     """
     deadline = time.monotonic() + _PATIENCE
     request = SetWorkerDeploymentCurrentVersionRequest(

@@ -1,6 +1,6 @@
-"""Tells an observer what happens in a run on Temporal, while it happens.
+"""Notifies an observer of events of a Temporal run while it goes on.
 
-In: what a history tells, again and again. Out: the notes of a machine that is led along it, each once.
+In: the events of a history, repeatedly. Out: the notes of a machine that is fed with them, each once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from callsheet.store.replay import begin
 
 
 class Watching:
-    """Who watches one run, and how far they have been told."""
+    """The observer of one run, and how far it has been notified."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -21,7 +21,7 @@ class Watching:
         self._seen = 0
 
     def tell(self, told: Told) -> None:
-        """Tell what has happened since the last time."""
+        """Notify of the events since the last call."""
         if self._machine is None:
             start = told.order.start
             self._machine = begin(told.order.plan, start, self._observer).machine

@@ -1,7 +1,7 @@
-"""Commands and outcomes as JSON data, on their way between the workflow and who carries out calls.
+"""Serialises commands and outcomes as JSON between the workflow and its activities.
 
-In: a command of the machine. Out: data that another process makes the same command of; and so with the
-event of its outcome, which has the form that it has in a journal.
+In: a command of the machine, or the event of its outcome. Out: data from which another process restores it;
+outcomes have the form that they have in a journal.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Data: TypeAlias = "dict[str, Any]"
 
 
 def command_to_json(command: Remote) -> Data:
-    """The data of a command."""
+    """A command as data."""
     kind = type(command).__name__
     match command:
         case Probe(key=key, step=step, call=call):
@@ -61,13 +61,13 @@ def command_to_json(command: Remote) -> Data:
 
 
 def command_from_json(data: Mapping[str, Any]) -> Remote:
-    """The command that data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+    """Read a command from data; raises KeyError, TypeError or ValueError for invalid data."""
     told = {name: value for name, value in data.items() if name != "kind"}
     return _READERS[data["kind"]](told)
 
 
 def outcome_to_json(event: Event) -> Data:
-    """The data of the outcome of a call; one that is not JSON data has failed."""
+    """The outcome of a call as data; a value that is not JSON becomes a failure."""
     kind, key, body = event_record(event)
     try:
         encode_body(kind, body or {})
@@ -79,7 +79,7 @@ def outcome_to_json(event: Event) -> Data:
 
 
 def outcome_from_json(data: Mapping[str, Any]) -> Event:
-    """The outcome that data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+    """Read an outcome from data; raises KeyError, TypeError or ValueError for invalid data."""
     event = event_of(data["type"], data["key"], data["body"] or {}, lambda _: plan_from_json(data["steps"]))
     if event is None:
         raise ValueError(f"{data['type']} is no outcome")
@@ -87,12 +87,12 @@ def outcome_from_json(data: Mapping[str, Any]) -> Event:
 
 
 def allowance_to_json(allowed: Allowance) -> Data:
-    """The data of what an agent may do."""
+    """What an agent may do, as data."""
     return {**allowed._asdict(), "arguments": _patterns(allowed)}
 
 
 def allowance_from_json(told: Mapping[str, Any]) -> Allowance:
-    """What data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+    """Read what an agent may do from data; raises KeyError, TypeError or ValueError for invalid data."""
     allowed: Data = dict(told)
     allowed["tools"] = tuple(allowed["tools"])
     allowed["arguments"] = {
