@@ -109,6 +109,8 @@ class Kit:
     """What plans and their calls are held against."""
     collector: Collector | None = None
     """Where runs are sent while they go on."""
+    in_force: tuple[str, ...] = ()
+    """The files, beside those of the policy, that say what plans may do here, as absolute paths."""
     language: LanguageModel | None = None
     """Who is asked for plans; None where there is no model, or one that carries out whole operations."""
 
@@ -158,6 +160,16 @@ def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
         return parse_config(Source("<mcp>", text), Path.cwd()).servers
     servers = wanted_list("mcp", given, "servers, a table of them, or the path of one")
     return tuple(wanted("mcp", each, McpServerConfig, "a list of McpServerConfig") for each in servers)
+
+
+def files_in_force(*given: object) -> tuple[str, ...]:
+    """Those of what a runtime is given that are paths of files, as absolute paths.
+
+    >>> files_in_force(print, {"files": {}}, "/srv/tools.py")
+    ('/srv/tools.py',)
+    """
+    named = [cast("str | os.PathLike[str]", each) for each in given if isinstance(each, str | os.PathLike)]
+    return tuple(os.path.abspath(path) for path in named)
 
 
 def pin_keeper(pinned: bool, pins: str | os.PathLike[str] | None) -> PinKeeper | None:

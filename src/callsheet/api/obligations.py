@@ -25,12 +25,18 @@ _BUILTIN = "builtin"
 
 @dataclass(frozen=True, slots=True)
 class Undertaking:
-    """What a runtime can see to: how pages are fetched and code is run, whether labels outlive the run."""
+    """What a runtime can see to: how pages are fetched and code is run, whether labels outlive the run.
+
+    `workspace` is the folder of the file tools, `files` are those that runs are held by
+    there, as absolute paths.
+    """
 
     registry: Registry
     fetch: FetchSettings | None = None
     execution: ExecutionSettings | None = None
     keeps_labels: bool = True
+    workspace: str = ""
+    files: tuple[str, ...] = ()
 
 
 def unmet(

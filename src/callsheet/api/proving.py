@@ -14,6 +14,7 @@ from callsheet.api.binding import bind_policy
 from callsheet.api.entries import with_ways_out
 from callsheet.api.given import names_of
 from callsheet.api.obligations import Undertaking, unmet
+from callsheet.api.overwriting import rewriting
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Call, Plan, Replan, plan_hash
@@ -64,8 +65,13 @@ class Proof:
         return self.verdict.steps
 
     def under(self, here: Undertaking) -> Proof:
-        """The proof with what is to be said of how the runtime is set up: its obligations have to be met."""
-        return replace(self, doubts=(*self.doubts, *unmet(self.obligations, self.plan, self.policy, here)))
+        """The proof with what is to be said of how the runtime is set up.
+
+        Its obligations have to be met, and no step writes a file that runs are held by there.
+        """
+        policy = self.policy.with_files(here.files)
+        said = (*unmet(self.obligations, self.plan, policy, here), *rewriting(self.plan, policy, here))
+        return replace(self, policy=policy, doubts=(*self.doubts, *said))
 
     def raise_if_refused(self, source: Source | None = None) -> None:
         """Raise PolicyRefused with all that speaks against the plan, in the text that it was read from."""

@@ -257,7 +257,14 @@ class Session:
     def _undertaking(self) -> Undertaking:
         """What this runtime sees to of what a proof takes for granted."""
         kit = self._kit
-        return Undertaking(self._registry, kit.fetch, kit.execution, keeps_labels=kit.journal is not None)
+        return Undertaking(
+            self._registry,
+            kit.fetch,
+            kit.execution,
+            keeps_labels=kit.journal is not None,
+            workspace=kit.workspace,
+            files=kit.in_force,
+        )
 
     async def revise(self, draft: Draft) -> Revision:
         """What is known of the tools of an edited plan; raises PlanError and PolicyRefused."""

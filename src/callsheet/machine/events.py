@@ -42,8 +42,9 @@ class Failed(NamedTuple):
 
     `unsettled` says that the call may have had its effect all the same: a further attempt is
     then another delivery of it, under the same idempotency key. `final` says that it had its effect, and
-    that its result cannot be had: no further attempt is made. `forbidden` says that the policy of the run
-    does not let it leave, by what is known of the world: the run ends there, whatever its plan says.
+    that its result cannot be had: no further attempt is made. `forbidden` is the rule of the policy of
+    the run that does not let it leave, by what is known of the world: the run ends there, whatever its plan
+    says.
     """
 
     key: str
@@ -52,7 +53,7 @@ class Failed(NamedTuple):
     spent: Spent | None = None
     unsettled: bool = False
     final: bool = False
-    forbidden: bool = False
+    forbidden: str = ""
 
 
 class TimerFired(NamedTuple):

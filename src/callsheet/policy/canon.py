@@ -96,7 +96,7 @@ def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
     return lambda value: None if value is None else read(value)
 
 
-_YOUNGER = frozenset({"arguments", "no_echo"})
+_YOUNGER = frozenset({"arguments", "files", "no_echo"})
 """Parts that older policies do not have: told only where there is something, so that their hashes stay."""
 _OF_AGENT: _Readers = {
     "arguments": lambda data: {

@@ -130,6 +130,8 @@ class Policy:
       `inputs`: that of what a run is given.
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows what is known.
     - `forbidden`: patterns (RE2) that no argument may match.
+    - `files`: the absolute paths of the files that runs are held by (the policy itself, those that name tools
+      and servers, the configuration); no call writes them.
     """
 
     name: str = "policy"
@@ -155,6 +157,12 @@ class Policy:
     max_steps: int | None = None
     max_calls: int | None = None
     max_retries: int | None = None
+    files: tuple[str, ...] = ()
+
+    def with_files(self, files: Iterable[str]) -> Policy:
+        """The policy that keeps these files from being written as well."""
+        kept = tuple(sorted({*self.files, *files}))
+        return self if kept == self.files else replace(self, files=kept)
 
     def without(self, steps: Iterable[str]) -> Policy:
         """The policy without what it says of these steps: they are not what it was said of any more."""
