@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from callsheet.api.policies import load_policy
 
 if TYPE_CHECKING:
+    import pytest
     from tests.apps.conftest import Machine
 
 
@@ -103,3 +104,24 @@ def test_check_shows_each_predicate_at_its_own_rule(machine: Machine) -> None:
 def test_show_prints_a_shipped_policy(machine: Machine) -> None:
     assert tomllib.loads(machine("policy", "show", "open").stdout)["name"] == "open"
     assert machine("policy", "show", "opn").exit_code == 2
+
+
+def test_no_plan_writes_the_files_that_decide_what_the_next_one_may_do(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.write("ours.toml", 'schema = 1\nextends = "workspace"\n')
+    machine.write("config.toml", 'policy = "ours.toml"\n')
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / "config.toml"))
+    for name in ("ours.toml", "tools.py", "config.toml", ".mcp.json", ".vscode/mcp.json"):
+        plan = machine.plan(f'S1: @WRITE_FILE (path="{name}", content="x") > $r', "S2: @RESPOND ($r)")
+        proved = machine("verify", plan, "--policy", "ours.toml", "--tools", "tools.py")
+        assert (proved.exit_code, "error POL106" in proved.stdout) == (3, True), name
+        result = machine("run", plan, "--tools", "tools.py")
+        assert result.exit_code == 3, name
+    assert (machine.folder / "ours.toml").read_text(encoding="utf-8").startswith("schema")
+    plan = machine.plan('S1: @READ_FILE (path="ours.toml") > $r', 'S2: @RESPOND ("$r")')
+    assert machine("run", plan, "--tools", "tools.py").exit_code == 0
+    known = 'S1: @WRITE_FILE (path="$name", content="x") > $r'
+    plan = machine.plan(known, "S2: @RESPOND ($r)")
+    assert machine("run", plan, "--var", "name=config.toml").exit_code == 3
+    assert machine("run", plan, "--var", "name=out.txt").exit_code == 0

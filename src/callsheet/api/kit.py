@@ -109,6 +109,8 @@ class Kit:
     """The policy that plans and their calls are checked against."""
     collector: Collector | None = None
     """Where traces are sent during runs."""
+    in_force: tuple[str, ...] = ()
+    """Absolute paths of the files that configure this runtime, which no call under a policy may write."""
     language: LanguageModel | None = None
     """The model that is asked for plans; None without a model, or with an `OperationModel`."""
 
@@ -158,6 +160,16 @@ def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
         return parse_config(Source("<mcp>", text), Path.cwd()).servers
     servers = wanted_list("mcp", given, "servers, a table of them, or the path of one")
     return tuple(wanted("mcp", each, McpServerConfig, "a list of McpServerConfig") for each in servers)
+
+
+def files_in_force(*given: object) -> tuple[str, ...]:
+    """The absolute paths among the arguments of a runtime; arguments that are no paths are skipped.
+
+    >>> files_in_force(print, {"files": {}}, "/srv/tools.py")
+    ('/srv/tools.py',)
+    """
+    named = [cast("str | os.PathLike[str]", each) for each in given if isinstance(each, str | os.PathLike)]
+    return tuple(os.path.abspath(path) for path in named)
 
 
 def pin_keeper(pinned: bool, pins: str | os.PathLike[str] | None) -> PinKeeper | None:

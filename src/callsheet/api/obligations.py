@@ -25,12 +25,18 @@ _BUILTIN = "builtin"
 
 @dataclass(frozen=True, slots=True)
 class Undertaking:
-    """What a runtime guarantees: how it fetches pages and runs code, and whether labels outlive a run."""
+    """What a runtime guarantees: how it fetches pages and runs code, and whether labels outlive a run.
+
+    `workspace` is the folder of the file tools. `files` are the absolute paths of the files that configure
+    the runtime; no call under a policy may write them.
+    """
 
     registry: Registry
     fetch: FetchSettings | None = None
     execution: ExecutionSettings | None = None
     keeps_labels: bool = True
+    workspace: str = ""
+    files: tuple[str, ...] = ()
 
 
 def unmet(

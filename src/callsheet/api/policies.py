@@ -49,14 +49,26 @@ def load_policy(named: str | os.PathLike[str]) -> Policy:
 
     Raises CallsheetError (POL001 to POL006) for a policy that is invalid or missing.
 
+    It names the files that it was read from, which no call under it writes.
+
     >>> load_policy("workspace").refuse_unknown_tools
     True
     """
     source = policy_source(named)
     if is_shared(source.name):
         return load_shared(source)
-    folder = Path() if source.name in SHIPPED else Path(source.name).parent
-    return read_policy(source, policies_beside(folder))
+    if source.name in SHIPPED:
+        return read_policy(source, policies_beside(Path()))
+    read = [source.name]
+    beside = policies_beside(Path(source.name).parent)
+
+    def find(name: str) -> Source | None:
+        found = beside(name)
+        if found is not None and found.name not in SHIPPED and not is_shared(found.name):
+            read.append(found.name)
+        return found
+
+    return read_policy(source, find).with_files(map(os.path.realpath, read))
 
 
 def load_shared(source: Source) -> Policy:

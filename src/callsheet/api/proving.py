@@ -14,6 +14,7 @@ from callsheet.api.binding import bind_policy
 from callsheet.api.entries import with_ways_out
 from callsheet.api.given import names_of
 from callsheet.api.obligations import Undertaking, unmet
+from callsheet.api.overwriting import rewriting
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Call, Plan, Replan, plan_hash
@@ -64,8 +65,14 @@ class Proof:
         return self.verdict.steps
 
     def under(self, here: Undertaking) -> Proof:
-        """The proof with diagnostics for those of its obligations that this runtime does not meet."""
-        return replace(self, doubts=(*self.doubts, *unmet(self.obligations, self.plan, self.policy, here)))
+        """The proof for this runtime, which names more files that no call may write.
+
+        Its diagnostics include the obligations that the runtime does not meet, and the steps that would write
+        one of the protected files.
+        """
+        policy = self.policy.with_files(here.files)
+        said = (*unmet(self.obligations, self.plan, policy, here), *rewriting(self.plan, policy, here))
+        return replace(self, policy=policy, doubts=(*self.doubts, *said))
 
     def raise_if_refused(self, source: Source | None = None) -> None:
         """Raise PolicyRefused with all errors, if there are any; `source` is the text of the plan."""

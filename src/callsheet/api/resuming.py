@@ -85,14 +85,16 @@ def other_policy(
         if own is None:
             raise unproved(here.run_id)
         bound, doubts = bind_policy(given, here.undertaking.registry)
-        bound = replace(bound, approved=bound.approved | own.approved)
-        if policy_hash(bound) == policy_hash(own):
+        bound = replace(bound, approved=bound.approved | own.approved).with_files(own.files)
+        if policy_hash(replace(bound, files=own.files)) == policy_hash(own):
             return None
         told = [str(difference) for difference in differences(own, bound)]
         if not is_accepted:
             raise _differs(here.run_id, own, bound, told)
         proof = Proof(folded.machine.program.plan, bound, prove_rest(folded, bound, _left(here)), doubts)
-        proof.under(here.undertaking).raise_if_refused()
+        proof = proof.under(here.undertaking)
+        proof.raise_if_refused()
+        bound = proof.policy
         _try(here, bound)
         for line in told if tell is not None else ():
             assert tell is not None

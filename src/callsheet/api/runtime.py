@@ -21,7 +21,7 @@ from callsheet.api.given import (
     with_secrets,
 )
 from callsheet.api.handle import RunHandle
-from callsheet.api.kit import Kit, Servers, builtin_settings, pin_keeper, read_servers
+from callsheet.api.kit import Kit, Servers, builtin_settings, files_in_force, pin_keeper, read_servers
 from callsheet.api.language import language_model
 from callsheet.api.models import (
     Agent,
@@ -44,7 +44,7 @@ from callsheet.api.sending import collector_of
 from callsheet.api.session import Session
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
-from callsheet.api.tools import ToolSource, read_tools
+from callsheet.api.tools import ToolSource, read_tools, tool_sources
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics.wanted import wanted, wanted_function, wanted_path
 from callsheet.ir import OnInDoubt, canonical_tool_name
@@ -157,8 +157,9 @@ class Runtime(Adopting):
         model = opened(model)
         shared = share_values if callable(share_values) else [*names_of(share_values, "share_values")]
         settings = builtin_settings(builtins, workspace, own_data)
+        sources = tool_sources(tools)
         kit = Kit(
-            tools=tuple(local_registry(read_tools(tools), settings)),
+            tools=tuple(local_registry(read_tools(sources), settings)),
             workspace="" if settings is None else os.path.abspath(settings.workspace),
             fetch=None if settings is None else settings.fetch,
             execution=None if settings is None else settings.execution,
@@ -181,6 +182,7 @@ class Runtime(Adopting):
             collector=collector_of(otlp),
             language=None if model is None else language_model(model),
             policy=policy_of(policy),
+            in_force=files_in_force(*sources, mcp, pins),
         )
         super().__init__(kit)
 

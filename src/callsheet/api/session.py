@@ -250,7 +250,14 @@ class Session:
     def _undertaking(self) -> Undertaking:
         """The guarantees of this runtime on which a proof may rely."""
         kit = self._kit
-        return Undertaking(self._registry, kit.fetch, kit.execution, keeps_labels=kit.journal is not None)
+        return Undertaking(
+            self._registry,
+            kit.fetch,
+            kit.execution,
+            keeps_labels=kit.journal is not None,
+            workspace=kit.workspace,
+            files=kit.in_force,
+        )
 
     async def revise(self, draft: Draft) -> Revision:
         """Check and prove an edited plan, and collect its tools' facts; raises PlanError, PolicyRefused."""

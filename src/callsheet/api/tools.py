@@ -18,16 +18,21 @@ ToolSource: TypeAlias = "Callable[..., Any] | Tool | str | os.PathLike[str]"
 path of a Python file with decorated functions."""
 
 
+def tool_sources(given: Iterable[ToolSource]) -> tuple[ToolSource, ...]:
+    """The sources of tools, each once looked at; raises TypeError for what is no list of them."""
+    if callable(given) or isinstance(given, str | os.PathLike):
+        raise TypeError("tools takes a list: tools=[…]")
+    return tuple(cast("Iterable[ToolSource]", wanted_list("tools", given, "functions, Tools and paths")))
+
+
 def read_tools(sources: Iterable[ToolSource]) -> tuple[Tool, ...]:
     """The tools of all sources, in order.
 
     Raises CallsheetError: CFG105 for a function that cannot be a tool, CFG100 to CFG104 for a file;
     TypeError for a source of another type.
     """
-    if callable(sources) or isinstance(sources, str | os.PathLike):
-        raise TypeError("tools takes a list: tools=[…]")
     found: list[Tool] = []
-    for source in wanted_list("tools", sources, "functions, Tools and paths"):
+    for source in tool_sources(sources):
         if isinstance(source, Tool):
             found.append(source)
         elif isinstance(source, str | os.PathLike):

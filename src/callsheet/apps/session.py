@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.api.checking import Means
 from callsheet.api.reach import absent_tools, local_registry, take_in_all
+from callsheet.apps.config_file import settings_path
 from callsheet.apps.settings import Settings, read_settings
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Plan
@@ -297,7 +298,26 @@ def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) 
     """The guarantees of a run with this setup on which a proof may rely."""
     from callsheet.api.obligations import Undertaking  # noqa: PLC0415 - only under a policy
 
-    return Undertaking(registry, setup.settings.fetch, setup.settings.execution, keeps_labels=keeps_labels)
+    settings = setup.settings
+    return Undertaking(
+        registry,
+        settings.fetch,
+        settings.execution,
+        keeps_labels=keeps_labels,
+        workspace=setup.folder,
+        files=files_in_force(setup),
+    )
+
+
+def files_in_force(setup: Setup) -> tuple[str, ...]:
+    """The files that say what plans may do here, beside those of a policy, whether or not they exist."""
+    from callsheet.ports.mcp import looked_for  # noqa: PLC0415 - only under a policy
+    from callsheet.ports.mcp.trust import default_pins  # noqa: PLC0415 - as above
+
+    pins = setup.settings.pins
+    named = (*setup.tools_files, *setup.mcp_configs, *looked_for(setup.workspace))
+    own = (settings_path(), default_pins() if pins is None else Path(pins).expanduser())
+    return tuple(dict.fromkeys(os.path.abspath(path) for path in (*named, *own)))
 
 
 def pin_file(settings: Settings) -> PinFile:

@@ -16,6 +16,7 @@ from callsheet.machine.program import Kind
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
 from callsheet.machine.sizes import SIZED
+from callsheet.policy.calls import Rule
 
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
@@ -118,7 +119,7 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
     note_beside(run, attempt, event)
     if event.forbidden and run.monitor is not None:
         give_back(run, attempt)
-        raise run.monitor.forbidden(attempt, event.error)
+        raise run.monitor.forbidden(attempt, event.error, Rule(event.forbidden))
     if isinstance(attempt, InnerCall):
         if attempt.place != QUESTION:
             if run.monitor is not None:

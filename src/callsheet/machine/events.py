@@ -42,8 +42,8 @@ class Failed(NamedTuple):
 
     `unsettled`: the call may have had its effect nevertheless; a retry is then another delivery of it, under
     the same idempotency key. `final`: it had its effect but its result is lost; it is not retried.
-    `forbidden`: the run's policy forbids the call because of facts that only the driver knows; the run ends,
-    whatever ON_FAIL says.
+    `forbidden`: the name of the policy rule that forbids the call because of facts that only the driver
+    knows, "" for none; the run ends, whatever ON_FAIL says.
     """
 
     key: str
@@ -52,7 +52,7 @@ class Failed(NamedTuple):
     spent: Spent | None = None
     unsettled: bool = False
     final: bool = False
-    forbidden: bool = False
+    forbidden: str = ""
 
 
 class TimerFired(NamedTuple):

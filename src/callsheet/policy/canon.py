@@ -96,7 +96,7 @@ def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
     return lambda value: None if value is None else read(value)
 
 
-_YOUNGER = frozenset({"arguments", "no_echo"})
+_YOUNGER = frozenset({"arguments", "files", "no_echo"})
 """Fields added after version 1, left out when empty so that the hashes of older policies stay the same."""
 _OF_AGENT: _Readers = {
     "arguments": lambda data: {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from callsheet.policy.canon import policy_to_json
@@ -24,12 +25,13 @@ class Difference(NamedTuple):
 
 
 def differences(before: Policy, now: Policy) -> tuple[Difference, ...]:
-    """All differences, by the path of the part; empty for equal policies.
+    """All differences except in the protected files, by the path of the part; empty for equal policies.
 
     >>> [str(d) for d in differences(Policy(), Policy(exec_network=True, max_steps=5))]
     ['exec_network: false → true', 'max_steps: none → 5']
     """
-    return tuple(_between("", policy_to_json(before), policy_to_json(now)))
+    told = policy_to_json(replace(before, files=())), policy_to_json(replace(now, files=()))
+    return tuple(_between("", *told))
 
 
 def _between(part: str, before: Any, now: Any) -> Iterator[Difference]:

@@ -134,6 +134,8 @@ class Policy:
       that of a run's inputs.
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool.
     - `forbidden`: RE2 patterns that no argument may match.
+    - `files`: absolute paths of the files that configure callsheet (the policy itself, files that name tools
+      and servers, the settings); no call may write them.
     """
 
     name: str = "policy"
@@ -159,6 +161,12 @@ class Policy:
     max_steps: int | None = None
     max_calls: int | None = None
     max_retries: int | None = None
+    files: tuple[str, ...] = ()
+
+    def with_files(self, files: Iterable[str]) -> Policy:
+        """The policy with these files protected from writes as well."""
+        kept = tuple(sorted({*self.files, *files}))
+        return self if kept == self.files else replace(self, files=kept)
 
     def without(self, steps: Iterable[str]) -> Policy:
         """The policy without its approvals and declassifications of these steps."""

@@ -27,14 +27,18 @@ from callsheet.machine import (
 )
 from callsheet.machine.keys import parse_key
 from callsheet.passes.verify import Left, Violation, verify
+from callsheet.policy.calls import Rule
 from callsheet.policy.codes import CODES
 from callsheet.policy.hops import Hops, beyond
 from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
+from callsheet.policy.overwriting import may_overwrite
 from callsheet.ports.calls import Objection
 from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
+from callsheet.runtime.in_force import places_of, rewritten
 from callsheet.runtime.leaving import Leaving
+from callsheet.runtime.places import view_of
 from callsheet.runtime.rest import left_in
 from callsheet.runtime.sending import withheld
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
@@ -119,6 +123,7 @@ class GuardedGateway(Gateway):
         self._root = ports.workspace
         self._judge = judge_of(guard.policy)
         self._leaving = Leaving(self._judge, guard.labels, ports.workspace, run_id)
+        self._in_force = places_of(guard.policy.files)
         self._hops = Hops(guard.policy)
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
@@ -205,12 +210,15 @@ class GuardedGateway(Gateway):
             self._check_token(command)
         except TokenRefused as refused:
             return Failed(command.key, f"the agent may not call @{command.tool}: {refused}")
+        why = self._rewriting(command)
+        if why is not None:
+            return Failed(command.key, why, forbidden=Rule.PATH)
         try:
             why = withheld(self._judge, self._guard.labels, self._root, command.tool, command.args)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the labels of the files that it sends cannot be known: {error}")
         if why is not None:
-            return Failed(command.key, why, forbidden=True)
+            return Failed(command.key, why, forbidden=Rule.FLOW)
         try:
             writings = self._leaving.begin(command)
         except UNAVAILABLE as error:
@@ -221,6 +229,13 @@ class GuardedGateway(Gateway):
             return self._leaving.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be known: {error}")
+
+    def _rewriting(self, command: CallTool) -> str | None:
+        """Why a call would change what runs are held by; None where it does not."""
+        traits = self._judge.traits(command.tool)
+        if not self._in_force or not may_overwrite(command.tool, command.args, traits):
+            return None
+        return rewritten(self._in_force, self._root, view_of(command.tool, command.args), traits)
 
 
 def _is_of_agent(key: str) -> bool:

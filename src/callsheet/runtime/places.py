@@ -64,6 +64,19 @@ class Here(NamedTuple):
         """
         return tuple(dict.fromkeys(found for path in paths for found in self._inside(path) if found))
 
+    def folders(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """The same of folders, among which the workspace itself is ""."""
+        named = [path for path in paths if not self._is_root(path)]
+        return (*self.inside(named), *(("",) if len(named) < len(list(paths)) else ()))
+
+    def _is_root(self, path: str) -> bool:
+        """Whether a path leads to the workspace itself, or to a folder above it."""
+        if not self.root:
+            return not _spelled(path) and not path.startswith(("/", "~"))
+        path = unquote(path.removeprefix("file://").removeprefix("localhost"))
+        place = self.real(path if path.startswith(("/", "~")) else f"{self.root}/{path}")
+        return PurePosixPath(self.real(self.root)).is_relative_to(place)
+
     def _inside(self, path: str) -> Iterable[str]:
         if path.startswith("file://"):
             path = unquote(path.removeprefix("file://").removeprefix("localhost"))
@@ -157,7 +170,12 @@ def kept_by(
     filing = _filing(tool, args, traits)
     if filing is None:
         return ()
-    return _copies(here.inside(_texts(filing.reads)), here.inside(_texts(filing.writes)), here.is_folder)
+    copied = here.inside(_texts(filing.reads))
+    if filing.unpacks:
+        keys = tuple(dict.fromkeys(map(_path, copied)))
+        folders = here.folders(_texts(filing.writes))
+        return tuple(Kept(_path(folder), copied=keys, spelling=folder) for folder in folders)
+    return _copies(copied, here.inside(_texts(filing.writes)), here.is_folder)
 
 
 def read_by(

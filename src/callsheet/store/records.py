@@ -64,6 +64,7 @@ from callsheet.machine import (
     ToolFacts,
     Verdict,
 )
+from callsheet.policy.calls import Rule
 from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
 from callsheet.policy.model import Policy
 from callsheet.sealing.sealer import SEALED
@@ -208,7 +209,7 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
         case Failed(key=key, error=error, remarks=remarks, spent=spent, unsettled=unsettled, final=final):
             body = {"error": error, "unsettled": True} if unsettled else {"error": error}
             body |= {"final": True} if final else {}
-            body |= {"forbidden": True} if event.forbidden else {}
+            body |= {"forbidden": event.forbidden} if event.forbidden else {}
             return EventType.ERR, key, _with(body, remarks, spent)
         case TimerFired(key=key):
             return EventType.FIRED, key, None
@@ -300,6 +301,12 @@ def _spent(body: Mapping[str, Any]) -> Spent | None:
     return Spent(*body["spent"]) if "spent" in body else None
 
 
+def _rule(body: Mapping[str, Any]) -> str:
+    """The rule that forbade a call, "" for none; older journals say only that it was the flow of data."""
+    rule = body.get("forbidden", "")
+    return rule if isinstance(rule, str) else str(Rule.FLOW)
+
+
 def _label(body: Mapping[str, Any], name: str) -> Label | None:
     return read_label(body[name]) if name in body else None
 
@@ -318,8 +325,8 @@ def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> E
             beside = _remarks(body), _spent(body), _label(body, "label"), body.get("review", "")
             return Succeeded(key, body["value"], *beside)
         case EventType.ERR:
-            said = [bool(body.get(name)) for name in ("unsettled", "final", "forbidden")]
-            return Failed(key, body["error"], _remarks(body), _spent(body), *said)
+            said = [bool(body.get(name)) for name in ("unsettled", "final")]
+            return Failed(key, body["error"], _remarks(body), _spent(body), *said, forbidden=_rule(body))
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:

@@ -36,9 +36,11 @@ from callsheet.policy.model import Implicit, Policy
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 _AGENT = Kind.AGENT
 """Read for every call: a module global is faster than an enum member."""
-_WAY_OUT = (
-    "send it to somebody whom the policy trusts; `callsheet labels` shows and corrects what runs have left"
-)
+_WAYS_OUT = {
+    Rule.FLOW: "send it to somebody whom the policy trusts; `callsheet labels` shows and corrects what runs"
+    " have left",
+    Rule.PATH: "write another file; what runs are held by is changed by hand",
+}
 
 
 class Monitor:
@@ -276,17 +278,17 @@ class Monitor:
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
         call.args = self.saying.as_told(call.args, code.kind, view._replace(arguments=words))
 
-    def forbidden(self, attempt: Attempt, why: str) -> RefusedByPolicy:
+    def forbidden(self, attempt: Attempt, why: str, rule: Rule) -> RefusedByPolicy:
         """The exception for an admitted call that the driver found to be forbidden.
 
-        `why` says which data would reach whom.
+        `why` says which data would reach whom, or what would be written.
         """
         admitted = self.underway.calls.get(attempt.key)
         sent, origins = PLAIN if admitted is None else (admitted.sent, admitted.origins)
         code = attempt.code
         call = CallView(code.id, code.tool, (Argument("", (), sent),), self.deciding.about(code.number))
         origins = tuple(step for step in origins if step != code.id)
-        return objected(call, Objection(Rule.FLOW, why, help=_WAY_OUT), origins)
+        return objected(call, Objection(rule, why, help=_WAYS_OUT.get(rule, "")), origins)
 
     # ------------------------------------------------------------ outcomes
 

@@ -18,6 +18,7 @@ from callsheet.policy.paths import (
     is_pattern,
     names_within,
     note_key,
+    with_folders,
     workspace_path,
 )
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
@@ -28,6 +29,8 @@ from callsheet.policy.running import files_opened, only_looks
 MEMORY = "memory:"
 ALL_FILES = "file:*"
 SOME_FILE = "file:?"
+FOLDER = "folder:"
+"""Before the path of a folder: that of any of its files, as an archive that is unpacked there may write."""
 ALL_NOTES = "note:*"
 SOME_NOTE = "note:?"
 
@@ -110,11 +113,11 @@ def _access(tool: str, traits: Traits, call: CallView) -> Access:
     path = _path(call, traits.path)
     if traits.path_use is PathUse.WRITE:
         place = SOME_FILE if path is None else f"file:{path}"
-        read = () if tool == "WRITE_FILE" else (ALL_FILES,) if path is None else (place, SOME_FILE)
+        read = () if tool == "WRITE_FILE" else (ALL_FILES,) if path is None else _read(path)
         return Access(read, (place, ALL_FILES))
     if tool == "SEARCH_FILES" or path is None:
         return Access(reads=(ALL_FILES,))
-    return Access(reads=(f"file:{path}", SOME_FILE))
+    return Access(reads=_read(path))
 
 
 def _of_host(call: CallView, name: str) -> Access:
@@ -131,7 +134,16 @@ def _seen(paths: Sequence[str]) -> Access:
     if any(is_pattern(path) for path in paths):
         return _OF_LOOKS
     names = dict.fromkeys(file_key(name) for path in paths for name in names_within(path))
-    return Access((*(f"file:{name}" for name in names), SOME_FILE))
+    return Access(tuple(dict.fromkeys(place for name in names for place in _read(name))))
+
+
+def _read(key: str) -> tuple[str, ...]:
+    """The places that are read with a file, by its key: it may have been put there by another name.
+
+    >>> _read("docs/a.md")
+    ('file:docs/a.md', 'folder:docs', 'file:?')
+    """
+    return (f"file:{key}", *(f"{FOLDER}{folder}" for folder in with_folders(key)[1:]), SOME_FILE)
 
 
 def _of_notes(tool: str, call: CallView) -> Access:
@@ -150,7 +162,7 @@ def _of_attachments(call: CallView) -> Access:
     for _, path in attached(call):
         named = path_of(path)
         if named is not None:
-            reads += (f"file:{file_key(named)}", SOME_FILE)
+            reads += _read(file_key(named))
         elif path.text is None:
             reads.append(ALL_FILES)
     return Access(tuple(dict.fromkeys(reads)), sends=True) if reads else NOTHING
@@ -158,10 +170,19 @@ def _of_attachments(call: CallView) -> Access:
 
 def _of_filing(call: CallView) -> Access:
     filing = filing_of(call)
-    read = [_place_of(argument) for argument in filing.reads]
+    named = [path_of(argument) for argument in filing.reads]
+    reads = [place for path in named if path is not None for place in _read(file_key(path))]
+    if None in named:
+        reads = [ALL_FILES]
     written = [_place_of(argument) for argument in (*filing.writes, *filing.in_folders())]
-    reads = [ALL_FILES] if SOME_FILE in read else [*read, SOME_FILE] if read else []
+    if filing.unpacks:
+        written += [SOME_FILE if place in ("file:", SOME_FILE) else _folder(place) for place in written]
     return Access(tuple(dict.fromkeys(reads)), tuple(dict.fromkeys([*written, ALL_FILES] if written else [])))
+
+
+def _folder(place: str) -> str:
+    """Any file of the folder whose own place this is."""
+    return f"{FOLDER}{place.removeprefix('file:')}"
 
 
 def _place_of(path: Argument) -> str:

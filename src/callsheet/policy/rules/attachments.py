@@ -64,10 +64,15 @@ def attached(call: CallView) -> Iterator[Attached]:
     >>> [file.name for file in attached(of("repo", "path"))], list(attached(of("owner", "repo", "path")))
     (['path'], [])
     """
-    named = {argument.name.casefold() for argument in call.arguments}
-    if any(repository <= named for repository in _REPOSITORIES):
+    if in_repository(call):
         return _attached([one for one in call.arguments if one.name.casefold() not in _IN_REPOSITORIES])
     return _attached(call.arguments)
+
+
+def in_repository(call: CallView) -> bool:
+    """Whether a call names a repository on a server, in which its paths lie."""
+    named = {argument.name.casefold() for argument in call.arguments}
+    return any(repository <= named for repository in _REPOSITORIES)
 
 
 def surely_attached(call: CallView) -> Iterator[Attached]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
-from callsheet.policy.builtins import BUILTINS, Reach, Traits
+from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.executed import is_executable_anywhere
 from callsheet.policy.rules.attachments import PATHS, label_of, path_of
@@ -22,7 +22,8 @@ _PATHS = PATHS | {"filename", "file_name"}
 _SOURCES = frozenset(
     {"source", "src", "source_path", "src_path", "source_file", "from_path", "old_path", "archive",
      "input_file", "sources", "from", "input", "source_paths", "append_from", "copy_from", "from_file",
-     "patch_file", "template", "template_file", "template_path"}
+     "patch_file", "template", "template_file", "template_path", "archive_file", "archive_path", "archives",
+     "tar", "tar_file", "tar_path", "tarball", "zip", "zip_file", "zip_path", "zipfile"}
 )  # fmt: skip
 _TARGETS = frozenset(
     {"destination", "dest", "dst", "target", "target_path", "destination_path", "dest_path", "new_path",
@@ -30,6 +31,16 @@ _TARGETS = frozenset(
      "dest_dir", "target_dir", "output_dir", "destination_dir", "dest_file", "target_file", "to_file",
      "out_file", "save_to", "save_path", "download_path", "output_filename"}
 )  # fmt: skip
+_UNPACKED_TO = frozenset(
+    {"dest_folder", "destination_folder", "dir", "directory", "extract_dir", "extract_folder", "extract_path",
+     "extract_to", "folder", "output_directory", "output_folder", "output_path", "target_folder",
+     "unpack_dir", "unpack_to", "unzip_to"}
+)  # fmt: skip
+"""Arguments that say into which folder an archive is unpacked, beside the other targets."""
+_UNPACKS = re.compile(r"UN(?:PACK|ZIP|TAR|RAR|ARCHIVE)|EXTRACT|DECOMPRESS|INFLATE|EXPAND|GUNZIP")
+_ARCHIVE = re.compile(
+    r".+\.(?:zip|tar|tgz|tbz2?|txz|7z|rar|jar|whl|(?:tar\.)?(?:gz|bz2|xz|zst))", re.IGNORECASE
+)
 _CONTENTS = frozenset(
     {"content", "contents", "data", "bytes", "base64", "text", "body", "line", "lines", "new", "new_text",
      "new_str", "edits", "patch", "diff", "replacement", "append", "value", "values", "string", "entry",
@@ -38,7 +49,7 @@ _CONTENTS = frozenset(
 )  # fmt: skip
 _FOR_OTHERS = frozenset(
     {"source", "src", "destination", "dest", "dst", "target", "from", "to", "into", "out", "input", "output",
-     "sources", "template"}
+     "sources", "template", "zip", "tar"}
 )  # fmt: skip
 _TITLES = frozenset({"doc", "document", "id", "name", "title", "uri"})
 """Arguments that name a file besides its content, if their value looks like a file name."""
@@ -53,16 +64,20 @@ _SCHEME = re.compile(r"file:(?://(?:localhost(?=/))?)?")
 _PLAIN = re.compile(r"[\w.~+/-]+")
 _IN_ORDER = frozenset(map(str, range(10)))
 """Positional arguments: the first that looks like a file name is the path."""
-FILE_NAMES = _PATHS | _SOURCES | _TARGETS | _TITLES | _ADDRESSES | _REQUESTS | _IN_ORDER
+FILE_NAMES = _PATHS | _SOURCES | _TARGETS | _UNPACKED_TO | _TITLES | _ADDRESSES | _REQUESTS | _IN_ORDER
 """Folded names of all arguments that may contain a file name."""
 
 
 class Filing(NamedTuple):
-    """The paths that a call reads and writes, and the contents it is given to write."""
+    """The paths that a call reads and writes, and the contents it is given to write.
+
+    If it `unpacks`, `reads` are archives and `writes` are folders in which any file may be written.
+    """
 
     reads: tuple[Argument, ...]
     writes: tuple[Argument, ...]
     contents: tuple[Argument, ...]
+    unpacks: bool = False
 
     def in_folders(self) -> Iterator[Argument]:
         """The target paths if the targets are folders: the sources keep their names.
@@ -71,7 +86,7 @@ class Filing(NamedTuple):
         >>> [target.text for target in moved.in_folders()]
         ['docs/b.md']
         """
-        for target in self.writes:
+        for target in () if self.unpacks else self.writes:
             for source in self.reads:
                 if target.text is not None and source.text is not None:
                     name = source.text.replace("\\", "/").rstrip("/").rpartition("/")[2]
@@ -101,10 +116,15 @@ def filing_of(call: CallView) -> Filing:
     """
     if FILE_NAMES.isdisjoint([argument.name.casefold() for argument in call.arguments]):
         return _NOTHING
-    found = [_filing(arguments) for arguments in _requests(call.arguments)]
+    found = [_filing(fold(call.tool), arguments) for arguments in _requests(call.arguments)]
     if len(found) == 1:
         return found[0]
-    return Filing(*(tuple(part for one in found for part in one[at]) for at in range(3)))
+    return Filing(
+        tuple(path for one in found for path in one.reads),
+        tuple(path for one in found for path in one.writes),
+        tuple(content for one in found for content in one.contents),
+        any(one.unpacks for one in found),
+    )
 
 
 _NOTHING = Filing((), (), ())
@@ -122,8 +142,51 @@ def _requests(arguments: tuple[Argument, ...]) -> Iterator[tuple[Argument, ...]]
                     yield from _requests(tuple(inner))
 
 
-def _filing(arguments: tuple[Argument, ...]) -> Filing:
+def _filing(tool: str, arguments: tuple[Argument, ...]) -> Filing:
     """What one request does with files."""
+    return _unpacking(tool, arguments) or _keeping(arguments)
+
+
+def _unpacking(tool: str, arguments: tuple[Argument, ...]) -> Filing | None:
+    """A request that unpacks archives, by the name of its tool or of an argument; None for every other.
+
+    Where it names no folder, they are unpacked where they lie.
+
+    >>> def text(name, value): return Argument(name, (value,))
+    >>> unpacked = _unpacking("UNZIP", (text("path", "in/a.zip"), text("folder", "out")))
+    >>> [target.text for target in unpacked.writes], _unpacking("COPY", unpacked.reads)
+    (['out'], None)
+    >>> [target.text for target in _unpacking("UNZIP", unpacked.reads).writes]
+    ['in']
+    """
+    named = {argument.name.casefold() for argument in arguments}
+    is_told = any(name.startswith(("extract_", "unpack_", "unzip_")) for name in named & _UNPACKED_TO)
+    if not (is_told or _UNPACKS.search(tool)):
+        return None
+    given = _named(arguments, _PATHS | _SOURCES, is_sure=True)
+    files, _ = _in_order(arguments)
+    archives = given or tuple(file for file in files if _may_be_archive(file))
+    targets = _named(arguments, _TARGETS | _UNPACKED_TO, is_sure=True)
+    if not given:
+        targets = targets or tuple(a for a in arguments if a.name in _IN_ORDER and a not in archives)
+    if not any(_may_be_archive(archive) for archive in archives):
+        return None
+    return Filing(archives, targets or tuple(map(_folder_of, archives)), _contents(arguments), unpacks=True)
+
+
+def _may_be_archive(argument: Argument) -> bool:
+    return argument.text is None or _ARCHIVE.fullmatch(argument.text.strip()) is not None
+
+
+def _folder_of(archive: Argument) -> Argument:
+    if archive.text is None:
+        return archive
+    folder = archive.text.replace("\\", "/").rstrip("/").rpartition("/")[0]
+    return archive._replace(parts=(folder or ".",))
+
+
+def _keeping(arguments: tuple[Argument, ...]) -> Filing:
+    """A request that writes, moves or copies files, or reads them."""
     paths, sources = _named(arguments, _PATHS), _named(arguments, _SOURCES)
     targets = _named(arguments, _TARGETS, is_sure=bool(paths or sources))
     contents = (*_contents(arguments), *_fetched(arguments))

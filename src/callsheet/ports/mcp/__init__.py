@@ -11,7 +11,7 @@ from callsheet.ports.mcp.config import (
 )
 from callsheet.ports.mcp.content import BlobSink, folder_sink
 from callsheet.ports.mcp.credentials import credentials_of
-from callsheet.ports.mcp.discovery import discover
+from callsheet.ports.mcp.discovery import discover, looked_for
 from callsheet.ports.mcp.pool import McpPool, ServerStatus
 from callsheet.ports.mcp.servers import (
     Grant,
@@ -40,5 +40,6 @@ __all__ = [
     "folder_sink",
     "load_config",
     "load_configs",
+    "looked_for",
     "parse_config",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -45,7 +46,8 @@ async def get_policy(asked: Asked[Nothing, Nothing]) -> Response:
     policy = asked.state.host.house.policy
     told: dict[str, Any] | None = None
     if policy is not None:
-        told = {"name": policy.name, "policy": policy_to_json(policy), "hash": policy_hash(policy)}
+        said = replace(policy, files=())
+        told = {"name": policy.name, "policy": policy_to_json(said), "hash": policy_hash(said)}
     return answered({"in_force": told, "shipped": list(SHIPPED)})
 
 

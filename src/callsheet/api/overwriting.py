@@ -1,0 +1,49 @@
+"""Steps of a plan that would write a file which runs are held by, as far as the plan says the path.
+
+In: a plan, a policy that names the files, how the runtime is set up. Out: POL106 for each such step. What
+only the real values tell is refused when the call is about to leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.api.obligations import Undertaking
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ir import Call, Plan, Step
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.verify.views import Surroundings, call_views
+from callsheet.policy.builtins import fold, traits_of
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.codes import CODES
+from callsheet.policy.model import Policy
+from callsheet.runtime.in_force import WAY_OUT, places_of, rewritten
+
+
+def rewriting(plan: Plan, policy: Policy, here: Undertaking) -> Iterator[Diagnostic]:
+    """What is to be said of steps that would write one of the policy's files."""
+    if not policy.files:
+        return
+    kept = places_of(policy.files)
+    for step in plan.steps:
+        if not isinstance(step.action, Call):
+            continue
+        traits = traits_of(policy, fold(step.action.tool))
+        for call in _calls(step, here):
+            why = rewritten(kept, here.workspace, call, traits)
+            if why is not None:
+                span = step.action.span or step.span
+                yield Diagnostic(CODES[Rule.PATH], Severity.ERROR, why, span, WAY_OUT, step=step.id)
+                break
+
+
+def _calls(step: Step, here: Undertaking) -> list[CallView]:
+    def parameters(tool: str) -> tuple[str, ...]:
+        found = here.registry.get(tool)
+        return () if found is None else found.spec.parameter_names
+
+    return call_views(step, Surroundings(_label_of, {}, LITERAL, parameters), LITERAL)
+
+
+def _label_of(_name: str) -> Label:
+    return LITERAL
