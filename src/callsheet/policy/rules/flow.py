@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from callsheet.ir.labels import Label
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.builtins import ANSWERS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
@@ -71,13 +71,13 @@ def _flow(
     audiences: frozenset[str],
     notes: Notes,
 ) -> None:
-    guilty = next(a for a in call.arguments if not _whole(call, a).may_reach(audiences))
-    what = shown(_whole(call, guilty))
-    if traits.approval is When.IF_UNTRUSTED_OR_OUTSIDE and not _whole(call, guilty).is_secret:
+    guilty, label = _guilty(call, audiences)
+    what = shown(label)
+    if traits.approval is When.IF_UNTRUSTED_OR_OUTSIDE and not label.is_secret:
         if not setting.is_approved(call):
             notes.ask(f"@{tool} sends {what} to {who}")
         return
-    is_answer = tool in ANSWERS and not _whole(call, guilty).is_secret
+    is_answer = tool in ANSWERS and not label.is_secret
     notes.object(
         Rule.ANSWER if is_answer else Rule.FLOW,
         f"{what} in {_place(guilty)} of {_called(tool)} would reach {who}",
@@ -89,11 +89,21 @@ def _flow(
     )
 
 
-def _whole(call: CallView, argument: Argument) -> Label:
-    """The label of an argument."""
-    if not argument.label.is_public:
-        return argument.label
-    return argument.label if len(call.arguments) > 1 else flowing(call)
+def _guilty(call: CallView, audiences: frozenset[str]) -> tuple[Argument, Label]:
+    """The argument because of which the data of a call may not reach a receiver, and the label of that data.
+
+    Each argument may reach it while all of them together may not: an audience has to be among the readers of
+    every one. Then it is the first argument that leaves no common reader, with the join up to it.
+    """
+    for argument in call.arguments:
+        if not argument.label.may_reach(audiences):
+            return argument, argument.label
+    joined = LITERAL
+    for argument in call.arguments:
+        joined = joined.join(argument.label)
+        if not joined.may_reach(audiences):
+            return argument, joined
+    raise AssertionError("the data of the call may reach the receiver")
 
 
 def _place(argument: Argument) -> str:
