@@ -25,7 +25,7 @@ TESTED = (
     "CSRF on the local interface",
     "a client of `callsheet mcp`, or the model behind it, that wants more than the operator allows",
     "MCP tool poisoning, rug pull",
-    "a plan that writes what the next run is held by",
+    "a plan that changes the configuration of the next run",
     "confused deputy, token passthrough, SSRF in OAuth, session theft",
     "SSRF in `@FETCH_PAGE`",
     "unbounded loops, output, fan-out",

@@ -28,6 +28,8 @@ def server(folder: Path) -> Generator[subprocess.Popen[bytes]]:
     """A server that has greeted its client."""
     own = {"HOME": str(folder), "CALLSHEET_CONFIG": str(folder / "config.toml")}
     (folder / "config.toml").touch()
+    # under nohup the child would inherit that the signal is ignored
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with subprocess.Popen(
         [sys.executable, "-m", "callsheet", "mcp", "--journal", str(folder / "j.db")],
         stdin=subprocess.PIPE,
@@ -36,6 +38,7 @@ def server(folder: Path) -> Generator[subprocess.Popen[bytes]]:
         cwd=folder,
         env=os.environ | own,
     ) as process:
+        signal.signal(signal.SIGHUP, before)
         assert say(process, _HELLO)["result"]["serverInfo"]["name"] == "callsheet"
         yield process
         process.kill()
