@@ -1,4 +1,4 @@
-"""Which library is meant where a command names none: a folder, or the store that machines share."""
+"""Opens the default plan library: a local folder, or the shared store if one is configured."""
 
 from __future__ import annotations
 
