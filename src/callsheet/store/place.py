@@ -1,7 +1,7 @@
 """Determines the paths of a journal's files, and refuses unsuitable locations.
 
-In: paths. Out: paths, or a JournalError for a network file system, whose locks are unreliable, and for
-anything but a regular file. Nothing is opened here but the kernel's mount table.
+In: paths. Out: paths, or a JournalError for a network file system, whose locks are unreliable, and for a
+device, a pipe or a socket. Nothing is opened here but the kernel's mount table.
 """
 
 from __future__ import annotations
