@@ -1,7 +1,7 @@
 """Anchors: head hashes of runs kept outside the journal, to detect that a whole chain was rewritten.
 
-A hash chain shows every change except a recomputation of the whole chain. An anchor file says, one JSON
-object a line, which hash a run's event had at what time. Keep it where those who can write the journal cannot
+A hash chain detects every change except a recomputation of the whole chain. An anchor file records, as JSON
+Lines, which hash an event of a run had at what time. Keep it where those who can write the journal cannot
 write.
 """
 
@@ -28,14 +28,14 @@ class Anchor(NamedTuple):
 
 
 def anchors_of(runs: Iterable[RunInfo], now: float) -> list[Anchor]:
-    """The heads of runs as they are now; a run without an event has none."""
+    """The current head hashes of runs, without runs that have no events; `now` is in seconds since 1970."""
     return [
         Anchor(run.run_id, run.events, run.head_hash.hex(), now) for run in runs if run.head_hash is not None
     ]
 
 
 def append_anchors(path: Path, anchors: Iterable[Anchor]) -> None:
-    """Add anchors at the end of a file, making it if need be; raises JournalError (JRN018)."""
+    """Append anchors to a file, which is created if it does not exist; raises JournalError (JRN018)."""
     text = "".join(json.dumps(_said(anchor)) + "\n" for anchor in anchors)
     try:
         with path.open("a", encoding="utf-8") as file:
@@ -45,7 +45,7 @@ def append_anchors(path: Path, anchors: Iterable[Anchor]) -> None:
 
 
 def read_anchors(path: Path) -> list[Anchor]:
-    """The anchors of a file; raises JournalError (JRN018) for one that cannot be read or holds none."""
+    """The anchors in a file; raises JournalError (JRN018) if it cannot be read or has none."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -63,7 +63,10 @@ def read_anchors(path: Path) -> list[Anchor]:
 
 
 def broken_anchor(reader: Reader, anchor: Anchor) -> str | None:
-    """Why the journal does not hold what was anchored; None if it does, on a chain that is whole."""
+    """Why the journal does not match an anchor; None if it does.
+
+    Only the anchored event is compared; the caller verifies the chain.
+    """
     if reader.runs.get(anchor.run_id) is None:
         return "the run is not in this journal any more"
     found = reader.hash_at(anchor.run_id, anchor.seq)

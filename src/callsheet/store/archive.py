@@ -1,12 +1,12 @@
 """Exports runs to one file and imports them: the file has all that is needed to show, verify or resume them.
 
-The file is JSON Lines. Of each run, in this order: a line `{"callsheet": "run", "version": 1,
-"run": {…}}` with the run's row; a line for each plan; a line for each large value; a line for
-each entry of its journal, as it is stored; and `{"end": {"entries": n, "sha256": …}}` over the bytes of
-all its lines before. Bytes are text where they are UTF-8, else `{"base64": …}`. Behind a run that has left
-labelled files or facts stands `{"callsheet": "labels", "run": id, "labels": [[root, name, label], …]}`.
+The file is JSON Lines. Each run starts with `{"callsheet": "run", "version": 1, "run": {…}}`, its row, and
+ends with `{"end": {"entries": n, "sha256": …}}`, the digest of the lines before it. Between them are its
+plans, large values and entries as they are stored, plans and large values before the entries that refer to
+them. Bytes are text if they are UTF-8, else `{"base64": …}`. A run that left labelled files or facts is
+followed by `{"callsheet": "labels", "run": id, "labels": [[root, name, label], …]}`.
 
-An import checks all of it before anything is there: digests, plans, values, the whole chain.
+An import verifies digests, plans, values and the whole chain before it commits anything.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Row: TypeAlias = "tuple[Any, ...]"
 
 
 class Imported(NamedTuple):
-    """A run that is in the journal now."""
+    """A run that was imported; `events` is its number of events."""
 
     run_id: str
     status: RunStatus
@@ -58,16 +58,16 @@ class Imported(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A run on its way out: its row by the names of the columns, and its entries with their numbers."""
+    """A run to export: its row by column name, and its entries with their sequence numbers."""
 
     run: Mapping[str, Any]
     entries: Iterable[tuple[int, Row]]
 
 
 def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
-    """The lines of a run whose chain is whole, each with its line feed.
+    """The lines of a run whose chain is intact, each with its line feed.
 
-    Raises JournalError: JRN002 for an unknown run, JRN012 for one that is damaged.
+    Raises JournalError: JRN002 for an unknown run, JRN012 for a damaged one.
     """
     reader = parts.reader
     bad = verify(reader, run_id)
@@ -83,7 +83,7 @@ def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
 
 
 def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
-    """The number of a run and its row; raises JournalError (JRN002)."""
+    """The number of a run and its row by column name; raises JournalError (JRN002)."""
     found = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
     if not found:
         raise reader.runs.unknown(run_id)
@@ -92,7 +92,7 @@ def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
 
 
 def entries_of(reader: Reader, number: int, page: int = 500) -> Iterator[tuple[int, Row]]:
-    """The entries of a run as they are stored, each with the number of its event."""
+    """The stored entries of a run with their sequence numbers, read `page` rows at a time."""
     base = number << SEQ_BITS
     after, end = base, base + (1 << SEQ_BITS)
     columns = ", ".join(_ENTRY)
@@ -105,7 +105,7 @@ def entries_of(reader: Reader, number: int, page: int = 500) -> Iterator[tuple[i
 
 
 def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
-    """The lines of a run with these entries; large values come before the entries that name them."""
+    """The lines of a run with these entries; large values come before the entries that refer to them."""
     digest, entries = sha256(), 0
     said, plans = set[str](), {source.run["plan_hash"]}
 
@@ -173,10 +173,10 @@ def _from_json(data: Any) -> bytes | None:
 
 
 def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
-    """Take the runs of a file into the journal, all of them or none.
+    """Import the runs of a file into the journal, all of them or none.
 
-    Raises JournalError: JRN016 for a file that is damaged or no export, JRN003 for a run that
-    is there already, JRN017 where the journal cannot be written.
+    Raises JournalError: JRN016 if the file is damaged or not an export, JRN003 if a run exists already,
+    JRN017 if the journal cannot be written.
     """
 
     def work(cursor: sqlite3.Cursor) -> list[Imported]:
@@ -198,14 +198,14 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
             raise _damaged("it ends in the middle of a run")
         if not taken:
             raise _damaged("it holds no run")
-        take_labels(parts.place.database, labels)  # before any of the runs is there
+        take_labels(parts.place.database, labels)  # before the runs are committed
         return taken
 
     return parts.ledger.maintain(work)
 
 
 class _Intake:
-    """One run on its way in, within a transaction that is undone if anything is wrong."""
+    """Imports one run within a transaction, which is rolled back if anything is wrong."""
 
     def __init__(self, parts: Parts, cursor: sqlite3.Cursor, data: bytes) -> None:
         said = _object(data)
@@ -229,7 +229,7 @@ class _Intake:
         self._base = 0
 
     def take(self, data: bytes) -> bool:
-        """Take a line; whether it was the run's last."""
+        """Take a line; gives whether it was the last of the run."""
         said = _object(data)
         if "end" in said:
             if said["end"] != {"entries": self._entries, "sha256": self._digest.hexdigest()}:
@@ -245,7 +245,7 @@ class _Intake:
         return False
 
     def end(self) -> Imported:
-        """Check the run as it is in the journal now."""
+        """Verify the run as it is in the database now."""
         if not self._base:
             raise ValueError("a run without a plan")
         self._cursor.execute(

@@ -1,7 +1,7 @@
-"""Large bodies, stored once by their SHA-256: up to 256 KiB in the database, above it in files.
+"""Stores large event bodies once each, by SHA-256 digest: up to 256 KiB in the database, above in files.
 
-A file is complete, and on the disk unless the durability leaves all syncs out, before any event names
-it: it is written under another name, synced, renamed, and its folder synced.
+A file is complete, and synced unless the durability omits syncs, before any event refers to it: it is written
+under a temporary name, synced and renamed, and its folder is synced.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from pathlib import Path
 from callsheet.store.syncing import sync_file, sync_folder
 
 INLINE_LIMIT = 64 * 1024
-"""A body of more bytes than this is a blob."""
+"""Bodies of more bytes are stored as blobs."""
 
 ROW_LIMIT = 256 * 1024
-"""A blob of more bytes than this is a file: SQLite writes what it keeps twice, to its log and to its file.
+"""Blobs of more bytes are files: SQLite writes its content twice, to the WAL and to the database.
 
-Below, one sync of the log is cheaper than those of a file and its folder.
+For smaller blobs one sync of the WAL is cheaper than syncs of a file and its folder.
 """
 
 CODEC = "raw"
 DROPPED = "dropped"
-"""The codec of a blob whose bytes have been let go; its hash and size are kept."""
+"""The codec of a blob whose bytes were dropped; its hash and size are kept."""
 
 
 class BlobMissing(Exception):
-    """A blob that an event names is not there, or is not what its hash says."""
+    """A blob that an event refers to is missing or does not match its hash."""
 
 
 class BlobDropped(BlobMissing):
-    """A blob that has been let go on purpose; `size` is how many bytes it had."""
+    """A blob that was dropped by retention; `size` is its former size in bytes."""
 
     def __init__(self, size: int) -> None:
         super().__init__("its large value was dropped when its time was over")
@@ -40,23 +40,23 @@ class BlobDropped(BlobMissing):
 
 
 def blob_path(folder: Path, name: str) -> Path:
-    """The file of a blob, by the hexadecimal digits of its hash."""
+    """The file of a blob; `name` is its hash in hexadecimal."""
     return folder / name[:2] / name[2:]
 
 
 def write_blob_file(
     folder: Path, name: str, data: bytes, *, sync: bool, synced: set[Path] | None = None
 ) -> None:
-    """Put a large blob into its file, unless a sound one is there. Raises OSError.
+    """Write a blob to its file unless an intact one exists. Raises OSError.
 
-    `synced` are the folders that this process has synced before, the names of which need no sync again;
-    those that are synced now come to them.
+    `synced` are folders whose directory entries this process has synced before and need not sync again; newly
+    synced ones are added.
     """
     path = blob_path(folder, name)
     if _is_sound(path, name):
-        os.utime(path)  # what nothing names yet is collected only when it is old
+        os.utime(path)  # retention deletes unreferenced files only when they are old
         if sync:
-            sync_file(path)  # who wrote it may not have
+            sync_file(path)  # its writer may have omitted the sync
     else:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -77,23 +77,23 @@ def write_blob_file(
 
 
 class BlobFiles:
-    """The files of a journal's large blobs, for one who writes many of them.
+    """Writes the files of a journal's large blobs, and remembers which folders are synced.
 
-    With `sync` a blob is on the disk before its event names it.
+    With `sync` a blob is durable before an event refers to it.
     """
 
     def __init__(self, folder: Path, *, sync: bool) -> None:
         self._folder = folder
         self._sync = sync
         self._synced: set[Path] = set()
-        """The folders whose names are on the disk."""
+        """The folders whose directory entries are durable."""
 
     def has(self, name: str) -> bool:
         """Whether there is a file for the blob."""
         return blob_path(self._folder, name).exists()
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a blob into its file, unless a sound one is there. Raises OSError."""
+        """Write a blob to its file unless an intact one exists. Raises OSError."""
         write_blob_file(self._folder, name, data, sync=self._sync, synced=self._synced)
 
 
@@ -114,7 +114,10 @@ def _is_sound(path: Path, name: str) -> bool:
 
 
 def insert_blob(cursor: sqlite3.Cursor, name: str, data: bytes, now: float) -> None:
-    """Note a blob in the open transaction, with its bytes unless they are in a file."""
+    """Insert a blob in the open transaction, with its bytes unless they are in a file.
+
+    A dropped blob gets its bytes back; `now` is in seconds since 1970.
+    """
     cursor.execute(
         "INSERT INTO blobs (hash, size, codec, data, created) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (hash) DO UPDATE SET codec = excluded.codec, data = excluded.data"
@@ -124,9 +127,9 @@ def insert_blob(cursor: sqlite3.Cursor, name: str, data: bytes, now: float) -> N
 
 
 def read_blob(connection: sqlite3.Connection, folder: Path, name: str) -> bytes:
-    """The bytes of a blob; raises BlobMissing if they are gone or not what the hash says.
+    """The bytes of a blob.
 
-    That is BlobDropped where they were let go on purpose.
+    Raises BlobDropped if retention dropped them, else BlobMissing if they are missing or do not match.
     """
     row = connection.execute("SELECT data, codec, size FROM blobs WHERE hash = ?", (name,)).fetchone()
     if row is None:

@@ -1,7 +1,7 @@
-"""A database with tables of rows, as the stores beside the journal need one: SQLite's by default.
+"""The interface of the SQL database behind the stores beside the journal, and its SQLite implementation.
 
-In: statements in the SQL that SQLite and PostgreSQL share, with `?` for values. Out: rows. What fails is one
-of `UNAVAILABLE`.
+In: statements in the SQL that SQLite and PostgreSQL share, with `?` for values. Out: rows. Failures are
+exceptions of `UNAVAILABLE`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 UNAVAILABLE = (sqlite3.Error, OSError)
-"""What is raised where a database cannot be used."""
+"""What is raised if a database cannot be used."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Answer(Protocol):
-    """What a statement gives: its rows, and how many it has changed."""
+    """The result of a statement: its rows, and how many it changed."""
 
     @property
     def rowcount(self) -> int:
@@ -26,41 +26,41 @@ class Answer(Protocol):
         ...
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row."""
+        """The next row, or None after the last."""
         ...
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
 
 
 class Database(Protocol):
-    """Tables of rows. For one thread."""
+    """A connection to a database, for use by one thread."""
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> Answer:
-        """Carry one statement out; outside of a change it is durable when this returns."""
+        """Execute one statement; outside a transaction it is durable when this returns."""
         ...
 
     def changing(self, what: str) -> AbstractContextManager[object]:
-        """A transaction that holds off others that change the same, until its end."""
+        """A transaction that excludes other transactions with the same `what` until its end."""
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection."""
         ...
 
 
 class SqliteDatabase:
-    """The tables of one SQLite file, or of memory; the connection leaves transactions to this."""
+    """A database in one SQLite file or in memory; the connection must be in autocommit mode."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> Answer:
-        """Carry one statement out."""
+        """Execute one statement."""
         return self._connection.execute(statement, storable(values))
 
     @contextmanager
     def changing(self, what: str) -> Generator[None]:
-        """A transaction that holds off all other writers of the file."""
+        """A transaction that excludes all other writers of the file."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -75,7 +75,7 @@ class SqliteDatabase:
 
 
 def storable(values: Sequence[object]) -> list[object]:
-    """Values as every database can have them: in texts NUL, and halves of characters, are written out."""
+    """Values that every database can store: NUL and lone surrogates in texts are escaped as `\\uXXXX`."""
     return [
         _UNSTORABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", value) if isinstance(value, str) else value
         for value in values

@@ -1,4 +1,4 @@
-"""Which runs of a journal another engine carries on: their events are a copy of what it knows."""
+"""Tells which runs of a journal are executed by an external engine; the journal then has copies of events."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from callsheet.store.journal import Journal
 from callsheet.store.records import Start
 
 ENGINE = "engine"
-"""The entry of a run's launch that tells of the engine."""
+"""The key in a run's launch data that describes the engine."""
 
 
 def engine_of(journal: Journal, run_id: str) -> Mapping[str, Any] | None:
-    """What a run's start says of the engine that carries it on; None for a run of this machine."""
+    """The description of the engine that executes a run; None if it is executed here."""
     start = next(iter(journal.events(run_id, lenient=True)), None)
     launch: Mapping[str, Any] = (start.body or {}).get("launch") or {} if start is not None else {}
     return launch.get(ENGINE)
 
 
 def goes_on_elsewhere(start: Start) -> bool:
-    """Whether another engine carries on a run that was started so."""
+    """Whether an external engine executes a run with this start."""
     return ENGINE in start.launch
 
 
 def check_here(journal: Journal, run_id: str) -> None:
-    """Refuse what only the engine of a run can do; raises JournalError (TMP007)."""
+    """Raise JournalError (TMP007) if an external engine executes the run, which alone can change it."""
     engine = engine_of(journal, run_id)
     if engine is not None:
         name = str(engine.get("name", "")).title()

@@ -1,10 +1,10 @@
-"""The labels of what runs leave behind: files of a workspace, facts of the memory.
+"""Stores the labels of what runs leave behind: files of a workspace, facts in memory, notes of runs.
 
-They are kept beside the journal, or in a store that many machines share. The label of a write is recorded,
-joined with the place's old label, before the write is issued, so that a process that dies leaves no file with
-too low a label. The old label is removed only by a write that was alone with its place and is known to have
-replaced the content; and not if the place was known under another spelling before, since that may be another
-file on this system (`Notes.md`, `notes.md`).
+They are stored beside the journal, or in a database that machines share. The label of a write, joined with
+the old label of its place, is recorded before the write is issued, so that no crash leaves a file with
+too low a label. The old label is removed only by a write that overlapped no other and is known to have
+replaced the content; and not if the place has been written under another spelling, which may be another file
+on this system (`Notes.md`, `notes.md`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from callsheet.store.nested import Near, near
 from callsheet.store.place import beside_journal
 
 EVERYWHERE = ""
-"""The name of a whole workspace: what may have been written anywhere in it."""
+"""The name of a whole workspace, for writes that may have gone anywhere in it."""
 NOTES = "run "
-"""How the roots of notes begin."""
+"""The prefix of the roots of notes."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS label (
     root TEXT NOT NULL, name TEXT NOT NULL, label TEXT NOT NULL,
@@ -52,15 +52,15 @@ ON CONFLICT DO NOTHING
 """
 TABLES = (_TABLE, _LEFT, _SPELLED, _FOLDER)
 _PATIENCE = 10.0
-"""Seconds that another process may take for its own write."""
+"""Seconds to wait for the write of another process."""
 _AT_ONCE = 500
 
 
 class Noted(NamedTuple):
     """The label of a place. `root` is a folder for files, empty for facts, `run ID` for the notes of a run.
 
-    `name` is the normal path of a file, empty for what may stand anywhere in the folder, the digest of a
-    fact, or the key of a note.
+    `name` is the normalised path of a file, empty for the whole folder, the digest of a fact, or the key of a
+    note.
     """
 
     root: str
@@ -69,10 +69,10 @@ class Noted(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """A write under way: where, of which label, and the number that it has at its place.
+    """A write in progress: its place, its label, and its number among the writes to the place.
 
-    `was_alone` says that no other write was under way there when it began, `spelling` what the place was
-    called.
+    `was_alone` is whether no other write to the place was in progress when it began, `spelling` the path as
+    it was written.
     """
 
     root: str
@@ -84,15 +84,15 @@ class Writing(NamedTuple):
 
 
 class LabelStore:
-    """The labels in one database. For one thread; several processes may have it open.
+    """The labels in one database, for use by one thread; several processes may have it open.
 
-    Every method raises one of `UNAVAILABLE` where it cannot be used.
+    Every method raises one of `UNAVAILABLE` if the database cannot be used.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._near: dict[str, tuple[int, list[Near]]] = {}
-        """By workspace those above and below it, with how many folders there were then."""
+        """The enclosing and nested workspaces of a workspace, with the number of folders at that time."""
         for table in TABLES:
             database.execute(table)
         if database.execute("SELECT 1 FROM folder LIMIT 1").fetchone() is None:
@@ -105,7 +105,7 @@ class LabelStore:
 
     @classmethod
     def beside(cls, journal: Path) -> Self:
-        """The store that belongs to the journal in this file; it is made if need be."""
+        """The store that belongs to the journal in this file; created if it does not exist."""
         path = cls.path_beside(journal)
         connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -114,12 +114,12 @@ class LabelStore:
 
     @classmethod
     def in_memory(cls) -> Self:
-        """A store that ends with the process."""
+        """A store in memory."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         return cls(SqliteDatabase(connection))
 
     def begin(self, root: str, name: str, label: Label, run: str = "", spelling: str = "") -> Writing:
-        """Something of this label is about to be written to a place by a run; durable when this returns."""
+        """Record that a run is about to write data with this label to a place; durable when this returns."""
         with self._changing(root, name):
             self._found(root)
             if spelling:
@@ -144,7 +144,7 @@ class LabelStore:
         return Writing(root, name, label, writes + 1, under_way == 0, spelling)
 
     def end(self, writing: Writing, *, replaced: bool) -> None:
-        """The write has ended; `replaced` says that nothing of what was there before is left."""
+        """Record that a write has ended; `replaced` says that nothing of the former content is left."""
         place = writing.root, writing.name
         with self._changing(*place):
             if replaced and writing.was_alone:
@@ -157,14 +157,14 @@ class LabelStore:
             self._database.execute("UPDATE label SET open = open - 1 WHERE root = ? AND name = ?", place)
 
     def add(self, root: str, names: Iterable[str], label: Label, run: str = "") -> None:
-        """Something of this label may stand at these places from now on; durable when this returns."""
+        """Record that data with this label may be at these places; durable when this returns."""
         for name in names:
             known = self.of(root, (name,))
             if known is None or not label.flows_to(known):
                 self.end(self.begin(root, name, label, run), replaced=False)
 
     def entries(self, run: str = "") -> list[Noted]:
-        """All that is noted, or what a run has left, by place."""
+        """All labels, or those that a run left, ordered by place."""
         where, given = "", ()
         if run:
             where = " JOIN left_by USING (root, name) WHERE left_by.run = ?"
@@ -175,7 +175,7 @@ class LabelStore:
         return [Noted(root, name, read_label(label)) for root, name, label in rows]
 
     def put(self, root: str, name: str, label: Label) -> None:
-        """A person says what the label of a place is, whatever it was."""
+        """Set the label of a place, as a person decided, whatever it was before."""
         with self._changing(root, name):
             self._found(root)
             self._database.execute(
@@ -185,7 +185,7 @@ class LabelStore:
             )
 
     def forget(self, root: str, name: str) -> bool:
-        """Let go of what is noted of a place; whether there was anything but a write under way."""
+        """Delete the label of a place unless a write to it is in progress; gives whether one was deleted."""
         with self._changing(root, name):
             found = self._database.execute(
                 "DELETE FROM label WHERE root = ? AND name = ? AND open = 0", (root, name)
@@ -196,7 +196,7 @@ class LabelStore:
         return found.rowcount > 0
 
     def of(self, root: str, names: Iterable[str]) -> Label | None:
-        """The join of what is known of these places; None where nothing is known of any."""
+        """The join of the labels of these places; None if none has a label."""
         asked = list(dict.fromkeys(names))
         found: list[Label] = []
         for start in range(0, len(asked), _AT_ONCE):
@@ -210,8 +210,8 @@ class LabelStore:
         return join(found) if found else None
 
     def of_files(self, root: str, paths: Iterable[str]) -> Label | None:
-        """The join of what is known of files by themselves, by the folders that they are in, and of the whole
-        workspace, also in workspaces above and below this one; None where nothing is.
+        """The join of the labels of files, of their folders and of the whole workspace, also as
+        recorded in enclosing and nested workspaces; None if there are none.
         """
         wanted = [*paths]
         found = [self.of(root, [*_with_folders(wanted), EVERYWHERE])]
@@ -222,8 +222,8 @@ class LabelStore:
         return _joined(found)
 
     def below(self, root: str, folder: str) -> Label | None:
-        """The join of what is known of a folder's files, at every depth, also in workspaces above and below
-        this one; None where nothing is.
+        """The join of the labels of the files below a folder, also as recorded in enclosing and nested
+        workspaces; None if there are none.
         """
         found = [self._below(root, folder)]
         for other in self.near(root):
@@ -233,12 +233,12 @@ class LabelStore:
         return _joined(found)
 
     def near(self, root: str) -> list[Near]:
-        """The workspaces above and below this one of which something is noted."""
+        """The enclosing and nested workspaces of this one that have labels."""
         if not root.startswith("/"):
             return []
         (count,) = self._database.execute("SELECT count(*) FROM folder").fetchone() or (0,)
         kept = self._near.get(root)
-        if kept is None or kept[0] != count:  # none is ever taken away, so another count is another list
+        if kept is None or kept[0] != count:  # folders are only added, so an equal count means an equal list
             roots = [str(other) for (other,) in self._database.execute("SELECT root FROM folder")]
             kept = self._near[root] = len(roots), [*near(root, roots)]
         return kept[1]
@@ -256,7 +256,7 @@ class LabelStore:
         return _joined(read_label(label) for (label,) in rows)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.close()
 
     def _changing(self, root: str, name: str) -> AbstractContextManager[object]:
@@ -286,5 +286,5 @@ def notes_of(run_id: str) -> str:
 
 
 def fact_name(text: str) -> str:
-    """Under which name a line of a fact is kept, as memory gives it: its words stay where they are."""
+    """The name under which the label of a line of a fact is stored: a digest, so its text is not copied."""
     return sha256(text.strip().encode(errors="replace")).hexdigest()

@@ -22,13 +22,13 @@ from callsheet.store.place import is_absent
 from callsheet.store.shared.address import VARIABLE, shared_address
 
 KIND = "labels"
-"""What the line of an export is called."""
+"""The kind of the line in an export."""
 _MOST_FILES = 200_000
-"""A workspace with more files keeps the labels of all that were ever in it."""
+"""Workspaces with more files are not searched; all of their labels are kept."""
 
 
 def lines_of_labels(journal: Path, run_id: str) -> Iterator[bytes]:
-    """The line of an export with the labels of what a run has left; nothing where it has left none."""
+    """The line of an export with the labels that a run left; none if it left none."""
     if not has_labels(journal):
         return
     with open_labels(journal) as store:
@@ -38,13 +38,13 @@ def lines_of_labels(journal: Path, run_id: str) -> Iterator[bytes]:
 
 
 def read_labels(said: Mapping[str, Any]) -> tuple[str, list[Noted]]:
-    """The run and the labels of such a line; raises KeyError, TypeError or ValueError for another."""
+    """The run and the labels in such a line; raises KeyError, TypeError or ValueError if it is malformed."""
     rows = [Noted(str(root), str(name), read_label(label)) for root, name, label in said[KIND]]
     return str(said["run"]), rows
 
 
 def take_labels(journal: Path, found: Iterable[tuple[str, list[Noted]]]) -> None:
-    """Join the labels that came with an import into those that are known."""
+    """Join imported labels into the stored ones."""
     told = list(found)
     if not told:
         return
@@ -55,14 +55,14 @@ def take_labels(journal: Path, found: Iterable[tuple[str, list[Noted]]]) -> None
 
 
 def has_labels(journal: Path) -> bool:
-    """Whether labels are kept already that belong to a journal, beside it or in the shared store."""
+    """Whether a journal has a label store: a shared one is configured, or there is a file beside it."""
     return shared_address() is not None or not is_absent(LabelStore.path_beside(journal))
 
 
 def noted_before(journal: Path) -> tuple[Noted, ...]:
-    """What is noted of files and facts, for a run that is not recorded in the journal; no file is made.
+    """The labels of files and facts, for a run that is not recorded in the journal; no file is created.
 
-    Raises JournalError (JRN010) where it cannot be read.
+    Raises JournalError (JRN010) if they cannot be read.
     """
     if not has_labels(journal):
         return ()
@@ -76,9 +76,9 @@ def noted_before(journal: Path) -> tuple[Noted, ...]:
 
 
 def open_labels(journal: Path) -> LabelStore:
-    """The labels that belong to a journal: in the shared store, if there is one, else beside the journal.
+    """The label store of a journal: the shared one if configured, else the one beside the journal.
 
-    Raises JournalError (JRN010) where they cannot be used, CallsheetError (CFG230, CFG231) for an address.
+    Raises JournalError (JRN010) if it cannot be used, CallsheetError (CFG230, CFG231) for a bad address.
     """
     address = shared_address()
     if address is not None:
@@ -107,10 +107,10 @@ def _shared_labels(address: str) -> LabelStore:
 
 
 def let_go(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list[Noted]:
-    """Let go of labels of files that are gone, and of notes of runs that are in the journal no more.
+    """Delete the labels of files that are gone, and of notes of runs that are not in `runs`; gives them.
 
-    A folder that is not there, or has too many files to look through, keeps all of its labels; so do facts.
-    Nothing goes of what machines share: other machines have other files and other journals.
+    Labels of facts are kept, and those of folders that are missing, cannot be read or have too many files.
+    Nothing is deleted from a shared store, as other machines have other files and journals.
     """
     if shared_address() is not None or is_absent(LabelStore.path_beside(journal)):
         return []
@@ -137,7 +137,7 @@ def _gone(noted: Iterable[Noted], kept: set[str]) -> Iterator[Noted]:
 
 
 def _files_in(root: Path) -> frozenset[str] | None:
-    """The names under which the files of a folder are kept; None where that cannot be known."""
+    """The label names of all files in a folder; None if it cannot be read or has too many files."""
     if not os.path.isdir(root):
         return None
     found: set[str] = set()

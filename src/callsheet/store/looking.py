@@ -1,4 +1,4 @@
-"""Read-only connections to a journal, which may be on read-only storage.
+"""Opens read-only connections to a journal, which may be on read-only storage.
 
 In: a journal's place. Out: a connection that reads, or a JournalError that says why there is none.
 """
@@ -17,13 +17,13 @@ from callsheet.store.tail import left_tails
 
 
 def connect_to_look(place: Place) -> sqlite3.Connection:
-    """A connection to a journal that may be one this process can only read.
+    """A connection that reads a journal, which this process need not be able to write.
 
-    Where a dead process left a tail beside a file that cannot be written, it is one to a copy in
-    memory that has the tail's entries.
+    If the file cannot be written and a dead process left a tail beside it, the connection is to a copy in
+    memory that includes the entries of the tail.
 
-    Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010
-    for one that is not there or cannot be read, JRN012 for one that is damaged.
+    Raises JournalError: JRN008 for another program's file, JRN009 for another format, JRN010 if there is no
+    file or it cannot be read, JRN012 if it is damaged.
     """
     path = place.database
     try:
@@ -51,7 +51,7 @@ def connect_to_look(place: Place) -> sqlite3.Connection:
 
 
 def _with_left(connection: sqlite3.Connection, place: Place) -> sqlite3.Connection:
-    """The connection, or one to a copy of its journal with what dead processes left beside it."""
+    """The connection, or one to a copy in memory that includes the tails of dead processes."""
     lefts = left_tails(place.run_locks)
     if not lefts:
         return connection
@@ -72,7 +72,7 @@ def _with_left(connection: sqlite3.Connection, place: Place) -> sqlite3.Connecti
 
 
 def _looked_at(path: Path) -> tuple[sqlite3.Connection, int, int]:
-    """A connection, and whose file of which format it is."""
+    """A connection, and the application id and format version of its file."""
     connection = connect_reading(path)
     try:
         return connection, *_format_of(connection)
@@ -84,7 +84,7 @@ def _looked_at(path: Path) -> tuple[sqlite3.Connection, int, int]:
     except BaseException:
         connection.close()
         raise
-    # SQLite wants to make files beside it. All is in this one, which nobody writes now.
+    # SQLite cannot create its WAL files here. Without a WAL the file is complete, and nobody writes it.
     lenient = connection.text_factory
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False

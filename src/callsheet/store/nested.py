@@ -1,7 +1,7 @@
 """Translates names between nested workspaces, so that labels recorded in one are found from the others.
 
-In: the folders of workspaces, the names of places in one. Out: the names that these have in another one.
-Names are those of `file_key`, so the folders between two workspaces are compared as they are.
+In: the folders of workspaces, names of places in one. Out: the names of these places in another. Names are
+normalised by `file_key`, so they can be compared as text.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from callsheet.policy.paths import file_key
 
 
 class Near(NamedTuple):
-    """Another workspace: this one lies in it at the place `above`, or it lies in this one at `below`.
+    """Another workspace: it contains this one at the path `above`, or is inside this one at the path `below`.
 
-    The other of these is empty.
+    The other path is empty.
     """
 
     root: str
@@ -23,7 +23,7 @@ class Near(NamedTuple):
     below: str = ""
 
     def there(self, names: Iterable[str]) -> list[str]:
-        """What places of this workspace are called in the other one, those of them that are in it.
+        """The names in the other workspace of those places of this one that are in it.
 
         >>> Near("/w", above="docs").there(["a.md"]), Near("/w/x", below="x").there(["x/a.md", "b.md"])
         (['docs/a.md'], ['a.md'])
@@ -33,7 +33,7 @@ class Near(NamedTuple):
         return [name[len(self.below) + 1 :] for name in names if name.startswith(f"{self.below}/")]
 
     def folder(self, name: str) -> str | None:
-        """What of the other workspace is in a folder of this one: a folder, "" for all, None for nothing."""
+        """What a folder of this workspace has of the other one: a folder, "" for all, None for nothing."""
         if self.above:
             return f"{self.above}/{name}" if name else self.above
         if not name or self.below == name or self.below.startswith(f"{name}/"):
@@ -41,7 +41,7 @@ class Near(NamedTuple):
         return name[len(self.below) + 1 :] if name.startswith(f"{self.below}/") else None
 
     def here(self, name: str) -> str | None:
-        """What a place of the other workspace is called in this one, "" where it holds all of this one.
+        """The name in this workspace of a place of the other one; "" if it contains all of this one.
 
         >>> Near("/w", above="docs").here("docs/a.md"), Near("/w", above="docs").here("docs")
         ('a.md', '')
@@ -56,7 +56,7 @@ class Near(NamedTuple):
 
 
 def near(root: str, roots: Iterable[str]) -> Iterator[Near]:
-    """Those of the folders that are above or below this one.
+    """The folders that contain `root` or are inside it.
 
     >>> list(near("/w/x", ["/w", "/w/x", "/w/x/y/z", "/w/xy"]))
     [Near(root='/w', above='x', below=''), Near(root='/w/x/y/z', above='', below='y/z')]

@@ -1,7 +1,7 @@
 """Unseals the events of a run, for resuming or forking it.
 
-In: rows of a journal, and the keys. Out: the same rows with their secrets. The keys are loaded with the first
-sealed value.
+In: events of a journal, and the keys. Out: the same events with their secrets. The keys are loaded when the
+first sealed value is found.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from callsheet.store.events import Event, EventType, decode_body, encode_body
 from callsheet.store.vault import Vault, not_opened
 
 _SHORTEST, _LONGEST = 8, 512
-"""Characters of a text that may be a credential."""
+"""The range of lengths, in characters, of texts that may be credentials."""
 
 
 class Opener:
-    """Opens the events of one run.
+    """Unseals the events of one run.
 
-    `has_opened` says that something was sealed; `declared` are the secrets that the run was given.
+    `has_opened` is whether anything was sealed; `declared` are the secrets that the run was given.
     """
 
     def __init__(self, vault: Vault, run_id: str, on_declared: Callable[[Known], None] | None = None) -> None:
@@ -37,20 +37,20 @@ class Opener:
         self.has_opened = False
         self.declared = Known()
         self._short: dict[str, bool] = {}
-        """Texts, and whether their names have told that they are secret."""
+        """Texts, and whether they were sealed because of their names."""
 
     @property
     def short(self) -> Known:
-        """The texts among what was opened so far that may be credentials, to be looked for elsewhere."""
+        """The texts unsealed so far that may be credentials, to be sealed wherever else they occur."""
         return Known.of(self._short, SEALED, shortest=_SHORTEST)
 
     @property
     def named(self) -> Known:
-        """The secrets among what was opened so far that were found by their names."""
+        """The texts unsealed so far that were sealed because of their names."""
         return known_by_name(text for text, is_named in self._short.items() if is_named)
 
     def events(self, rows: Iterable[Event]) -> Iterator[Event]:
-        """The rows, opened. Raises JournalError: SEC001 to SEC004."""
+        """The events, unsealed and without guides. Raises JournalError: SEC001 to SEC004."""
         for row in self.unguided(rows):
             if row.body is None or not is_sealed(row.body):
                 yield row
@@ -60,15 +60,15 @@ class Opener:
 
     @staticmethod
     def unguided(rows: Iterable[Event]) -> Iterator[Event]:
-        """The rows for one who finds the way by their values alone."""
+        """The events without their guides, for a fold that has the secret values and does not need them."""
         return (row if row.guide is None else replace(row, guide=None) for row in rows)
 
     def stored(self, kind: str, data: bytes, seq: int) -> Any:
-        """The body of an event as its bytes tell it, opened."""
+        """The body of an event, decoded and unsealed; raises as `body` does."""
         return self.body(kind, decode_body(data), seq)
 
     def body(self, kind: str, body: Any, seq: int) -> Any:
-        """The body of an event, opened; the one that is given is used up. Raises JournalError as `events`."""
+        """The body of an event, unsealed; the given one is modified. Raises JournalError as `events` does."""
         if not is_sealed(body):
             return body
         self.has_opened = True

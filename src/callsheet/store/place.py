@@ -1,7 +1,7 @@
-"""Where a journal lies: the default path, the files beside it, and places it must not be.
+"""Determines the paths of a journal's files, and refuses unsuitable locations.
 
-In: paths. Out: paths, or a JournalError for a network file system, whose locks cannot be
-trusted, and for what is no file. Nothing is opened here but the kernel's table of mounts.
+In: paths. Out: paths, or a JournalError for a network file system, whose locks are unreliable, and for a
+device, a pipe or a socket. Nothing is opened here but the kernel's mount table.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _NETWORK = frozenset(
     }
 )
 ROOM = 1024 * 1024
-"""Bytes that must be free where a run is taken up."""
+"""Bytes that must be free on the disk to claim a run."""
 _MOUNTS = Path("/proc/self/mounts")
 
 
 class Place(NamedTuple):
-    """The files of one journal: the database and what stands beside it."""
+    """The files of one journal: the database and what is beside it."""
 
     database: Path
     write_lock: Path
@@ -49,7 +49,7 @@ def place_of(path: Path) -> Place:
 
 
 def beside_journal(database: Path, what: str, joint: str = "-") -> Path:
-    """A file named after the one of a journal; raises JournalError (JRN010) for `/`, which has no name."""
+    """The path of a file beside the database, named after it; raises JournalError (JRN010) for `/`."""
     if not database.name:
         raise JournalError(
             "JRN010",
@@ -60,12 +60,12 @@ def beside_journal(database: Path, what: str, joint: str = "-") -> Path:
 
 
 def is_special(path: Path) -> bool:
-    """Whether a device, a pipe or a socket is there, which is written to and not replaced; raises OSError."""
+    """Whether the path is a device, a pipe or a socket, which must not be replaced; raises OSError."""
     return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def refuse_special(path: Path) -> None:
-    """Raise JournalError (JRN010) for a device, a pipe or a socket: it would be replaced, or waited for."""
+    """Raise JournalError (JRN010) for a device, a pipe or a socket: it would be replaced, or block."""
     if is_special(path):
         raise JournalError(
             "JRN010",
@@ -75,7 +75,7 @@ def refuse_special(path: Path) -> None:
 
 
 def is_absent(path: Path) -> bool:
-    """Whether nothing is there. A place that nobody here may look at is not absent: opening it says why."""
+    """Whether nothing is there. False if access is denied: opening the path then says why."""
     try:
         path.stat()
     except OSError as error:
@@ -84,7 +84,7 @@ def is_absent(path: Path) -> bool:
 
 
 def require_room(place: Place) -> None:
-    """Raise OSError if the disk does not take as much as a run may write soon; nothing is left there."""
+    """Raise OSError if the disk has no room for what a run may write soon; leaves no file behind."""
     path = place.database.with_name(f"{place.database.name}.{os.getpid()}.room")
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -109,7 +109,7 @@ def default_journal_path() -> Path:
 
 
 def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
-    """Raise JournalError (JRN011) if `path` lies on a network file system, where that can be told.
+    """Raise JournalError (JRN011) if `path` is on a network file system, as far as the system tells.
 
     `mounts` is the kernel's table; where there is none (outside Linux) nothing is refused.
     """
@@ -127,7 +127,7 @@ def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
 
 
 def _file_system_of(real_path: str, table: str) -> str | None:
-    """The type of the mount that holds the path: the longest mount point on its way."""
+    """The file system type of the mount that contains the path: the one with the longest mount point."""
     best, kind = "", None
     for line in table.splitlines():
         fields = line.split(" ")

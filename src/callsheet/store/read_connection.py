@@ -1,4 +1,4 @@
-"""The one connection of a process that reads; its threads take turns.
+"""The single connection through which the threads of a process read a journal, one at a time.
 
 In: queries. Out: rows, or a JournalError that says whether the disk or the file is at fault. No read
 transaction outlives a call, so that readers never delay a checkpoint.
@@ -18,9 +18,9 @@ from callsheet.store.schema import connect_reading, is_of_the_disk, unusable
 
 
 class ReadConnection:
-    """Cannot write; for any thread.
+    """A read-only connection that any thread may use.
 
-    `settle` is called before each read: it brings into the database what is committed and not there yet.
+    `settle` is called before each read; it moves committed entries from tails into the database.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ReadConnection:
             return connection.execute(query, values).fetchall()
 
     def select_many(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        """As `select`, faster by the row: texts that are damaged are looked at only where there are such."""
+        """As `select`, but faster per row: damaged texts are decoded leniently only if there are any."""
         with self.reading() as connection:
             lenient = connection.text_factory
             connection.text_factory = str
@@ -61,7 +61,7 @@ class ReadConnection:
 
     @contextmanager
     def reading(self, *, settles: bool = True) -> Generator[sqlite3.Connection]:
-        """The connection, for one who reads alone meanwhile; raises JournalError (JRN010, JRN012)."""
+        """The connection, locked for the caller; raises JournalError (JRN010, JRN012)."""
         if settles:
             self._settle()
         with self._mutex:

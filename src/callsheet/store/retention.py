@@ -1,9 +1,9 @@
 """Retention: deletes runs, and first their large values, after a time.
 
 In: a journal, and how long to keep runs of each status. Out: after that time the large values of a run are
-dropped, keeping hashes and sizes so that its chain still verifies; after the same time again, the run is
-deleted. A run that is running, waiting or in doubt is never touched, nor one that is the parent of another,
-except of a fork, which has copies of all events.
+dropped, keeping hashes and sizes so that its chain still verifies; after twice that time the run is deleted.
+A run that has not ended is never touched. The parent of another run is not deleted, except if that is a fork,
+which has copies of all events.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ KEPT: Mapping[RunStatus, float | None] = {
     RunStatus.REFUSED: 90 * DAY,
     RunStatus.CANCELLED: 90 * DAY,
 }
-"""Seconds after their last event for which the large values of runs are kept; None is for ever."""
+"""Seconds after their last event for which the large values of runs are kept; None means for ever."""
 _ORPHAN_SECONDS = 3_600.0
-"""A file that nothing names may be on its way into a journal for so long."""
+"""Age in seconds below which an unreferenced file may belong to a transaction in progress."""
 _FREE_SHARE = 4
 _HEX = frozenset("0123456789abcdef")
 
 
 class Due(NamedTuple):
-    """What is over its time."""
+    """What has expired."""
 
     values: tuple[RunInfo, ...]
-    """Runs whose large values go."""
+    """Runs whose large values are dropped."""
     runs: tuple[RunInfo, ...]
-    """Runs that go."""
+    """Runs that are deleted."""
 
 
 class Pruned(NamedTuple):
-    """What was let go, or would be."""
+    """What was deleted, or would be in a dry run."""
 
     values: tuple[str, ...]
     runs: tuple[str, ...]
     blobs: int
-    """Large values, those of runs that went included."""
+    """The number of large values dropped, including those of deleted runs."""
     bytes: int
     orphans: int
-    """Files and values that nothing named."""
+    """The number of unreferenced files and values."""
     compacted: bool = False
-    """Whether the file was written anew, without its free pages."""
+    """Whether the file was rewritten without its free pages."""
 
 
 def due_now(parts: Parts, kept: Mapping[RunStatus, float | None] = KEPT, *, values_only: bool = False) -> Due:
-    """The runs that are over their time."""
+    """The runs that have expired; with `values_only` none is deleted."""
     now, values, runs = parts.clock(), list[RunInfo](), list[RunInfo]()
     infos = parts.reader.runs.newest()
     parents = {info.parent_run for info in infos if info.forked_at is None}  # a fork has events of its own
@@ -80,14 +80,14 @@ def due_now(parts: Parts, kept: Mapping[RunStatus, float | None] = KEPT, *, valu
 
 
 def prune(parts: Parts, due: Due, *, dry_run: bool = False) -> Pruned:
-    """Let go of what is due, and of large values that nothing names.
+    """Delete what is due, and large values that nothing refers to; `dry_run` only counts.
 
-    Raises JournalError (JRN017) where the journal cannot be written.
+    Raises JournalError (JRN017) if the journal cannot be written.
     """
     blobs, size, unnamed = _blobs(parts, due, dry_run=dry_run)
     going = [run for run in due.runs if dry_run or _remove(parts, run)]
     if going and not dry_run:
-        _blobs(parts, Due((), ()), dry_run=False)  # what those runs alone had used
+        _blobs(parts, Due((), ()), dry_run=False)  # values that only those runs referred to
     orphans = unnamed + _orphans(parts, dry_run=dry_run)
     is_compacted = not dry_run and bool(going or blobs) and _compact(parts)
     names = tuple(run.run_id for run in due.values), tuple(run.run_id for run in going)
@@ -95,7 +95,7 @@ def prune(parts: Parts, due: Due, *, dry_run: bool = False) -> Pruned:
 
 
 def _remove(parts: Parts, run: RunInfo) -> bool:
-    """Remove a run and its events; False if a process has taken it up meanwhile."""
+    """Delete a run and its events; False if a process has claimed it meanwhile."""
     try:
         lock = RunLock(parts.place.run_locks, run.run_id, parts.clock())
     except JournalError:
@@ -120,7 +120,7 @@ def _remove(parts: Parts, run: RunInfo) -> bool:
 
 
 def _remove_plans(cursor: sqlite3.Cursor) -> None:
-    """Remove the plans that no run goes by."""
+    """Delete the plans that no run refers to."""
     named = {name for (name,) in cursor.execute("SELECT plan_hash FROM runs")}
     for (body,) in cursor.execute("SELECT body FROM events WHERE type = 'plan'"):
         with suppress(ValueError, KeyError, TypeError):
@@ -130,9 +130,9 @@ def _remove_plans(cursor: sqlite3.Cursor) -> None:
 
 
 def _blobs(parts: Parts, due: Due, *, dry_run: bool) -> tuple[int, int, int]:
-    """Drop the large values that only runs use which are due, and forget those that none uses.
+    """Drop the large values that only due runs refer to, and delete the rows of those that no run refers to.
 
-    Gives how many were dropped, their bytes, and how many were forgotten.
+    Gives how many were dropped, their bytes, and how many rows were deleted.
     """
 
     def work(cursor: sqlite3.Cursor) -> tuple[int, int, int]:
@@ -161,7 +161,7 @@ def _blobs(parts: Parts, due: Due, *, dry_run: bool) -> tuple[int, int, int]:
 
 
 def _orphans(parts: Parts, *, dry_run: bool) -> int:
-    """Remove the files that nothing names and that no writer can have just made; gives how many."""
+    """Delete blob files without references that are too old to be in a transaction; gives how many."""
     now = parts.clock()
 
     def work(cursor: sqlite3.Cursor) -> int:
@@ -180,7 +180,7 @@ def _orphans(parts: Parts, *, dry_run: bool) -> int:
                     path.unlink()
         return found
 
-    return parts.ledger.maintain(work)  # no writer names a file meanwhile
+    return parts.ledger.maintain(work)  # the write lock keeps others from referring to a file meanwhile
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -191,7 +191,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _compact(parts: Parts) -> bool:
-    """Write the file anew if a quarter of it is free and no process carries a run on."""
+    """Rewrite the file if at least a quarter of it is free and no process executes a run."""
     for info in parts.reader.runs.newest(status=RunStatus.RUNNING):
         if is_owned(parts.place, info.run_id):
             return False

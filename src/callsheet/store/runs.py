@@ -1,6 +1,6 @@
 """Lists the runs of a journal, and finds one by its id, a prefix, or `last`.
 
-In: a connection that reads; an id, the beginning of one, or `last`. Out: runs, without their events.
+In: a read connection; an id, a prefix of one, or `last`. Out: runs, without their events.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ LEFT JOIN events AS last ON last.id = (
 
 
 class RunInfo(NamedTuple):
-    """A run as a list shows it.
+    """Summary of a run.
 
-    `events` is how many events it has, `head_hash` the last one's hash; `created`, `updated`
-    and `wake_at` are seconds since 1970; `plan_id` and `title` are its plan's.
+    `events` is the number of its events, `head_hash` the hash of the last one; `created`, `updated` and
+    `wake_at` are seconds since 1970; `plan_id` and `title` are those of its plan.
     """
 
     run_id: str
@@ -47,40 +47,40 @@ class RunInfo(NamedTuple):
     head_hash: bytes | None
     core_version: str
     forked_at: int | None = None
-    """Of a run that was forked: the event of its parent up to which it has that run's events."""
+    """For a fork: the last event of its parent that it has a copy of."""
 
 
 class Runs:
-    """The runs that a connection reads."""
+    """The runs in the database of a read connection."""
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
 
     def newest(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
-        """The runs, the newest first, at most `limit`, of one `status` if given."""
+        """The runs, newest first, at most `limit`, only those of `status` if given."""
         return self._infos(
             "WHERE ? IS NULL OR status = ? ORDER BY runs.created DESC, number DESC LIMIT ?",
             (status, status, -1 if limit is None else min(limit, _MOST)),
         )
 
     def get(self, run_id: str) -> RunInfo | None:
-        """The run of exactly this id, or None."""
+        """The run with exactly this id, or None."""
         return next(iter(self._infos("WHERE run_id = ?", (run_id,))), None)
 
     def has(self, run_id: str) -> bool:
-        """Whether there is a run of this id; what waits in tails is of runs that are in the database."""
+        """Whether there is a run with this id; tails are not read, as they belong to runs in the database."""
         with self._connection.reading(settles=False) as connection:
             found = connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone()
         return found is not None
 
     def children_of(self, run_id: str) -> list[RunInfo]:
-        """The runs that were forked from a run, the oldest first."""
+        """The runs that were forked from a run, oldest first."""
         return self._infos(
             "WHERE parent_run = ? AND forked_at IS NOT NULL ORDER BY runs.created, number", (run_id,)
         )
 
     def find(self, text: str) -> RunInfo:
-        """The run of this id, of the only id that starts so, or for `last` the newest.
+        """The run with this id or unambiguous prefix of an id; for `last`, the newest run.
 
         Raises JournalError (JRN002) if there is none or more than one.
         """
@@ -100,7 +100,7 @@ class Runs:
         raise JournalError("JRN002", f"more than one run starts with {text}: {shown}", "give more of the id")
 
     def unknown(self, text: str) -> JournalError:
-        """That there is no such run, with the nearest ids."""
+        """The error that there is no such run, with the nearest ids."""
         near = did_you_mean(text, (info.run_id for info in self.newest(limit=500)))
         way_out = (
             f"did you mean {' or '.join(near)}?"
@@ -110,7 +110,7 @@ class Runs:
         return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
 
     def base_of(self, run_id: str) -> int:
-        """What the ids of a run's events lie above; raises JournalError (JRN002) for an unknown run."""
+        """The number below the row ids of a run's events; raises JournalError (JRN002) for an unknown run."""
         if may_begin_run_id(run_id):
             rows = self._connection.select("SELECT number FROM runs WHERE run_id = ?", (run_id,))
             if rows:

@@ -31,17 +31,17 @@ _ENDS = "the file is damaged, or ends there"
 
 
 class Salvaged(NamedTuple):
-    """What is whole of a run; `lost` says what ended it, None where all of it is whole."""
+    """The intact part of a run; `lost` says why it ends there, None if the whole run is intact."""
 
     run_id: str
     events: int
     lost: str | None
     lines: tuple[bytes, ...]
-    """Its export; empty where nothing of it can be saved."""
+    """Its export; empty if nothing can be saved."""
 
 
 def run_ids(reader: Reader) -> list[str]:
-    """The runs that can be found, the oldest first; raises JournalError where not even the first can be."""
+    """The ids of runs that can be found, oldest first; raises JournalError if not even the first can be."""
     found: list[str] = []
     number = 0
     while True:
@@ -66,7 +66,7 @@ def run_ids(reader: Reader) -> list[str]:
 
 
 def lists_all(reader: Reader) -> bool:
-    """Whether the whole list of runs can be read, so that none is lost without a name."""
+    """Whether the complete list of runs can be read, so that `run_ids` misses none."""
     try:
         rows = reader.select("SELECT number, length(run_id) FROM runs NOT INDEXED")
     except JournalError:
@@ -75,7 +75,7 @@ def lists_all(reader: Reader) -> bool:
 
 
 def salvage(parts: Parts, run_id: str) -> Salvaged:
-    """What is whole of a run; raises JournalError (JRN002) for an unknown one."""
+    """The intact part of a run; raises JournalError (JRN002) for an unknown one."""
     number, run = run_row(parts.reader, run_id)
     whole, lost = _whole(parts.reader, run_id, number)
     events = whole[-1][0] + whole[-1][1][10] - 1 if whole else 0
@@ -91,7 +91,7 @@ def salvage(parts: Parts, run_id: str) -> Salvaged:
 
 
 def _whole(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Row]], str | None]:
-    """The entries up to the first bad one, and what is bad about that."""
+    """The entries before the first bad one, and what is wrong with that; None if there is no bad one."""
     whole: list[tuple[int, Row]] = []
     expected, prev = 1, GENESIS
     try:
@@ -111,7 +111,7 @@ def _whole(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Ro
 
 
 def _lost_beyond(reader: Reader, run_id: str, events: int) -> str | None:
-    """What is wrong behind the last whole event of a run."""
+    """What is wrong after the last intact event of a run; None if nothing is."""
     try:
         bad = verify(reader, run_id)
     except JournalError:
@@ -120,12 +120,12 @@ def _lost_beyond(reader: Reader, run_id: str, events: int) -> str | None:
 
 
 def _one_by_one(reader: Reader, number: int) -> Iterator[tuple[int, Row]]:
-    """The entries, with no more of them read at once than is needed to come to a bad one."""
+    """The entries, read one at a time, so that a bad page loses no entry before it."""
     return entries_of(reader, number, page=1)
 
 
 def _unfinished(run: dict[str, Any], whole: list[tuple[int, Row]]) -> dict[str, Any]:
-    """The row of a run that has only these entries."""
+    """The row of a run that has only these entries: as running if its end is lost."""
     has_ended = any(row[1] == EventType.END for _, row in whole)
     try:
         is_final = RunStatus(run["status"]).is_final
@@ -138,11 +138,11 @@ def _unfinished(run: dict[str, Any], whole: list[tuple[int, Row]]) -> dict[str, 
 
 @contextmanager
 def opened(path: Path) -> Generator[Journal]:
-    """The journal at `path`, to save what is whole of it; of one that was cut off, a copy of its length.
+    """The journal at `path`, for salvaging; if the file was truncated, a temporary copy of it.
 
-    SQLite reads no file that is shorter than it says. In the copy zeros stand for what is gone, which are no
-    pages, so what is read up to them is what was written. The original is not touched. Raises JournalError as
-    `Journal.open_to_read` does.
+    SQLite reads no file that is shorter than its header says. The copy is filled up with zeros, which are not
+    valid pages, so everything that can be read was written so. The original is not changed. Raises
+    JournalError as `Journal.open_to_read` does.
     """
     try:
         journal = Journal.open_to_read(path)
@@ -194,7 +194,7 @@ def _filled_up(place: Place, copy: Path) -> Path:
 
 
 def _is_cut_off(path: Path) -> bool:
-    """Whether a database is shorter than its head says."""
+    """Whether a database is shorter than its header says."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEADER)
@@ -204,6 +204,6 @@ def _is_cut_off(path: Path) -> bool:
 
 
 def _length_told(head: bytes) -> int:
-    """The bytes of a database, as its head has them: the size of a page and the number of pages."""
+    """The size of a database in bytes by its header: page size times number of pages."""
     page = int.from_bytes(head[16:18], "big")
     return (65_536 if page == 1 else page) * int.from_bytes(head[28:32], "big")

@@ -1,9 +1,8 @@
-"""Folds a run to its current state, from its last snapshot if there is one, and verifies what it uses.
+"""Computes the current state of a run from its last snapshot or from all events, and verifies what it uses.
 
-In: a journal, a run, its plan. Out: the run as its events leave it, or the first event that is not what was
-written. With a snapshot, the chain is verified from there on, and before it only the start and the values
-that the snapshot refers to; `Journal.verify` checks everything. If the snapshot cannot be used, all events
-are verified and folded.
+In: a journal, a run, its plan. Out: the folded run, or the first bad event. With a snapshot, the chain is
+verified from there on, and before it only the start and the values that the snapshot refers to;
+`Journal.verify` checks everything. If the snapshot cannot be used, all events are verified and folded.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ def stand_of(
     from_start: bool = False,
     opener: Opener | None = None,
 ) -> Folded | BadEvent:
-    """The run as its events leave it, or the first bad one.
+    """The run after its last event, or its first bad event.
 
-    The observer hears of all that happened, or, with a snapshot, of what happened since;
-    `from_start` uses no snapshot. With an `opener` what is sealed is opened, for a run that goes on;
-    without one, placeholders stand in its place. Raises JournalError: JRN002 for an unknown run, JRN012 or
-    JRN020 for events that cannot be read, SEC001 to SEC004 for secrets that cannot be opened.
+    The observer is called for all events or, with a snapshot, for those since. `from_start` ignores
+    snapshots. With an `opener` secrets are unsealed, for a run that is resumed; without one, placeholders
+    are in their place. Raises JournalError: JRN002 for an unknown run, JRN012 or JRN020 for
+    events that cannot be read, SEC001 to SEC004 for secrets that cannot be unsealed.
     """
     snapshot = None if from_start else journal.last_snapshot(run_id)
     if snapshot is not None and journal.verify(run_id, snapshot) is None:
         try:
             return stand_from(journal, run_id, plan, journal.events(run_id, snapshot - 1), observer, opener)
         except Unfit:
-            pass  # all of its events tell the same
+            pass  # folding all events gives the same state
     bad = journal.verify(run_id)
     if bad is not None:
         return bad
@@ -64,10 +63,10 @@ def stand_from(
     *,
     in_part: bool = False,
 ) -> Folded:
-    """The run as these events leave it, the first of which is a snapshot; raises Unfit.
+    """The run after these events, the first of which is a snapshot; raises Unfit if that cannot be used.
 
-    `program` is that of the plan, where it has been made before; else one is made, of the steps that are come
-    to `in_part`, for who looks but does not go on.
+    `program` is the compiled plan, if there is one already. Else it is compiled, with `in_part` only for the
+    steps that are reached, which suffices if the run is not resumed.
     """
     read = read_plainly if opener is None else opener.stored
     events = events if opener is None else opener.events(events)

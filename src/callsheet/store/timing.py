@@ -1,4 +1,4 @@
-"""The durations of a plan's steps in its last run, from the journal.
+"""Reads from the journal how long the steps of a plan took in its last run.
 
 In: the hash of a plan. Out: seconds by step. No bodies are read, so that ten thousand steps take
 milliseconds.
@@ -12,7 +12,7 @@ from callsheet.store.reader import Reader
 from callsheet.store.schema import SEQ_BITS
 
 _NEWEST = 1_000
-"""So many runs are looked through for one of the plan."""
+"""How many of the newest runs are searched for one of the plan."""
 _LEAST = 1e-6
 
 _LAST_DONE = f"""
@@ -24,10 +24,10 @@ _ENDS = frozenset({EventType.OK, EventType.ERR})
 
 
 def step_seconds(reader: Reader, plan_hash: str) -> dict[str, float]:
-    """The seconds from a step's first call to its last outcome, in the last run of the plan that is done.
+    """Seconds from each step's first call to its last outcome, in the plan's last run that is done.
 
-    Steps that made no call, and those that were under way when a process ended, are left out; so
-    is everything where the journal does not tell. Raises JournalError (JRN012).
+    Steps that made no call, and those that continued in another process, are omitted; empty if there is no
+    such run. Raises JournalError (JRN012).
     """
     found = reader.select(_LAST_DONE, (plan_hash,))
     if not found:

@@ -18,9 +18,9 @@ from callsheet.sealing.opening import WrongKey
 from callsheet.store.errors import JournalError
 
 VARIABLE = "CALLSHEET_SEAL_KEY"
-"""Holds the key itself, as a manager of secrets hands it over; no file is read then."""
+"""The variable with the key itself, as a secret manager passes it; then no file is read."""
 FILE_VARIABLE = "CALLSHEET_SEAL_KEY_FILE"
-"""Names the file of keys in place of the one in the user's configuration folder."""
+"""The variable with the path of the key file, instead of the one in the configuration folder."""
 _MOST_BYTES = 64 * 1024
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -35,13 +35,13 @@ class Vault:
 
     @property
     def path(self) -> Path:
-        """The file of keys, whether it is there or not."""
+        """The key file, which need not exist."""
         if self._path is None:
             self._path = default_key_file(self._environ)
         return self._path
 
     def sealing(self) -> KeyRing:
-        """The keys to seal with; one is made where there is none. Raises JournalError (SEC003)."""
+        """The keys to seal with; one is generated if there is none. Raises JournalError (SEC003)."""
         ring = self._found()
         if ring is None:
             try:
@@ -54,7 +54,7 @@ class Vault:
         return ring
 
     def opening(self) -> KeyRing:
-        """The keys to open with. Raises JournalError: SEC001 where there is none, SEC003 for a wrong file."""
+        """The keys to unseal with. Raises JournalError: SEC001 if there is none, SEC003 for a bad file."""
         ring = self._found()
         if ring is None:
             raise JournalError(
@@ -72,7 +72,7 @@ class Vault:
 
 
 def default_key_file(environ: Mapping[str, str]) -> Path:
-    """The file of keys that the environment names, else that in the user's configuration folder."""
+    """The key file that the environment names, else the one in the user's configuration folder."""
     named = environ.get(FILE_VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -82,7 +82,7 @@ def default_key_file(environ: Mapping[str, str]) -> Path:
 
 
 def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalError:
-    """What is said of an event whose secrets cannot be opened (SEC002, SEC004)."""
+    """The error for an event whose secrets cannot be unsealed (SEC002, SEC004)."""
     if isinstance(error, WrongKey):
         return JournalError(
             "SEC002",
@@ -129,7 +129,7 @@ def _read(path: Path) -> KeyRing | None:
 
 
 def _make(path: Path) -> None:
-    """Make a file with a new key, whole or not at all; one that another process has made meanwhile stays."""
+    """Create a key file with a new key, atomically; one that another process created meanwhile is kept."""
     missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for made in missing:
@@ -153,7 +153,7 @@ def _make(path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make what is named in a folder last: with a key that goes, what it sealed is lost."""
+    """Sync a folder: if its key file were lost, everything sealed with it would be too."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -1,7 +1,7 @@
-"""The one connection of a process that writes, and its transactions under the write lock.
+"""The single connection through which a process writes a journal, with transactions under the write lock.
 
-In: work to be done in a transaction. Out: all of it is in the database or none, while no other process
-writes. The owner of the connection must serialise threads.
+In: functions to call in a transaction. Out: their results; the changes are committed or rolled back as a
+whole, and no other process writes meanwhile. The owner of the connection must serialise threads.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from callsheet.store.schema import Durability, connect_writing
 _T = TypeVar("_T")
 
 FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)
-"""What a disk or a damaged file can bring; the last is the name of a table that is no text."""
+"""What a failing disk or a damaged file can raise; the last is for a table name that is not UTF-8."""
 
 
 class WriteConnection:
-    """Connects with the first transaction, and belongs to the process that made it.
+    """Connects at the first transaction; can be used only by the process that created it.
 
     `cursor` and `lock` are None until then.
     """
@@ -38,12 +38,12 @@ class WriteConnection:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process made it, and is not a child that was forked from that one."""
+        """Whether this process created it, and is not a forked child."""
         return os.getpid() == self._pid
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether work is being done in it now."""
+        """Whether a transaction is open."""
         return self.cursor is not None and self.cursor.connection.in_transaction
 
     def check_process(self) -> None:
@@ -52,9 +52,9 @@ class WriteConnection:
             raise WrongProcess(self._pid)
 
     def transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
-        """Do the work in a transaction of its own, and give what it gives.
+        """Call `work` in a transaction of its own, and give its result.
 
-        Raises what the work raises, WrongProcess, or one of FAILURES; then nothing was done.
+        Raises what `work` raises, WrongProcess, or one of FAILURES; then nothing was changed.
         """
         with self._turn():
             cursor = self.cursor or self._connect()
@@ -69,21 +69,21 @@ class WriteConnection:
         return result
 
     def connected(self) -> sqlite3.Cursor:
-        """The cursor, of a connection that is made now if need be; raises as `transact` does."""
+        """The cursor; connects if that was not done before. Raises as `transact` does."""
         if self.cursor is not None:
             return self.cursor
         with self._turn():
             return self._connect()
 
     def compact(self) -> None:
-        """Write the file anew without its free pages; raises as `transact` does."""
+        """Rewrite the file without its free pages, and truncate the WAL; raises as `transact` does."""
         cursor = self.connected()
         with self._turn():
             cursor.execute("VACUUM")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
-        """Close the connection; SQLite checkpoints with it if it is the database's last."""
+        """Close the connection; if it is the last one to the database, SQLite checkpoints the WAL."""
         self.is_closed = True
         cursor, lock = self.cursor, self.lock
         self.cursor = self.lock = None
@@ -97,7 +97,7 @@ class WriteConnection:
             lock.close()
 
     def _turn(self) -> WriteLock:
-        """What keeps other writers out; raises WrongProcess, or sqlite3.ProgrammingError once closed."""
+        """The write lock; raises WrongProcess, or sqlite3.ProgrammingError once closed."""
         self.check_process()
         if self.is_closed:
             raise sqlite3.ProgrammingError("the journal is closed")

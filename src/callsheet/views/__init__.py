@@ -1,1 +1,1 @@
-"""Pure renderings: a plan, a journal or a trace in; text, pictures and documents out."""
+"""Renders plans, journals and traces as text, diagrams and documents; pure functions."""

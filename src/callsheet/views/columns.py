@@ -1,4 +1,4 @@
-"""Text for fixed columns: what can be printed, how wide it is, and how it is cut."""
+"""Makes text printable, measures its width in terminal columns, and truncates it."""
 
 from __future__ import annotations
 

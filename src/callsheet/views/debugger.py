@@ -1,4 +1,4 @@
-"""A run as the terminal debugger shows it: its steps with bars, one of its events, a pane, the keys.
+"""Renders the screen of the terminal debugger: steps with bars, an event, a pane, the keys.
 
 In: a lineage, what its values are worth, the times of its events; what is selected; the size of a screen.
 Out: lines, each with a style. Nothing is wider than the screen.

@@ -1,6 +1,6 @@
-"""A step, an action, a condition or a value in one short line of plain text.
+"""Describes a step, an action, a condition or a value in one short line of plain text.
 
-The same words in every picture. Everything is cut: a value of any size costs a bounded time.
+Used by all views, for the same words everywhere. Output is truncated: time is bounded for values of any size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The labels of a plan's data: who may have written and who may read what each step takes and gives.
+"""Renders the labels of a plan's data: who may have written, and who may read, what steps read and give.
 
 In: a plan and what the proof knows of its steps. Out: text, or a Mermaid flowchart. Pure.
 """

@@ -1,4 +1,4 @@
-"""Where the steps of a plan stand in a picture, and on which lanes its long arrows run.
+"""Computes the layout of a plan diagram: positions of steps, and lanes of long arrows.
 
 In: a plan. Out: for each step a row and a column, for each arrow a lane: 0 leads straight to the next row,
 others run beside the steps. Arrows that leave one step share a lane, as a bus. Linear in the plan but for

@@ -1,4 +1,4 @@
-"""A plan of dependencies as lines for a terminal, level after level with a blank line between.
+"""Renders a plan of dependencies for a terminal by levels, separated by blank lines.
 
 In: the plan, in any order of its steps. Out: its levels (Kahn's batches): `∥` marks steps that
 may run together, `← after` says what a step waits for.

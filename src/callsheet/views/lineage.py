@@ -1,6 +1,6 @@
-"""The lineage of a value as a small tree of text.
+"""Renders the lineage of a value as a small text tree.
 
-In: a lineage and a slice of it. Out: lines. A place that stands in the tree already is not told again.
+In: a lineage and a slice of it. Out: lines. What is in the tree already is not repeated.
 """
 
 from __future__ import annotations

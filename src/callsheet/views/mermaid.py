@@ -1,4 +1,4 @@
-"""A plan as a Mermaid flowchart, text only; whatever the plan holds, the diagram stays whole."""
+"""Renders a plan as the text of a Mermaid flowchart; whatever the plan contains, the diagram is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provenance of a run's values as PROV-JSON, the serialisation of W3C's PROV data model.
+"""Exports the provenance of a run's values as PROV-JSON (W3C PROV data model).
 
 In: a lineage, and the times of events. Out: JSON data. Each write of a variable is an entity, each visit of a
 step an activity, each tool, model or person an agent. What a visit has read it `used`; of that, what went

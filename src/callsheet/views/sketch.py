@@ -1,4 +1,4 @@
-"""A plan as data for whoever draws it: its steps in words, and where they stand in the picture.
+"""Exports a plan as data for drawing: its steps in words, and their positions in the diagram.
 
 In: a plan. Out: JSON data; the places are those of the picture of a run.
 """

@@ -1,4 +1,4 @@
-"""A plan as lines for a terminal: status, group, id, action, output, and what each step reads."""
+"""Renders a plan for a terminal: status, group, id, action, output, and what each step reads."""
 
 from __future__ import annotations
 

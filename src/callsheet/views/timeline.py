@@ -1,4 +1,4 @@
-"""A timeline as bars of text, one under the other, which shows what ran concurrently."""
+"""Renders a timeline as bars of text, which shows what ran concurrently."""
 
 from __future__ import annotations
 

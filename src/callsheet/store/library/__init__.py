@@ -1,4 +1,4 @@
-"""The plan library: plans as files of one folder, each under its id with its versions, written whole."""
+"""The plan library: stores plans by id, with all their versions, as files in one folder."""
 
 from callsheet.store.library.goals import GoalMatch, GoalMatches, find_by_goal, tool_differences
 from callsheet.store.library.ids import check_plan_id, new_plan_id

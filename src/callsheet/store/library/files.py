@@ -1,8 +1,7 @@
-"""The texts that a library is made of: named files that appear whole or not at all, and a lock over them.
+"""The file storage of a plan library: named texts that are written atomically, and a lock on all of them.
 
-In: names that are safe already, of one folder or of a folder in it (`triage.ltp`, `.versions/triage/1.json`),
-and texts. Out: bytes; OSError for what cannot be done. `FolderFiles` keeps them in a folder, where a symbolic
-link is never followed.
+In: validated names, relative to one folder (`triage.ltp`, `.versions/triage/1.json`), and texts. Out: bytes;
+OSError on failure. `FolderFiles` stores them in a local folder, where symbolic links are never followed.
 """
 
 from __future__ import annotations
@@ -20,52 +19,52 @@ _MOST_BYTES = 100_000_000
 
 
 class Files(Protocol):
-    """Where the texts of a library stand. Every method raises OSError where that cannot be reached."""
+    """The storage of a library. Every method raises OSError if it cannot be reached."""
 
     @property
     def address(self) -> str:
-        """What messages call all of it: a folder, or the address of a store."""
+        """The location for messages: a folder, or the address of a store."""
         ...
 
     def place(self, name: str) -> str:
-        """What messages call a file."""
+        """The location of a file for messages."""
         ...
 
     def names(self, folder: str = "") -> list[str]:
-        """The names of the files of a folder, in order; none where there is no folder."""
+        """The sorted names of the files in a folder; empty if there is no such folder."""
         ...
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file; raises FileNotFoundError where there is none."""
+        """The bytes of a file; raises FileNotFoundError if there is none."""
         ...
 
     def write(self, name: str, text: str) -> None:
-        """Put a file in its place in one step; it lasts when this returns."""
+        """Write a file atomically; it is durable when this returns."""
         ...
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are gone already."""
+        """Delete files; missing ones are ignored."""
         ...
 
     def remove_folder(self, folder: str) -> None:
-        """Remove all files of a folder."""
+        """Delete all files of a folder."""
         ...
 
     def move(self, old: str, new: str) -> None:
-        """Give a file another name, in place of what has that name."""
+        """Rename a file, replacing any file with the new name."""
         ...
 
     def move_folder(self, old: str, new: str) -> None:
-        """Give all files of a folder to another one that has none; nothing where there are none."""
+        """Move all files of a folder to another one that has none; does nothing if there are none."""
         ...
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other writers out."""
+        """A lock that excludes other writers."""
         ...
 
 
 class FolderFiles:
-    """Files of a folder, which is made by the first change."""
+    """Files in a local folder, which is created by the first change."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -80,45 +79,45 @@ class FolderFiles:
         return str(self.folder / name)
 
     def names(self, folder: str = "") -> list[str]:
-        """The names of the plain files of a folder, in order."""
+        """The sorted names of the regular files in a folder."""
         return list(file_names(self.folder / folder))
 
     def read(self, name: str) -> bytes:
-        """The bytes of a plain file of at most 100 MB."""
+        """The bytes of a regular file of at most 100 MB."""
         return read_file(self.folder / name)
 
     def write(self, name: str, text: str) -> None:
-        """Put a file in its place, in folders that are made if need be."""
+        """Write a file atomically; missing folders are created."""
         path = self.folder / name
         self._make(path.parent)
         write_file(path, text)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files."""
+        """Delete files."""
         for name in names:
             (self.folder / name).unlink(missing_ok=True)
         sync_folder(self.folder)
 
     def remove_folder(self, folder: str) -> None:
-        """Remove a folder with what is in it."""
+        """Delete a folder with its content."""
         path = self.folder / folder
         if path.exists():
             shutil.rmtree(path)
             sync_folder(path.parent)
 
     def move(self, old: str, new: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         os.replace(self.folder / old, self.folder / new)
         sync_folder(self.folder)
 
     def move_folder(self, old: str, new: str) -> None:
-        """Give a folder another name."""
+        """Rename a folder."""
         if (self.folder / old).exists():
             os.replace(self.folder / old, self.folder / new)
             sync_folder((self.folder / new).parent)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep others out of a change of the folder, which is made if it is not there."""
+        """Lock the folder against changes by others; it is created if it does not exist."""
         return locked(self.folder)
 
     def _make(self, folder: Path) -> None:
@@ -130,7 +129,7 @@ class FolderFiles:
 
 @contextmanager
 def locked(folder: Path) -> Generator[None]:
-    """Keep others out of a change of the folder, which is made if it is not there."""
+    """Lock the folder against changes by others; it is created if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

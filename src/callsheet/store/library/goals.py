@@ -1,8 +1,7 @@
-"""Plans by what they are for: the one that a goal was saved for, and those whose goals are near.
+"""Finds stored plans by goal: the plan saved for the same goal, and those with similar goals.
 
-In: a library, a goal, what is reachable now. Out: matches with a score and with what stands against their
-use. Words and letters are compared, the same way every time: no model, no network, no file of its own
-that could disagree with the plans.
+In: a library, a goal, the available tools. Out: matches with a score and the reasons against their use. The
+comparison of words and letters is deterministic: no model, no network, no index that could become stale.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from callsheet.store.library.shelf import PlanLibrary
 from callsheet.store.library.stored import Purpose, StoredPlan
 
 PinOf: TypeAlias = "Callable[[str], str | None]"
-"""The hash of the declaration of the tool of a name; "" for one without, None where there is no tool."""
+"""Gives the hash of the declaration of a tool by name; "" if it has none, None if there is no such tool."""
 
 LEAST_SCORE = 0.35
-"""Goals that are less alike are not near."""
+"""The lowest score of a similar goal."""
 _WORDS_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 _END = ".!?… "
@@ -34,7 +33,7 @@ _END = ".!?… "
 
 @dataclass(frozen=True, slots=True)
 class GoalMatch:
-    """A kept plan whose goal is that which was asked for, or near it.
+    """A stored plan with the wanted goal or a similar one.
 
     `version` is None for a plan whose file is no version that is kept. `score` is 1 for the same goal
     and less for others, down to LEAST_SCORE. `differences` says in words what keeps the plan from being
@@ -51,7 +50,7 @@ class GoalMatch:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the plan can be run on the tools that there are, as far as can be told."""
+        """Whether the plan can be run with the available tools, as far as is known."""
         return not self.differences
 
     @property
@@ -68,14 +67,14 @@ class GoalMatch:
 
 @dataclass(frozen=True, slots=True)
 class GoalMatches:
-    """The plan for exactly this goal, if there is one that can be used, and plans for near goals."""
+    """The usable plan with exactly this goal, if there is one, and plans with similar goals."""
 
     exact: GoalMatch | None
     near: tuple[GoalMatch, ...]
 
 
 def normalised(goal: str) -> str:
-    """A goal as it is compared: without what cannot change its meaning.
+    """A goal in the form in which it is compared: without what cannot change its meaning.
 
     That is how it is spaced, composed, ended, and whether it begins with a capital. Other capitals, and
     signs, may be part of a name or a sum, and count.
@@ -116,7 +115,7 @@ def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 
 def _matches(
     library: PlanLibrary, found: Iterable[tuple[float, Purpose]], pin_of: PinOf, *, is_exact: bool
 ) -> list[GoalMatch]:
-    """The matches of plans, but for those that somebody has just taken away."""
+    """The matches of plans, without those that cannot be loaded, such as plans deleted meanwhile."""
     made: list[GoalMatch] = []
     for score, purpose in found:
         with suppress(CallsheetError):
@@ -135,7 +134,7 @@ def _match(plan: StoredPlan, purpose: Purpose, score: float, pin_of: PinOf, *, i
 def tool_differences(
     called: Iterable[str], saved: Mapping[str, str | None], pin_of: PinOf
 ) -> tuple[str, ...]:
-    """How the tools that are reachable now differ from those that a plan was saved for, in words.
+    """How the available tools differ from those that a plan was saved with, in words.
 
     >>> pins = {"A": "1", "B": "2", "C": "3"}
     >>> tool_differences(["A", "B", "D"], {"A": "1", "B": "9"}, pins.get)
@@ -157,7 +156,7 @@ def tool_differences(
 
 
 def similarities(goal: str, others: list[str]) -> list[float]:
-    """How alike a goal is to each of others, from 0 to 1: by words, rare ones counting more, and by letters.
+    """Similarity of a goal to each of others, 0 to 1: by words, rare ones weighted higher, and trigrams.
 
     >>> near, far = similarities("sum up the notes", ["Sum up my notes of today", "Delete the branch"])
     >>> near > 0.4 > far
@@ -178,7 +177,7 @@ def _folded(text: str) -> str:
 
 
 def _weights(texts: list[str]) -> dict[str, float]:
-    """The weight of each word: more for one that few goals have."""
+    """The weight of each word: higher the fewer goals have it."""
     counts = Counter(word for text in texts for word in set(_WORD.findall(text)))
     return {word: 1.0 + math.log(len(texts) / count) for word, count in counts.items()}
 

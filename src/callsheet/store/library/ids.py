@@ -1,6 +1,6 @@
-"""Plan ids: what they may look like, checked before any path is made of one, and new ones.
+"""Validates plan ids before paths are made of them, and makes new ids.
 
-In: a text, or what a plan is called. Out: an id, or CallsheetError (PLN001).
+In: a text, or the title of a plan. Out: an id, or CallsheetError (PLN001).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which library is meant where a command names none: a folder, or the store that machines share."""
+"""Opens the plan library in a given folder, or the default one: a local folder, or the shared store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BELOW = "plans"
 def open_library(folder: Path | None = None) -> PlanLibrary:
     """The library in a folder; by default that of $CALLSHEET_PLANS, of $CALLSHEET_STORE, or the user's.
 
-    Raises CallsheetError: CFG230 for a wrong address, CFG231 where PostgreSQL cannot be spoken to.
+    Raises CallsheetError: CFG230 for a bad address, CFG231 if the PostgreSQL driver is missing.
     """
     address = None if folder is not None or os.environ.get(VARIABLE) else shared_address()
     if address is None:

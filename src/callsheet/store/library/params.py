@@ -1,6 +1,6 @@
-"""The parameters of a kept plan: variables that whoever runs it gives, with kinds and defaults.
+"""The parameters of a stored plan: variables that are given for each run, with kinds and defaults.
 
-In: what a command line says of them (`repo:text`, `count:integer=5`), and the values of a run. Out:
+In: their declarations on a command line (`repo:text`, `count:integer=5`), and the values of a run. Out:
 parameters, and the variables of the run; CallsheetError with a PLN code that names the parameter.
 Nothing takes values out of texts.
 """

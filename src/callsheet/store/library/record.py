@@ -1,7 +1,6 @@
-"""What is kept of one version of a plan: its text, and what it was made for.
+"""The record of one version of a stored plan: its text, parameters, tools and goal, as JSON with a digest.
 
-In: a plan with its text, parameters, tools. Out: a record as JSON text with a digest, and back; a
-record that is damaged is no record (ValueError).
+In: a record, or JSON data. Out: the other; ValueError for a damaged record.
 """
 
 from __future__ import annotations
@@ -44,19 +43,19 @@ class VersionRecord:
     is_by_hand: bool = False
 
     def parsed(self) -> ParseResult:
-        """What is read from the text."""
+        """The parsed text."""
         names = [param.name for param in self.params]
         return read_as(self.syntax, self.text, f"{self.id}@{self.version}", variables=names)
 
     def says_the_same(self, other: VersionRecord) -> bool:
-        """Whether another version says all that this one says, but for its number and its time."""
+        """Whether another version equals this one except for id, number, time and `is_by_hand`."""
         return (
             replace(other, id=self.id, version=self.version, saved=self.saved, is_by_hand=self.is_by_hand)
             == self
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data, with the digest of all of it."""
+        """The record as JSON data, with a digest of the rest."""
         data: dict[str, Any] = {
             "callsheet": "plan version",
             "format": FORMAT,
@@ -76,7 +75,7 @@ class VersionRecord:
 
     @classmethod
     def from_json(cls, data: Any) -> VersionRecord:
-        """The record that JSON data tells of; raises ValueError for what is none, or was changed since."""
+        """The record in JSON data; raises ValueError if it is not a record, or was changed since."""
         if not isinstance(data, dict):
             raise ValueError("it is no object")
         told = cast("dict[str, Any]", data)
@@ -113,12 +112,12 @@ class VersionRecord:
 
 
 def hash_of(plan: Plan) -> str:
-    """The hash of what a plan means, whatever it is called."""
+    """The hash of a plan without its id."""
     return plan_hash(replace(plan, id=None))
 
 
 def digest(data: Mapping[str, Any]) -> str:
-    """The SHA-256 of JSON data, however its text is laid out."""
+    """The SHA-256 of JSON data, independent of layout and of the order of keys."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return sha256(text.encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What a plan library refuses, as CallsheetError with a PLN code."""
+"""The errors of a plan library, as CallsheetError with a PLN code."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""The plan library: the plans of one folder by id, each a text that people can review.
+"""Saves, finds, loads and deletes the plans of a library by id.
 
-In: an id, or the beginning of one that no other plan shares, and `@N` where an earlier version is meant;
-plans. Out: stored plans, or CallsheetError with a PLN code. Each save adds a version; the newest stands in
-the folder itself. Files rather than rows: a plan is changed in an editor and reviewed in a
-pull request, and its folder may be one of a project. A fleet may keep the same files in a store that all of
-it reaches.
+In: an id or an unambiguous prefix, with `@N` for version N; plans. Out: stored plans, or CallsheetError
+with a PLN code. Each save adds a version; the newest is in the folder itself. Plans are files, not rows,
+so that they can be edited, and reviewed in a pull request. Machines may share the files in a common store.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from callsheet.store.library.versions import Versions
 _SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro"}
 _SYNTAXES = {suffix: syntax for syntax, suffix in _SUFFIXES.items()}
 VARIABLE = "CALLSHEET_PLANS"
-"""Names the folder of the plan library in place of the one in the user's data folder."""
+"""The variable with the folder of the plan library, instead of the one in the user's data folder."""
 
 
 def default_plans_folder() -> Path:
@@ -46,7 +44,7 @@ def default_plans_folder() -> Path:
 
 
 class PlanLibrary:
-    """The plans of one folder. The folder is made by the first plan that is saved."""
+    """The plans of one folder, which is created when the first plan is saved."""
 
     def __init__(
         self,
@@ -62,29 +60,29 @@ class PlanLibrary:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the plans; None where they are in a store."""
+        """The folder of the plans; None if they are in a shared store."""
         return self._files.folder if isinstance(self._files, FolderFiles) else None
 
     @property
     def address(self) -> str:
-        """Where the plans are, as messages say it: a folder, or the address of a store."""
+        """The location of the plans for messages: a folder, or the address of a store."""
         return self._files.address
 
     # ------------------------------------------------------------ looking
 
     def ids(self) -> tuple[str, ...]:
-        """The ids of all plans, in order; raises CallsheetError (PLN004) for a folder that cannot be read."""
+        """The sorted ids of all plans; raises CallsheetError (PLN004) if the folder cannot be read."""
         with self._readable():
             return tuple(dict.fromkeys(plan_id for plan_id, _, _ in self._plans()))
 
     def list(self) -> list[Listed]:
-        """All plans, in the order of their ids; one whose text has errors is listed too."""
+        """All plans, ordered by id, including those whose text has errors."""
         return [self._listed(plan_id) for plan_id in self.ids()]
 
     def find(self, text: str) -> str:
-        """The id itself, or the only id that begins so.
+        """The id with this text as an unambiguous prefix, or the text itself if it is an id.
 
-        Raises CallsheetError: PLN001 for what no id begins with, PLN002 where no plan or more than one does.
+        Raises CallsheetError: PLN001 for an invalid id, PLN002 if no plan or more than one matches.
         """
         check_plan_id(text)
         known = self.ids()
@@ -101,10 +99,10 @@ class PlanLibrary:
         raise unknown(f"there is no plan {text} in {self.address}", way_out)
 
     def load(self, text: str) -> StoredPlan:
-        """The plan of an id or of the beginning of one, read as its suffix says; `ID@N` is version N of it.
+        """The plan with an id or a prefix of one, parsed according to its suffix; `ID@N` is version N of it.
 
         Its text may have errors: `StoredPlan.require` raises them. Raises CallsheetError: as `find`,
-        PLN004 for a file that cannot be read, PLN021 for a version that there is not.
+        PLN004 if a file cannot be read, PLN021 for an unknown version.
         """
         name, at, number = wanted("text", text, str, "the id of a plan").partition("@")
         plan_id = self.find(name)
@@ -214,7 +212,7 @@ class PlanLibrary:
         return self.load(name)
 
     def _put(self, name: str, record: VersionRecord, *, is_new: bool) -> None:
-        """Write the text of a version in its place and, if it is new, the version itself."""
+        """Write the text of a version to the plan's file and, if it is new, the record of the version."""
         file = f"{name}{_SUFFIXES[record.syntax]}"
         self._files.write(file, record.text)
         self._files.remove(other for other in self._names(name) if other != file)
@@ -278,7 +276,7 @@ class PlanLibrary:
         *,
         is_known: bool,
     ) -> None:
-        """Refuse versions that do not go on from those that are here."""
+        """Refuse versions that do not continue those in this library."""
         if not is_known:
             return
         for one, other in zip(here, records, strict=False):
@@ -290,7 +288,7 @@ class PlanLibrary:
             raise another(name, f"its file has changed since version {here[-1].version}")
 
     def delete(self, text: str) -> str:
-        """Remove the plan of an id or of the beginning of one with all its versions; its runs stay.
+        """Delete the plan with an id or a prefix of one and all its versions; its runs are kept.
 
         Gives its id.
         """
@@ -326,7 +324,7 @@ class PlanLibrary:
     # ------------------------------------------------------------ files
 
     def _plans(self) -> Iterator[tuple[str, str, Syntax]]:
-        """The files that are plans: id, name, spelling."""
+        """The files that are plans: id, file name, syntax."""
         for name in self._files.names():
             stem, dot, suffix = name.rpartition(".")
             syntax = _SYNTAXES.get(dot + suffix)
@@ -376,7 +374,7 @@ class PlanLibrary:
 
 
 def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> tuple[Syntax, str]:
-    """The spelling and the text under which a plan is stored."""
+    """The syntax and the text in which a plan is stored."""
     if plan.order is Order.DAG:
         return Syntax.DAG, format_as(Syntax.DAG, replace(plan, id=name))
     if text is not None and (syntax is Syntax.LTP or syntax is Syntax.MICRO):
@@ -396,7 +394,7 @@ def _still_read(before: VersionRecord | None, plan: Plan) -> tuple[Param, ...]:
 
 
 def _number(text: str, number: str) -> int:
-    """The number of a version, as it was typed behind the @."""
+    """The version number that was typed after the @."""
     if not (number.isascii() and number.isdigit() and len(number) < 10 and int(number)):
         raise CallsheetError.single(
             "PLN021", f"{text[:80]!a} names no version of a plan", help="write ID@N, such as triage@3"
@@ -405,5 +403,5 @@ def _number(text: str, number: str) -> int:
 
 
 def _sayable(text: str | None) -> str | None:
-    """A text as UTF-8 can have it."""
+    """The text with lone surrogates replaced, as UTF-8 cannot encode them."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8")

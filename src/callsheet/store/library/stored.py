@@ -1,4 +1,4 @@
-"""What a plan library gives: a plan with its text and its versions, the rows of a list."""
+"""The results of a plan library: a plan with its text and version, and the rows of a list."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Plans with all their versions as one text, and back: checked as a whole before anything is written.
+"""Exports plans with all their versions as one text, and imports them, verified before anything is written.
 
-In: a library and ids, or a text. Out: a text that needs nothing else, or the plans that are there now.
-A plan that is here already gets the versions that it lacks; one that is another plan is refused.
+In: a library and ids, or a text. Out: a self-contained text, or the imported plans. An existing plan
+gets the versions that it lacks; a different plan with the same id is refused.
 """
 
 from __future__ import annotations

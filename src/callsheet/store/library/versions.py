@@ -1,7 +1,7 @@
-"""The versions of plans: `.versions/ID/N.json` beside the plans, each written once.
+"""Reads and writes the versions of plans: `.versions/ID/N.json` beside the plans, each written once.
 
-In: ids that are safe already, records. Out: records; CallsheetError (PLN004, PLN021); OSError as the
-files raise it. Who writes holds the lock of the library.
+In: validated ids, records. Out: records; CallsheetError (PLN004, PLN021); OSError from the files. Writers
+must hold the lock of the library.
 """
 
 from __future__ import annotations

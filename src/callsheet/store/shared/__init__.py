@@ -1,5 +1,5 @@
-"""What the machines of a fleet share: plans, policies, labels and large values, in one PostgreSQL database.
+"""Storage that several machines share: plans, policies, labels and large values, in PostgreSQL.
 
-In: an address, as `$CALLSHEET_STORE` has it. Out: the same things that one machine keeps in files. Nothing
-here is loaded where no address is given.
+In: an address, from `$CALLSHEET_STORE`. Out: what a single machine stores in files. Not loaded if no address
+is given.
 """

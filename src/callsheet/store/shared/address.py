@@ -1,4 +1,4 @@
-"""Where the shared store is: read from the environment, and shown without its password."""
+"""Reads the address of the shared store from the environment, and shows it without its password."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 from callsheet.diagnostics import CallsheetError
 
 VARIABLE = "CALLSHEET_STORE"
-"""Holds the address of the store that this machine shares with others."""
+"""The variable with the address of the shared store."""
 _UNREADABLE = "an address that cannot be read"
 _SCHEMES = ("postgresql", "postgres")
 
 
 def shared_address(environ: Mapping[str, str] | None = None) -> str | None:
-    """The address of the shared store; None where there is none.
+    """The address of the shared store; None if none is configured.
 
     Raises CallsheetError (CFG230) for one that is not `postgresql://…`.
     """
@@ -32,7 +32,7 @@ def shared_address(environ: Mapping[str, str] | None = None) -> str | None:
 
 
 def without_password(address: str) -> str:
-    """An address without its password, with all else; a path as it is."""
+    """An address without its password; a path is unchanged."""
     parts = urlsplit(address)
     if not parts.scheme or parts.password is None:
         return address
@@ -41,7 +41,7 @@ def without_password(address: str) -> str:
 
 
 def shown(address: str) -> str:
-    """An address as messages may show it: without password and options.
+    """An address for messages: without password and options.
 
     >>> shown("postgresql://ada:pw@db.example/x?sslmode=require"), shown("db.example")
     ('postgresql://ada@db.example/x', 'db.example')

@@ -1,8 +1,7 @@
-"""Bytes by their hash, where all machines reach them: in a folder, in PostgreSQL, in an object store.
+"""Stores blobs by digest where all machines reach them: in a folder or PostgreSQL; defines the interface.
 
-In: bytes whose hash is known. Out: that they are durable, and the bytes again, checked. A blob never changes
-and may be written twice, which makes it young again: so what nobody needs can be told by its age. Beside
-the blobs lie signs of who uses the store.
+In: bytes with their SHA-256 digest. Out: the bytes, verified. Blobs never change; putting one again resets
+its age, so that unneeded blobs can be removed by age. Beside the blobs are signs: records of its users.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
 
 
 YOUNG = 3_600.0
-"""Seconds after which a blob that is put once more is made young again."""
+"""Age in seconds from which putting a blob again resets its age."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
-"""The name of a blob."""
+"""The pattern of the names of blobs."""
 SIGNS = "users"
-"""Where signs lie."""
+"""The folder or prefix of signs."""
 
 
 class Stored(NamedTuple):
-    """A blob that is there: its digest, its bytes, and the seconds since it was last put or a little more."""
+    """A stored blob: digest, size in bytes, age in seconds since it was last put (may be slightly more)."""
 
     digest: str
     size: int
@@ -41,26 +40,26 @@ class Stored(NamedTuple):
 
 
 class Blobs(Protocol):
-    """A store of bytes by their hash. For any number of threads."""
+    """A store of blobs by digest. Thread-safe."""
 
     def put(self, digest: str, data: bytes) -> None:
-        """Keep bytes whose SHA-256 is `digest`; they are durable when this returns. Raises OSError."""
+        """Store bytes whose SHA-256 is `digest`; durable when this returns. Raises OSError."""
         ...
 
     def get(self, digest: str) -> bytes:
-        """The bytes of a digest. Raises BlobMissing where it is not there, OSError where nobody can tell."""
+        """The bytes of a blob. Raises BlobMissing if there is none, OSError if the store cannot be used."""
         ...
 
     def stored(self) -> Iterator[Stored]:
-        """All that is there, in any order. Raises OSError."""
+        """All blobs, in any order. Raises OSError."""
         ...
 
     def remove(self, digest: str, age: float) -> bool:
-        """Remove a blob, unless it has been put within `age` seconds; whether it is gone. Raises OSError."""
+        """Remove a blob unless it was put within `age` seconds; gives whether it is gone. Raises OSError."""
         ...
 
     def sign(self, name: str, told: bytes) -> None:
-        """Leave a sign of who uses the store, unless one of this name is there. Raises OSError."""
+        """Record a user of the store, unless there is a sign with this name. Raises OSError."""
         ...
 
     def signs(self) -> dict[str, bytes]:
@@ -68,7 +67,7 @@ class Blobs(Protocol):
         ...
 
     def unsign(self, name: str) -> None:
-        """Take a sign away, if it is there. Raises OSError."""
+        """Remove a sign, if there is one. Raises OSError."""
         ...
 
 
@@ -79,7 +78,7 @@ class FolderBlobs:
         self._folder = folder
 
     def put(self, digest: str, data: bytes) -> None:
-        """Keep bytes: written beside their place, synced and moved there, so that nobody sees a part."""
+        """Store bytes atomically: written to a temporary file, synced and renamed."""
         self._write(self._place(digest), data)
 
     def _write(self, place: Path, data: bytes) -> None:
@@ -100,7 +99,7 @@ class FolderBlobs:
             _sync_folder(folder)
 
     def get(self, digest: str) -> bytes:
-        """The bytes of a digest, checked."""
+        """The bytes of a blob, verified."""
         try:
             data = self._place(digest).read_bytes()
         except FileNotFoundError:
@@ -108,7 +107,7 @@ class FolderBlobs:
         return checked(digest, data, str(self._folder))
 
     def stored(self) -> Iterator[Stored]:
-        """What lies in the folders that are named by the beginnings of digests."""
+        """The blobs in the folders that are named by the first two digits of digests."""
         with suppress(FileNotFoundError):
             for part in sorted(os.listdir(self._folder)):
                 if len(part) == 2:
@@ -122,7 +121,7 @@ class FolderBlobs:
                     yield Stored(part + place.name, found.st_size, time.time() - found.st_mtime)
 
     def remove(self, digest: str, age: float) -> bool:
-        """Remove a file: moved out of the way first, and back if somebody has put it just before that."""
+        """Remove a file: renamed first, and renamed back if it was put again just before."""
         place = self._place(digest)
         aside = place.with_name(f".old-{place.name}")
         try:
@@ -176,7 +175,7 @@ class SharedBlobs:
                 )
 
     def get(self, digest: str) -> bytes:
-        """The bytes of a digest, checked."""
+        """The bytes of a blob, verified."""
         with self._lock:
             row = self._database.execute("SELECT body FROM blob WHERE digest = ?", (digest,)).fetchone()
         if row is None:
@@ -217,12 +216,12 @@ class SharedBlobs:
             self._database.execute("DELETE FROM blob WHERE digest = ?", (f"{SIGNS}/{name}",))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.close()
 
 
 def checked(digest: str, data: bytes, where: str) -> bytes:
-    """The bytes, if they are those of the digest; else BlobMissing is raised."""
+    """The bytes, if they match the digest; else raises BlobMissing."""
     if sha256(data).hexdigest() != digest:
         raise BlobMissing(f"blob {digest} in {where} is not what was put there")
     return data

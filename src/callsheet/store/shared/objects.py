@@ -1,7 +1,7 @@
-"""Bytes by their hash in an object store that speaks the protocol of Amazon S3.
+"""Stores blobs by digest in an S3-compatible object store.
 
-In: `s3://BUCKET/PREFIX`; keys, region and another server's address come from the environment, as they do for
-all programs that use such a store (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL` …). Out: bytes, or OSError.
+In: `s3://BUCKET/PREFIX`; keys, region and endpoint come from the usual environment variables
+(`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL` …). Out: bytes, or OSError.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class ObjectBlobs:
             raise self._wrong(error) from error
 
     def _age(self, name: str) -> float | None:
-        """The seconds since something was put; None where it is not there."""
+        """The seconds since an object was put; None if there is none."""
         try:
             return _since(obstore.head(self._store, name))
         except FileNotFoundError:
             return None
 
     def get(self, digest: str) -> bytes:
-        """The bytes of a digest, checked."""
+        """The bytes of a blob, verified."""
         try:
             data = bytes(obstore.get(self._store, digest).bytes())
         except FileNotFoundError:
@@ -69,7 +69,7 @@ class ObjectBlobs:
             raise self._wrong(error) from error
 
     def remove(self, digest: str, age: float) -> bool:
-        """Remove an object. One that is put in the moment between the look and the removal goes as well."""
+        """Remove an object. One that is put between the check of its age and the removal is lost."""
         try:
             found = self._age(digest)
             if found is not None and found < age:

@@ -1,4 +1,4 @@
-"""Opens the stores that machines share; the extras `postgres` and `s3` bring what speaks to them."""
+"""Opens shared stores; their drivers come with the extras `postgres` and `s3`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def open_database(address: str) -> PostgresDatabase:
     """The database at an address, connected when it is first used.
 
-    Raises CallsheetError (CFG231) where the driver is not installed.
+    Raises CallsheetError (CFG231) if the driver is not installed.
     """
     try:
         from callsheet.store.shared.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
@@ -32,7 +32,7 @@ def open_database(address: str) -> PostgresDatabase:
 def open_blobs(place: str) -> Blobs:
     """The large values at a place: a folder, `s3://BUCKET/PREFIX`, or `postgresql://…`.
 
-    Raises CallsheetError: CFG230 for an address of another kind, CFG231 without what speaks to it.
+    Raises CallsheetError: CFG230 for an address of another kind, CFG231 if its driver is not installed.
     """
     scheme, is_address, _ = place.partition("://")
     if not is_address:

@@ -1,4 +1,4 @@
-"""The database of the shared store: connected when it is first used, and again after it was lost.
+"""Connects to the PostgreSQL database of the shared store at first use, and again after a lost connection.
 
 In: an address, statements with `?` for values. Out: rows, or StoreUnreachable.
 """
@@ -28,7 +28,7 @@ _TABLES = (
     *LABEL_TABLES,
 )
 _PATIENCE = 10
-"""Seconds that a connection may take."""
+"""Seconds to wait for a connection."""
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
 
 
@@ -47,12 +47,12 @@ class PostgresDatabase:
         self._connection: psycopg.Connection | None = None
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> Answer:
-        """Carry one statement out; outside of a change it may happen twice where the connection is lost."""
+        """Execute one statement; outside a transaction it may be executed twice if the connection is lost."""
         return self._again(lambda held: self._asked(held, statement, values))
 
     @contextmanager
     def changing(self, what: str) -> Generator[None]:
-        """A transaction that holds off those of other machines that change the same."""
+        """A transaction that excludes those of other machines with the same `what`."""
 
         def begun(held: psycopg.Connection) -> None:
             held.execute("BEGIN")
@@ -68,7 +68,7 @@ class PostgresDatabase:
         self._end(b"COMMIT")
 
     def stands(self) -> bool:
-        """Whether its tables are there; none is made. Raises StoreUnreachable where it cannot be used."""
+        """Whether its tables exist; creates none. Raises StoreUnreachable if it cannot be used."""
         try:
             with _reached(self.address) as held:
                 return _has_tables(held)
@@ -76,7 +76,7 @@ class PostgresDatabase:
             raise self._wrong(error) from error
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -93,7 +93,7 @@ class PostgresDatabase:
             raise self._wrong(error) from error
 
     def _again(self, work: Callable[[psycopg.Connection], _T]) -> _T:
-        """Do something, and once more on a new connection if the old one is lost and no change is open."""
+        """Call `work`, and retry on a new connection if the old one is lost and no transaction is open."""
         held = self._connected()
         is_open = held.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE
         try:
@@ -149,7 +149,7 @@ def _has_tables(held: psycopg.Connection) -> bool:
 
 
 def _make(held: psycopg.Connection) -> None:
-    """Make the tables; of several machines that come first at once, one does."""
+    """Create the tables, under a lock, as several machines may connect first at the same time."""
     with held.transaction():
         held.execute(_translated(_LOCK), ("tables",))
         held.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(_SCHEMA)))

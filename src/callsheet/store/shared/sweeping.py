@@ -1,7 +1,7 @@
-"""Removes the blobs that nobody needs any more from a store that machines share.
+"""Removes unneeded blobs from a shared store.
 
-In: a store, what is needed, and an age. Out: what was removed. What was put within that age stays, as who put
-it may not have said yet what for.
+In: a store, the digests that are needed, an age. Out: what was removed. Younger blobs are kept, as the events
+that refer to them may not be written yet.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from callsheet.store.shared.blobs import Blobs
 
 
 class Swept(NamedTuple):
-    """What was removed, or would be: digests and their bytes; and how many stay as needed, and as young."""
+    """What was removed, or would be: digests and their total bytes; how many are kept as needed or young."""
 
     removed: tuple[str, ...]
     bytes: int
@@ -22,7 +22,7 @@ class Swept(NamedTuple):
 
 
 def sweep(blobs: Blobs, needed: Collection[str], age: float, *, dry_run: bool) -> Swept:
-    """Remove all that is not `needed` and was not put within `age` seconds. Raises OSError."""
+    """Remove blobs that are not `needed` and were not put within `age` seconds. Raises OSError."""
     removed, size, kept, young = list[str](), 0, 0, 0
     for found in blobs.stored():
         if found.digest in needed:

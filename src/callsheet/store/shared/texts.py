@@ -1,4 +1,4 @@
-"""Texts under names in the shared store, as a plan library and policies are kept."""
+"""Stores named texts in the shared store, for plan libraries and policies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SharedFiles:
         return sorted(name for (name,) in rows)
 
     def read(self, name: str) -> bytes:
-        """The bytes of a text; raises FileNotFoundError where there is none."""
+        """The bytes of a text; raises FileNotFoundError if there is none."""
         row = self._database.execute(
             "SELECT body FROM text WHERE folder = ? AND name = ?", self._split(name)
         ).fetchone()

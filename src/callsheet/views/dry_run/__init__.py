@@ -1,4 +1,4 @@
-"""What a plan would do, for people (`dry_run_text`) and for programs (`dry_run_json`)."""
+"""Renders a dry run: what a plan would do, as text (`dry_run_text`) and as JSON (`dry_run_json`)."""
 
 from callsheet.views.dry_run.data import dry_run_json
 from callsheet.views.dry_run.held import Held, Said, Saying

@@ -1,4 +1,4 @@
-"""A dry run as JSON data; its shape is documented in `docs/cli.md`.
+"""Renders a dry run as JSON data; its schema is documented in `docs/cli.md`.
 
 Every value is an object that says what it is, so that no placeholder can be taken for a value:
 `{"value"}` is known, `{"unknown"}` a placeholder, `{"text"}`, `{"list"}` and `{"dict"}` hold both.

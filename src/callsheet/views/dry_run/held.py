@@ -1,4 +1,4 @@
-"""What a policy says of a plan, step by step, as a dry run tells it."""
+"""Renders the verdict of a policy on each step of a dry run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dry run as lines for people: each step with what it is given, then what all comes to."""
+"""Renders a dry run as text: each step with its inputs, then the totals."""
 
 from __future__ import annotations
 

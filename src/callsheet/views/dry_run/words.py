@@ -1,4 +1,4 @@
-"""The words of a dry run: actions, counts, values and costs."""
+"""Phrases for dry runs: actions, counts, values and costs in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could be written at a place of a JSON plan: fields, tools, arguments, indexes, references.
+"""Completion for JSON plans: fields, tools, arguments, indexes, references.
 
 In: a document, an offset, what is known. Out: proposals; brackets and texts up to the cursor tell where it
 stands, so that the text need not be JSON yet.

@@ -1,4 +1,4 @@
-"""What could be written at a place of Micro-CLI: verbs, tools, arguments, variables, numbers of commands.
+"""Completion for Micro-CLI: verbs, tools, arguments, variables, numbers of commands.
 
 In: a document, an offset, what is known. Out: proposals; the line up to the cursor tells what stands there.
 """

@@ -1,4 +1,4 @@
-"""What could be written at a place of a YAML plan: fields, tools, arguments, indexes, references.
+"""Completion for YAML plans: fields, tools, arguments, indexes, references.
 
 In: a document, an offset, what is known. Out: proposals. Columns up to the cursor tell where it stands, so
 that the text need not be YAML yet. In braces on one line nothing but references is proposed.

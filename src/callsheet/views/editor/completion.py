@@ -1,4 +1,4 @@
-"""What could be written at a place: tools, arguments, variables, ids, words, types, functions of queries.
+"""Completion at an offset: tools, arguments, variables, ids, keywords, types, query functions.
 
 In: a `PlanDocument`, an offset, what is known. Out: proposals in the order in which they should be shown. An
 editor narrows them by what is typed already.

@@ -1,4 +1,4 @@
-"""A text that is being edited, as a plan: what could be read of it, and where everything stands.
+"""A plan text that is being edited: what could be parsed of it, with source positions.
 
 In: a text and its spelling. Out: a `PlanDocument`, whatever the text.
 """

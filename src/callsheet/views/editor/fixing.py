@@ -1,4 +1,4 @@
-"""Repairs that an editor can make: those of findings, missing arguments, all loose spellings at once.
+"""Code actions: fixes for findings, missing arguments, all loose spellings at once.
 
 In: a `PlanDocument`, findings, a stretch. Out: fixes with their edits, each with the finding it repairs.
 """

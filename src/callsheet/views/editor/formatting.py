@@ -1,4 +1,4 @@
-"""A text in its canonical form, as edits of what differs: the whole of it, or a range of its lines.
+"""Formats a document or a range of its lines, as edits of what differs from the canonical form.
 
 In: a `PlanDocument`. Out: edits, none where the text is canonical already, or the reasons why it cannot be
 formatted. The whole is what `callsheet fmt` writes.

@@ -1,4 +1,4 @@
-"""What an editor shows beside the text: which steps may run beside which, and the labels of results.
+"""Inlay hints: which steps may run concurrently, and the labels of results.
 
 In: a `PlanDocument`, what is known. Out: hints with their places. What runs beside what follows from the
 schedule: two steps neither of which waits for the other, directly or by way of others.

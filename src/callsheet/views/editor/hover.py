@@ -1,4 +1,4 @@
-"""What is told about the place under the cursor: a variable, a step, a tool, a word of the language.
+"""Hover texts for the variable, step, tool or keyword at an offset.
 
 In: a `PlanDocument`, an offset, what is known. Out: Markdown and the span that it is about, or None.
 """

@@ -1,4 +1,4 @@
-"""What a step's result is, in words: by its cast, its loop, its operation.
+"""Describes the type of a step's result in words, from its cast, loop or operation.
 
 In: a step. Out: a few words, for hovers and lists of variables.
 """

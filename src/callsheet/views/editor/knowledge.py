@@ -1,4 +1,4 @@
-"""What is known about a plan from outside its text: tools, labels under a policy, the schedule.
+"""Data about a plan that is not in its text, for editor features: tools, labels under a policy, the schedule.
 
 In: whatever a face could find out; all of it may be missing. Out: one value for the functions of this folder.
 """

@@ -1,4 +1,4 @@
-"""Where a name is set and where it is used: go to definition, references, highlights.
+"""Finds where a name is set and used: go to definition, references, highlights.
 
 In: a document's occurrences and an offset. Out: spans in the order of the text.
 """

@@ -1,4 +1,4 @@
-"""Every place where a text names a variable or a step, with what the name means there.
+"""Finds every occurrence of a variable or step name in a document, resolved to what it refers to.
 
 In: a `PlanDocument`. Out: occurrences in the order of the text. A loop variable is known in its own step
 alone, where it hides one of the same name; every other variable and every step is known in the whole plan.

@@ -1,4 +1,4 @@
-"""The outline of a plan and what of it folds: steps, groups, runs of comments.
+"""Document symbols and folding ranges of a plan: steps, groups, blocks of comments.
 
 In: a `PlanDocument`. Out: symbols with their spans, nested once for groups; stretches that fold.
 """

@@ -1,4 +1,4 @@
-"""Offsets and the positions of an editor: lines and characters from 0, in the units that both have agreed on.
+"""Converts between offsets and editor positions: lines and characters from 0, in the negotiated encoding.
 
 In: a text. Out: positions for offsets in code points, and back. A line ends with a newline, a carriage return
 or both, as the language server protocol has it.

@@ -1,4 +1,4 @@
-"""What is proposed alike in all spellings: arguments, values, variables, functions; and what a proposal is.
+"""Completion shared by all plan syntaxes: arguments, values, variables, functions; the type of a proposal.
 
 In: a document, the place of the cursor, what is known. Out: proposals.
 """

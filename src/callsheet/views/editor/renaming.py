@@ -1,4 +1,4 @@
-"""Another name for a variable or a step, at all places of it; refused where it would mean something else.
+"""Renames a variable or a step at all its occurrences; refused if that would change the meaning.
 
 In: a `PlanDocument`, an offset, the new name. Out: edits, or CallsheetError with the reason.
 """

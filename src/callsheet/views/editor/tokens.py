@@ -1,4 +1,4 @@
-"""What each word of a text is, for editors that colour by meaning: the scan, and what the plan adds.
+"""Semantic tokens of a document, from the lexical scan and the parsed plan.
 
 In: a `PlanDocument`, what is known. Out: pieces on single lines, in order, with a kind and modifiers. The
 plan tells which variables are a loop's own, where they are set, and which tools only read.

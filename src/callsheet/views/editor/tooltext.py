@@ -1,4 +1,4 @@
-"""A tool or an operation as Markdown: how it is called, what it does, what each argument takes.
+"""Describes a tool or a built-in operation in Markdown: signature, purpose, arguments.
 
 In: a declaration, or the name of an operation of callsheet itself. Out: text.
 """

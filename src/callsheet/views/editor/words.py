@@ -1,4 +1,4 @@
-"""What each word of LTP text means, in a sentence or two, for hovers and completion."""
+"""Explanations of the keywords of LTP, for hover and completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LTP text in colours: one table of rules, and what is made of it for editors, pages and terminals.
+"""Syntax highlighting of LTP: one table of rules, with outputs for editors, web pages and terminals.
 
 `rules` is the table, from the words that the parser knows; `scan` reads a text by it; `textmate` writes it
 as a TextMate grammar; `pygments_lexer` gives it to Pygments.

@@ -1,4 +1,4 @@
-"""LTP text for Pygments: pages, terminals and code blocks colour plans once callsheet is installed."""
+"""The Pygments lexer for LTP, available in any tool that uses Pygments once callsheet is installed."""
 
 from __future__ import annotations
 

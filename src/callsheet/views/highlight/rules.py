@@ -1,4 +1,4 @@
-"""What can be told of a text by its spelling alone: rules, made from the parser's tables of words.
+"""The lexical highlighting rules for LTP, generated from the parser's keyword tables.
 
 Out: rules and regions, in the order in which they are tried. The patterns are those that Python and
 Oniguruma read alike, and no rule looks over the end of a line, so that an editor can go line by line.

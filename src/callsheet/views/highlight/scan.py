@@ -1,4 +1,4 @@
-"""Reads a text by the table of rules: every piece that is something, in the order of the text.
+"""Splits LTP text into highlighted spans by the table of rules, in the order of the text.
 
 In: LTP text, also half-written. Out: spans with their scopes; what lies between them is white space or prose.
 """

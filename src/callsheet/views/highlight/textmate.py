@@ -1,4 +1,4 @@
-"""The table of rules as a TextMate grammar, which many editors and code hosts colour by.
+"""Exports the highlighting rules as a TextMate grammar, for editors and code hosts.
 
 Out: JSON data. It is made of the table alone, so it says what `scan` says, line by line.
 """

@@ -1,1 +1,1 @@
-"""LCTL documents for people: the chain as a flowchart, facts with what they are worth, differences."""
+"""Renders LCTL documents: the chain as a flowchart, facts with their confidence, differences."""

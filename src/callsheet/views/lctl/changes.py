@@ -1,4 +1,4 @@
-"""What differs between two documents, as lines."""
+"""Renders the differences between two LCTL documents as lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain hop by hop: who handed on to whom, what was lost, and how each fact's worth went down."""
+"""Renders a chain of hand-offs hop by hop: who handed on to whom, what was lost, how confidence decreased."""
 
 from __future__ import annotations
 

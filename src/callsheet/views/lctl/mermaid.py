@@ -1,4 +1,4 @@
-"""A chain of hand-offs as a Mermaid flowchart; whatever names and texts hold, the diagram stays whole."""
+"""Renders a chain of hand-offs as a Mermaid flowchart; names and texts are escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain of hand-offs as lines for a terminal: the flowchart, the facts, what is to be looked at.
+"""Renders a chain of hand-offs for a terminal: the flowchart, the facts, what needs attention.
 
 Nothing of a document can drive the terminal, and no line is wider than it. Severity and bands stand in
 words and marks, never in colour alone.

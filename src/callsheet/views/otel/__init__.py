@@ -1,1 +1,1 @@
-"""A run as OpenTelemetry tells of it: spans, events, metrics; and as OTLP carries that."""
+"""Maps a run to OpenTelemetry spans, events and metrics, and encodes them as OTLP."""

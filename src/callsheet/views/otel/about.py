@@ -1,4 +1,4 @@
-"""What is known of a run before it begins, as far as its spans tell it.
+"""Data about a run that is known at its start and goes into its spans.
 
 In: the start of a run, as its first event has it. Out: an `About`.
 """

@@ -1,4 +1,4 @@
-"""The calls of a run as its events tell of them: when each left, when it was answered, and how.
+"""Collects the calls of a run from its events: when each was issued and answered, and its outcome.
 
 In: events, by their type, key and body. Out: `Called`, kept until the visit that they belong to is told.
 """

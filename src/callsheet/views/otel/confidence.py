@@ -1,4 +1,4 @@
-"""How sure each value is that a run has made, found out as it goes on.
+"""Computes incrementally the confidence of each value that a run writes.
 
 In: visits as they come out. Out: what their writes are worth, by the rules of `trace.projection.basis`.
 """

@@ -1,4 +1,4 @@
-"""What is told of a run in OpenTelemetry's terms: spans with events and links, log records, histograms.
+"""The telemetry data model: spans with events and links, log records, histograms.
 
 Immutable, and independent of any library: what carries it to a collector is chosen at the edge.
 """

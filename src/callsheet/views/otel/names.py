@@ -1,4 +1,4 @@
-"""The one table of names that a run is told under, with the version of the conventions that they are from.
+"""All attribute, span and metric names used for runs, with the version of the semantic conventions.
 
 All of these conventions are in development and move. Those of GenAI left the main repository with its version
 1.42; the names here are those of 1.41, the last one with a published schema, but for `plan`, which is new in

@@ -1,4 +1,4 @@
-"""The spans of one attempt: a call of a tool, a model or an agent, with what was asked within it.
+"""Builds the spans of one attempt: a call of a tool, a model or an agent, with the calls nested in it.
 
 In: the calls of the attempt. Out: its span, and those below it.
 """

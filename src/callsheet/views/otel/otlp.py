@@ -1,4 +1,4 @@
-"""Telemetry in the words of OTLP, as JSON data: the one form that goes into files and over the wire.
+"""Encodes telemetry as OTLP JSON, for files and for the wire.
 
 In: spans, log records, histograms. Out: the requests of the three signals, as OTLP's JSON encoding has them.
 """

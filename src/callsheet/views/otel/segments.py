@@ -1,4 +1,4 @@
-"""The work of one process on a run, and the span of it, which all others stand below."""
+"""Builds the root span of a segment: the work of one process on a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a visit has read from or waited for: the spans that its own follows, and a link to each."""
+"""Builds span links from a visit to the visits that it read from or waited for."""
 
 from __future__ import annotations
 

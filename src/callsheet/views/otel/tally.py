@@ -1,4 +1,4 @@
-"""The metrics of a run, counted from its spans.
+"""Computes the metrics of a run from its spans.
 
 In: spans as they come out. Out: histograms of the run so far. They are cumulative and of one run each, so
 that sending them twice adds nothing.

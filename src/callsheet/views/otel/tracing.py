@@ -1,4 +1,4 @@
-"""The spans of a run, told while its events come by.
+"""Converts the event stream of a run to spans and log records, incrementally.
 
 In: the entries of a journal, one after another, as they are or as they are written. Out: spans and log
 records of what has come out, each once. The machine says what happens, and when; a lineage says who has read

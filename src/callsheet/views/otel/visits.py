@@ -1,4 +1,4 @@
-"""The spans of one visit of a step: its own, and below it those of its items, attempts and turns.
+"""Builds the spans of one visit of a step: its own, with those of items, attempts and turns as children.
 
 In: a visit that has come out, with its calls. Out: spans, the visit's own first.
 

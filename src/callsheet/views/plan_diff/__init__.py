@@ -1,4 +1,4 @@
-"""What differs between two plans, for people (`plan_diff_text`) and for programs (`plan_diff_json`)."""
+"""Renders the differences between two plans as text (`plan_diff_text`) and JSON (`plan_diff_json`)."""
 
 from callsheet.views.plan_diff.data import plan_diff_json
 from callsheet.views.plan_diff.text import plan_diff_text

@@ -1,4 +1,4 @@
-"""What differs between two plans as JSON data; its shape is documented in `docs/cli.md`."""
+"""Renders the differences between two plans as JSON data; its schema is documented in `docs/cli.md`."""
 
 from __future__ import annotations
 

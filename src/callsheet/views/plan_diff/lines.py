@@ -1,4 +1,4 @@
-"""Old and new lines of one part, side by side or one below the other, with what they share cut short.
+"""Renders the old and new lines of one part of a plan, with common lines shortened.
 
 In: the lines of both sides. Out: lines, each with a sign: `-` old, `+` new, a blank for both.
 """

@@ -1,4 +1,4 @@
-"""How the parts of a plan are spelled in a difference: as in LTP text, all that is unseen escaped.
+"""Renders the parts of a plan in a diff: as LTP text, with invisible characters escaped.
 
 In: one side of a change, or a step. Out: its lines, each safe on a terminal. What LTP text cannot
 say (an odd name, a title of a step) is shown in words.

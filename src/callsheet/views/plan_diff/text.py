@@ -1,4 +1,4 @@
-"""What differs between two plans as lines for a terminal, in the order of the new plan.
+"""Renders the differences between two plans for a terminal, in the order of the new plan.
 
 A step stands under a sign: `+` added, `-` removed, `~` changed, `>` moved, `=` renamed; each part of
 a changed step stands below it with its old and its new content.

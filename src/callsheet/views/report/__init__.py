@@ -1,1 +1,1 @@
-"""A run as one document for the viewer, and as one HTML page that holds the viewer and the document."""
+"""Builds the report of a run: the document for the viewer, and an HTML page with viewer and document."""

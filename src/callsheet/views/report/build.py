@@ -1,4 +1,4 @@
-"""A run as the document of the viewer: a pure projection of its journal.
+"""Builds the viewer document of a run from its journal.
 
 In: the events of a run with its plans, and what only whoever looks knows (the status, whether the chain is
 whole). Out: a `Document`. Linear in the events. Sealed values stay sealed.

@@ -1,4 +1,4 @@
-"""ES modules as one classic script, so that a page opens from disk: deterministic, and only for what we ship.
+"""Bundles our own ES modules into one classic script, so that a page can be opened from disk.
 
 In: the sources of modules by name. Out: one text, every module in a function of its own, what it imports
 before it. It knows the forms of `import` and `export` that begin a line or a minified statement, no others.

@@ -1,4 +1,4 @@
-"""Two runs side by side for the viewer: pairs of visits that differ, the first of them, what follows."""
+"""Compares two runs for the viewer: differing pairs of visits, the first of them, its consequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of the viewer: what a page has embedded, and what a server gives.
+"""The data model of the viewer, embedded in a page or served by a server.
 
 Rows are named tuples; a table tells the names of its columns once. Times are seconds since the run was
 created, `seq` are numbers of events, `value` are places in the table of values (-1 for none).

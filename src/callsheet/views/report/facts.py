@@ -1,4 +1,4 @@
-"""What each value of a run is worth, and what it was made of: the facts of LCTL, joined to the writes."""
+"""Joins the LCTL facts of a run to its writes: the confidence of each value and its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules say of a run: the passes of its plans, the rules of hand-offs, and what its journal tells."""
+"""Collects findings about a run from plan passes, hand-off rules and its journal."""
 
 from __future__ import annotations
 

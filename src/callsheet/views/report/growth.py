@@ -1,4 +1,4 @@
-"""What has changed from one document of a run to the next: the rows that are new or others, and other parts.
+"""Computes the changes from one viewer document of a run to the next: new and changed rows and parts.
 
 In: documents as JSON data. Out: a print of each, which is small; from two prints and the later document what
 a viewer needs that has the earlier one: `{"set": [[path, value]], "rows": [[path, length, [[place, row]]]],

@@ -1,4 +1,4 @@
-"""Where a run was handed on, and whether it was taken up: by agents, people, processes, the caller.
+"""Finds the hand-offs of a run to agents, people, processes and the caller, and whether they were accepted.
 
 In: the lineage of a run, its events, its visits and calls. Out: rows, in the order of their events.
 """

@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file that needs and may load nothing else; or one that a server feeds.
+"""Generates the HTML page of a report: self-contained, or with data from a server.
 
 In: a document as JSON data, the viewer's script and style. Out: HTML. Only this script and this style may
 run, by their hashes; the data is text that a browser never reads as HTML.

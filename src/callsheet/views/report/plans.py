@@ -1,4 +1,4 @@
-"""A plan as the viewer shows it: its text, its steps with what they read, where they stand in the picture."""
+"""Builds the viewer data of a plan: its text, its steps with what they read, the layout of the diagram."""
 
 from __future__ import annotations
 

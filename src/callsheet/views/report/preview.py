@@ -1,4 +1,4 @@
-"""What a report would tell, before it is written: how many values, which are shortened, sealed or left out.
+"""Previews what a report discloses: how many values, which are shortened, sealed or omitted.
 
 In: a document. Out: counts, and the variables and arguments by name, the largest first.
 """

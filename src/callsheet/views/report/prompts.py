@@ -1,4 +1,4 @@
-"""What a model was asked, as far as the journal tells: the prompt's name, and its text made once more.
+"""Reconstructs the prompt of a model call from the journal: its name and its messages.
 
 In: a call of a model, and the remarks beside its answer. Out: the name of the prompt, and its messages. They
 are made of what the journal has of the call, so what is sealed or blackened there is so here.

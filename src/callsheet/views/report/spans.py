@@ -1,4 +1,4 @@
-"""The spans of a run as the viewer shows them: the very OTLP that is sent to collectors, compressed.
+"""Builds the spans of a run for the viewer: the OTLP that is sent to collectors, compressed.
 
 In: the entries of a run. Out: JSON data, without arguments, results and texts of errors, as is the default;
 with it the provenance of its values, without them.

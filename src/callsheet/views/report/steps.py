@@ -1,4 +1,4 @@
-"""The hand-offs after each step as data for the viewer, which puts their parts together.
+"""Builds the viewer data of the hand-offs after each step, which the viewer assembles from parts.
 
 In: the parts, and the visits as they are shown. Out: JSON data.
 """

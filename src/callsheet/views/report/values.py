@@ -1,4 +1,4 @@
-"""The values of a report: each text once, long ones shortened, none where they are left out.
+"""Builds the value table of a report: each text once, long ones shortened, none if values are omitted.
 
 In: values of a run. Out: numbers, and the table that they point into. A value stands as its JSON text, so
 that no number loses digits on its way through a browser.

@@ -1,4 +1,4 @@
-"""The visits of a run and their calls, with their times, and which of them the run had to wait for.
+"""Builds the rows of visits and calls of a run, with their times and the critical path.
 
 In: a lineage, a record of the same run, its events. Out: rows. A record says how a visit came out, a lineage
 what it read; both have the visits of a step in the same order.
