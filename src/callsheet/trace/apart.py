@@ -74,7 +74,7 @@ def _at(path: Path, at: int, one: list[JSON], other: list[JSON]) -> Apart:
 def slower(
     old: Mapping[tuple[str, int], float], new: Mapping[tuple[str, int], float], noise: float
 ) -> list[Slower]:
-    """The visits whose times in seconds differ by more than a fraction `noise` of the longer one.
+    """The visits whose times differ by more than a fraction `noise` of the longer one, largest first.
 
     >>> slower({("S1", 1): 1.0, ("S2", 1): 1.0}, {("S1", 1): 1.1, ("S2", 1): 3.0}, 0.2)
     [Slower(step='S2', visit=1, old=1.0, new=3.0)]
