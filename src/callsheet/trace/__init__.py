@@ -1,1 +1,1 @@
-"""From records to understanding: hand-offs between agents, and what became of what they say."""
+"""Analyses of recorded runs and of hand-offs between agents: lineage, blame, comparison, LCTL documents."""

@@ -1,7 +1,7 @@
 """Summarises a run from its journal: its steps with outcome, time and result.
 
-In: the events of a run, folded through the machine with an observer. Out: an account that `show`
-prints. Nothing is stored, nothing is carried out.
+In: the events of a run, folded through the machine with an observer. Out: the account that `show` prints.
+Nothing is stored or executed.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _ENDS = {NoteKind.FINISHED: "ok", NoteKind.FAILED: "failed", NoteKind.SKIPPED: "
 class StepAccount:
     """One visit of a step.
 
-    `outcome` is `ok`, `failed`, `skipped`, `running`, or `stopped` by the end of the run; `calls` counts
-    the calls that left. Times are wall times in seconds since 1970. `detail` says why, where there is a why.
+    `outcome` is `ok`, `failed`, `skipped`, `running`, or `stopped` by the end of the run; `calls` counts the
+    calls that left. Times are wall times in seconds since 1970. `detail` is the reason, if there is one.
     """
 
     step: str
     started: float
-    """When its first call left or, without one before it, when its turn came."""
+    """When its turn came or a call left before that, or when a later process made its first call."""
     ended: float | None = None
     turn: float = 0.0
     """When its turn came."""
     epoch: int = 0
-    """Which process of the run that was in."""
+    """The process of the run in which its turn came."""
     outcome: str = "running"
     calls: int = 0
     retries: int = 0
@@ -43,18 +43,18 @@ class StepAccount:
     var: str | None = None
     value: JSON = None
     cuts: list[str] = field(default_factory=list[str])
-    """What went in or came out shorter than it was."""
+    """Inputs and results that were shortened."""
     facts: list[str] = field(default_factory=list[str])
-    """How its outcomes were made."""
+    """Remarks on how its outcomes came about."""
     answers: list[str] = field(default_factory=list[str])
-    """What people have said to its questions and calls."""
+    """The answers of people to its questions and calls."""
     turns: list[str] = field(default_factory=list[str])
     """What an agent did, turn by turn."""
     action: Action | None = None
-    """What its step does in the plan of that time: a step of a new plan may have the id of an older one."""
+    """The action of its step in the plan then in force: a new plan may use the same step ids."""
 
     def told(self, note: Note) -> None:
-        """Keep what is to be known beside the outcome."""
+        """Record a cut, a remark, an answer or an agent's turn."""
         lists = {
             NoteKind.CUT: self.cuts,
             NoteKind.FACT: self.facts,
@@ -66,7 +66,7 @@ class StepAccount:
 
 @dataclass(frozen=True, slots=True)
 class LateAnswer:
-    """An outcome that came when its call was closed; it changed nothing.
+    """An outcome that came after its call was closed, and so had no effect.
 
     `outcome` is `ok` or `err`, `said` the value or the error.
     """
@@ -79,7 +79,7 @@ class LateAnswer:
 
     @classmethod
     def of(cls, row: Event) -> LateAnswer:
-        """The late answer that an event of the journal tells of."""
+        """The late answer in an event of the journal."""
         body = row.body or {}
         outcome = str(body.get("outcome", ""))
         said = body.get("value" if outcome == EventType.OK else "error")
@@ -88,7 +88,7 @@ class LateAnswer:
 
 @dataclass(slots=True)
 class Account:
-    """What happened: the visits of steps in their order, and the run as its events leave it."""
+    """The visits of steps in order, warnings, late answers, and the state of the run after its events."""
 
     folded: Folded
     steps: list[StepAccount]
@@ -98,24 +98,24 @@ class Account:
 
 @dataclass(slots=True)
 class _Scribe:
-    """Writes visits down as events and notes come by."""
+    """Collects visits from the events of the journal and the notes of the machine."""
 
     plan_of: PlanOf
     actions: dict[str, Action]
-    """By the ids of the steps that there are now."""
+    """The actions of the current plan's steps, by step id."""
     plan: str = ""
-    """The hash of the plan that came last."""
+    """The hash of the last plan."""
     now: float = 0.0
     epoch: int = 0
     steps: list[StepAccount] = field(default_factory=list[StepAccount])
     warnings: list[str] = field(default_factory=list[str])
     open: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
     early: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
-    """Visits whose calls have left and whose turn has not come."""
+    """Visits that started before their turn, which has not come yet, by step id."""
     late: list[LateAnswer] = field(default_factory=list[LateAnswer])
 
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
-        """The events, each seen before the machine is told of it."""
+        """Pass the events on, recording each before the machine takes it."""
         for row in rows:
             self.now, self.epoch = row.ts, row.epoch
             visit = self.early.get(row.step or "") or self.open.get(row.step or "")
@@ -130,7 +130,7 @@ class _Scribe:
             yield row
 
     def note(self, note: Note) -> None:
-        """Take what the machine says happened just now."""
+        """Record a note of the machine on the current event."""
         match note.kind:
             case NoteKind.EARLY:
                 self.early[note.step] = self._new(note.step)
@@ -170,7 +170,7 @@ class _Scribe:
     def _replanned(self, step: str, said: str) -> None:
         if step in self.open:
             self._remark(step, said)
-        else:  # after a graph had failed, by no step of it
+        else:  # a graph has failed, and no step of it asked for the plan
             visit = self._visit(step)
             visit.outcome, visit.ended, visit.detail = "ok", self.now, said
         self.actions |= actions_of(self.plan_of(self.plan))
@@ -190,12 +190,12 @@ class _Scribe:
 
 
 def actions_of(plan: Plan) -> dict[str, Action]:
-    """What the steps of a plan do, by their ids."""
+    """The actions of a plan's steps, by step id."""
     return {step.id: step.action for step in plan.steps}
 
 
 def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
-    """Tell a run from its events; raises JournalError (JRN020) where they cannot be read."""
+    """The account of a run from its events; raises JournalError (JRN020) if they cannot be read."""
     scribe = _Scribe(plan_of, actions_of(plan))
     folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
     result = folded.machine.result
@@ -207,7 +207,9 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
 
 
 def _end_loop(visits: Sequence[StepAccount], result: Result, plan: Plan) -> None:
-    """A loop that ended the run has the results so far: an item has failed, or a limit has stopped it."""
+    """Correct the outcome of a loop that ended the run: it is `ok` with partial results, but an item failed
+    or a limit stopped it.
+    """
     if result.status is Status.DONE or not any(s.id == result.ended_at and s.foreach for s in plan.steps):
         return
     last = next((visit for visit in reversed(visits) if visit.step == result.ended_at), None)

@@ -1,9 +1,8 @@
-"""Aligns two runs: what they did alike, where they first diverge, and what follows from that.
+"""Aligns two runs: where they agree, where they first diverge, which differences follow from earlier ones.
 
-In: the lineages of two runs. Out: their visits of steps in pairs, by plan, step and visit; the rest is paired
-by tool and arguments. A differing pair is a consequence of earlier differences if it read another value, or
-if only one of the runs reached it; otherwise it diverges by itself: a tool answered differently, or the plan
-is another one.
+In: the lineages of two runs. Out: their visits in pairs, matched by plan, step and visit, the rest by tool
+and arguments. A differing pair is a consequence of earlier differences if it read different values, or if
+only one run reached it. Otherwise it diverges by itself: a tool answered differently, or the plans differ.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit
 
 
 class Pair(NamedTuple):
-    """A visit in both runs, or in one of them; `what` says in what they differ: nothing where they are alike.
+    """A visit in both runs or in one of them; `what` lists the differences and is empty if there are none.
 
-    `follows` says that it differs because of what differed before it, in the data or in the way.
+    `follows` if it differs because of an earlier difference, in data or in control flow.
     """
 
     old: Visit | None
@@ -31,9 +30,9 @@ class Pair(NamedTuple):
 
 
 class RunDiff(NamedTuple):
-    """What differs between two runs: inputs by name, and visits, in the order of the first run.
+    """The differences between two runs: inputs by name, and visits in the order of the first run.
 
-    `upto` are the last events that were looked at, where there are more.
+    `alike` counts the equal pairs. `upto` are the last events compared, if there are more.
     """
 
     inputs: dict[str, tuple[JSON, JSON]]
@@ -41,7 +40,7 @@ class RunDiff(NamedTuple):
     differing: tuple[Pair, ...]
     upto: tuple[int, int] | None = None
     is_firm: bool = True
-    """Whether the first pair that differs stays the first, whatever is still to come."""
+    """Whether the first differing pair stays the first, whatever events are still to come."""
 
     @property
     def first(self) -> Pair | None:
@@ -50,7 +49,7 @@ class RunDiff(NamedTuple):
 
 
 def diff_runs(old: Lineage, new: Lineage) -> RunDiff:
-    """What differs between two runs."""
+    """The differences between two complete runs."""
     return diff_visits(old, old.visits, new, new.visits, is_over=True)
 
 
@@ -63,10 +62,10 @@ def diff_visits(
     is_over: bool,
     has_parted: bool = False,
 ) -> RunDiff:
-    """What differs between two runs in some of their visits; all other visits are alike, and not counted.
+    """The differences between two runs in some of their visits; all others are alike and not counted.
 
-    Where more is to come (not `is_over`), what may yet find its like is left out. `has_parted` says that
-    the runs have differed before these visits.
+    Unless `is_over`, visits that later ones may still match are left out. `has_parted` if the runs have
+    differed before these visits.
     """
     paired = _paired(old, visits, new, others)
     pairs = paired.pairs if is_over else _settled(old, new, paired.pairs)
@@ -90,7 +89,7 @@ def diff_visits(
 
 
 def _given(lineage: Lineage, inputs: dict[str, tuple[JSON, JSON]]) -> set[int]:
-    """The writes that are none of the steps' and differ: of inputs, and edits."""
+    """The writes that differ, but not by a step: of differing inputs, and all edits."""
     return {
         w.id for w in lineage.writes if w.made is Made.EDIT or (w.made is Made.INPUT and w.name in inputs)
     }
@@ -109,9 +108,9 @@ _Pairs: TypeAlias = "list[tuple[Visit | None, Visit | None]]"
 
 
 class _Paired(NamedTuple):
-    """Visits in pairs, in the order of the first run; those of the second alone stand between.
+    """Pairs of visits in the order of the first run, with those that only the second has in between.
 
-    `placed_old` and `placed_new` are the visits that stand at one place in both runs.
+    `placed_old` and `placed_new` are the visits that were matched by plan, step and visit.
     """
 
     pairs: _Pairs
@@ -120,7 +119,7 @@ class _Paired(NamedTuple):
 
 
 def _is_firm(old: Lineage, new: Lineage, others: Sequence[Visit], paired: _Paired, first: Pair) -> bool:
-    """Whether no visit that is still to come or under way can put another difference before the first one."""
+    """Whether no visit that is open or still to come can put a difference before the first one."""
     if first.old is None or first.new is None:
         return False
     for one, other in paired.pairs:
@@ -134,7 +133,7 @@ def _is_firm(old: Lineage, new: Lineage, others: Sequence[Visit], paired: _Paire
 
 
 def _settled(old: Lineage, new: Lineage, pairs: _Pairs) -> _Pairs:
-    """The pairs of which nothing more comes: up to the last of both runs, without what is under way."""
+    """The final pairs: those up to the last one with both runs, except visits under way."""
     last = max(
         (n for n, (one, other) in enumerate(pairs) if one is not None and other is not None), default=-1
     )
@@ -185,7 +184,7 @@ def _tool(lineage: Lineage, visit: Visit) -> tuple[int, str]:
 
 
 def _arguments(lineage: Lineage, visit: Visit) -> list[JSON]:
-    """What the calls of a visit were given, those of its items in order, further attempts left out."""
+    """The arguments of a visit's calls, in the order of its items; only of the last attempt for each."""
     found: list[JSON] = []
     for key in lineage.last_keys(visit):
         command = lineage.commands.get(key)
@@ -199,7 +198,7 @@ def _arguments(lineage: Lineage, visit: Visit) -> list[JSON]:
 
 
 def _call(lineage: Lineage, visit: Visit) -> str:
-    """A visit by what it called, with which arguments, as text that equal calls have alike."""
+    """A key for a visit's tool and arguments: equal for equal calls."""
     said = [_tool(lineage, visit), _arguments(lineage, visit)]
     return json.dumps(said, sort_keys=True, ensure_ascii=False, default=str)
 

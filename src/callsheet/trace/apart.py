@@ -1,6 +1,7 @@
 """Finds where two values differ, and which steps took longer, for a comparison of runs.
 
-In: two values, or the times of two runs. Out: places in values, or steps, those that matter most first.
+In: two values, or the durations of steps in two runs. Out: paths in the values, or the steps that differ in
+duration, the largest difference first.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from callsheet.ir import JSON
 
 Path: TypeAlias = "tuple[str | int, ...]"
 LEAST = 0.01
-"""Seconds that no step has to be told of that took so much more or less."""
+"""The largest difference in seconds that is not reported."""
 
 
 class Apart(NamedTuple):
-    """A place in two values at which they part; what is not there in one of them is `missing` there."""
+    """A path at which two values differ, and the value of each there."""
 
     path: Path
     old: JSON
     new: JSON
     missing: str = ""
-    """`a` or `b` where one has nothing there."""
+    """`a` or `b` if that value has nothing at the path."""
 
 
 class Slower(NamedTuple):
-    """A visit of a step that took longer in one of two runs, in seconds."""
+    """A visit of a step that took longer in one of two runs; times in seconds."""
 
     step: str
     visit: int
@@ -35,7 +36,7 @@ class Slower(NamedTuple):
 
 
 def parts(old: JSON, new: JSON) -> Iterator[Apart]:
-    """The places at which two values part, in the order of the first; a list is compared by position.
+    """The paths at which two values differ, in the order of the first; lists are compared by position.
 
     >>> [(p.path, p.old, p.new) for p in parts({"a": [1, 2]}, {"a": [1, 3]})]
     [(('a', 1), 2, 3)]
@@ -73,7 +74,7 @@ def _at(path: Path, at: int, one: list[JSON], other: list[JSON]) -> Apart:
 def slower(
     old: Mapping[tuple[str, int], float], new: Mapping[tuple[str, int], float], noise: float
 ) -> list[Slower]:
-    """The visits of steps whose times differ by more than a part `noise` of the longer, the most first.
+    """The visits whose times differ by more than a fraction `noise` of the longer one, largest first.
 
     >>> slower({("S1", 1): 1.0, ("S2", 1): 1.0}, {("S1", 1): 1.1, ("S2", 1): 3.0}, 0.2)
     [Slower(step='S2', visit=1, old=1.0, new=3.0)]

@@ -1,8 +1,8 @@
 """Finds the step at which a run failed, and the likely cause with its evidence.
 
-In: a lineage. Out: the step that failed; and among all that flowed into it the earlier faults: an error used
-as a result, a value that did not fit its cast, an unset value that was read. The likely cause is the first of
-the gravest. It is a guess by rule, and is presented as one.
+In: a lineage. Out: the step that failed, and the earlier faults in its backward slice: an error used as a
+result, a value that did not fit its cast, an unset or empty value that was read. The likely cause is the
+earliest of the most severe kind: a heuristic, and presented as one.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from callsheet.trace.lineage.slices import (
 
 
 class Odd(StrEnum):
-    """What is wrong with a place that flowed into a failure, the gravest first."""
+    """What is wrong with a value that flowed into a failure, the most severe first."""
 
     ERROR = "error"
-    """A call had failed, and its error stood where its result would."""
+    """A call had failed, and its error took the place of its result."""
     CAST = "cast"
     """The value did not fit its cast."""
     UNSET = "unset"
-    """The variable was not set, or had nothing at this place."""
+    """The variable was not set, or had nothing at this path."""
     EMPTY = "empty"
 
 
 class Suspect(NamedTuple):
-    """A place that was wrong before it flowed into the failure.
+    """A fault that flowed into the failure.
 
-    `seq` is the event at which it came to be so; `key` the call that failed, where one did. `way` leads from
-    this place to the step that failed: each is what the next was made of.
+    `seq` is the event at which it arose; `key` the call that failed, "" if none did. `way` are the flows from
+    the fault to the failed step, in order.
     """
 
     odd: Odd
@@ -56,9 +56,9 @@ class Suspect(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """What failed, at which event, and why; and what likely led to it, the likeliest first.
+    """The failed visit, the event, the error, and the suspected causes, the likeliest first.
 
-    `visit` is NONE where no step failed, as when a run was cancelled.
+    `visit` is NONE if no step failed, as when a run was cancelled.
     """
 
     visit: int
@@ -68,7 +68,7 @@ class Blame(NamedTuple):
 
 
 def blame_of(lineage: Lineage) -> Blame | None:
-    """What failed in a run, and what likely led to it; None where nothing has failed."""
+    """What failed in a run and what likely caused it; None if nothing has failed."""
     found = _failure(lineage)
     if found is None:
         return None
@@ -81,7 +81,7 @@ def blame_of(lineage: Lineage) -> Blame | None:
 
 
 def _failure(lineage: Lineage) -> Failure | None:
-    """What ended the run, or where it did not end so, the last step that failed for good."""
+    """The failure that ended the run, or else the last final failure of a step."""
     result = lineage.machine.result
     last = lineage.failures[-1] if lineage.failures else None
     if result is None or result.status is Status.DONE:
@@ -99,7 +99,7 @@ def _failure(lineage: Lineage) -> Failure | None:
 def _suspects(lineage: Lineage, visit: Visit) -> list[Suspect]:
     found: list[Suspect] = []
     met: list[tuple[Flow, int]] = [(flow, NONE) for flow in reads_by(lineage, visit)]
-    """What has been come to, and from which of these before it; they are looked at in their order."""
+    """The queue of flows, each with the index of the one that led to it."""
     seen: set[Node] = set()
     for at, (flow, _) in enumerate(met):
         node = flow.node
@@ -115,7 +115,7 @@ def _suspects(lineage: Lineage, visit: Visit) -> list[Suspect]:
 
 
 def _way_on(met: list[tuple[Flow, int]], at: int) -> Iterator[Flow]:
-    """The way from one of these to the step that failed, itself not among it."""
+    """The flows after the one at this index, on the way to the failed step."""
     at = met[at][1]
     while at != NONE:
         flow, at = met[at]
@@ -123,7 +123,7 @@ def _way_on(met: list[tuple[Flow, int]], at: int) -> Iterator[Flow]:
 
 
 def _look_at(lineage: Lineage, flow: Flow, failed: Visit) -> Suspect | None:
-    """What is wrong with a place, if anything is; of its way the first flow."""
+    """What is wrong with the node of a flow, if anything; its `way` has this flow only."""
     node, way = flow.node, (flow,)
     if node.write == NONE:
         return Suspect(Odd.UNSET, flow.name, node, failed.seq, "", way)
@@ -144,7 +144,7 @@ def _look_at(lineage: Lineage, flow: Flow, failed: Visit) -> Suspect | None:
 
 
 def _failed_call(lineage: Lineage, node: Node) -> tuple[str, Node]:
-    """The call that failed and whose error stands here, or first in this list, and where; "" for none."""
+    """The key of the failed call whose error is here, or first in this list, and its node; "" if none."""
     write = lineage.writes[node.write]
     if write.visit == NONE:
         return "", node

@@ -30,9 +30,9 @@ from callsheet.trace.standing import standing_of
 
 _FIRST_PART = 200
 _GROWTH = 8
-"""Of parts that are looked at beyond the first difference: each is so much longer than the one before."""
+"""The factor by which each part examined after the first difference is longer than the previous one."""
 _WORTH = 2_000
-"""So much has to be to come alike before it is left out amid two runs."""
+"""The least number of equal events still to come that makes skipping them worthwhile."""
 _OWN = ("inputs", "pins", "launch")
 """What the start of a run says beside what its machine goes by; and the inputs."""
 _COUNTED = ("used", "limits", "counts")
@@ -40,7 +40,7 @@ _COUNTED = ("used", "limits", "counts")
 
 
 class Found(NamedTuple):
-    """A pair of visits that differs, and the lineages that they are of."""
+    """A differing pair of visits, and the lineages that they belong to."""
 
     pair: Pair
     old: Lineage
@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What differs between two runs: inputs by name, and visits, in the order of the first run.
+    """The differences between two runs: inputs by name, and visits in the order of the first run.
 
     `alike` counts the visits that did the same. `upto` are the last events that were looked at, where there
     are more.
@@ -61,7 +61,7 @@ class Compared(NamedTuple):
 
 
 def compare_runs(journal: Journal, old: RunInfo, new: RunInfo, most: int | None = None) -> Compared:
-    """What differs between two runs; looking ends when more than `most` differences are found.
+    """The differences between two runs; the search ends once more than `most` have been found.
 
     Whenever it ends, the first difference is that of the whole runs. Raises JournalError where a run cannot
     be read.
@@ -99,7 +99,7 @@ class _Side:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has taken all."""
+        """Whether all events have been taken."""
         return self.place >= len(self._seqs)
 
     @property
@@ -118,7 +118,7 @@ class _Side:
             self.recorder.take(entry, self._plan_of)
 
     def lineage(self) -> Lineage:
-        """What has happened so far."""
+        """The lineage of the events taken so far."""
         return self.recorder.done(None) if self.is_over else self.recorder.so_far()
 
 
@@ -274,7 +274,7 @@ class _Comparison:
 
 
 def _alike(one: list[Told], other: list[Told]) -> int:
-    """How many of the first of two lists are the same in both."""
+    """The length of the common prefix of two lists."""
     if one == other:
         return len(one)
     return next(

@@ -1,6 +1,6 @@
-"""Compiles a search text into a matcher: literal, or an RE2 pattern, which takes linear time.
+"""Compiles a search text into a matcher: for a literal text, or for an RE2 pattern, which takes linear time.
 
-In: what a user looks for. Out: a function that says where the first match is.
+In: the text to search for. Out: a function that finds the first match.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from callsheet.trace.search import Find
 
 _MEMORY = 64 << 20
 _LEAST = 2
-"""Characters of `//`, a pattern without anything in it."""
+"""The length of `//`, an empty pattern."""
 
 
 def finder(text: str, *, ignore_case: bool = False) -> Find:
-    """What finds a text, or a pattern where it stands between slashes.
+    """A function that finds a text, or a pattern if the text is in slashes.
 
-    Raises ValueError for an empty text, JournalError (JRN085) for a pattern that RE2 does not know.
+    Raises ValueError for an empty text, JournalError (JRN085) for a pattern that RE2 rejects.
 
     >>> finder("b")("abc"), finder("/[0-9]+/")("on 12 May"), finder("B", ignore_case=True)("abc")
     ((1, 2), (3, 5), (1, 2))
@@ -39,7 +39,7 @@ def finder(text: str, *, ignore_case: bool = False) -> Find:
 
 
 def _pattern(pattern: str, *, ignore_case: bool) -> Find:
-    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+    re2: Any = import_module("re2")  # by name, as it has no types for the checker
     options_ = re2.Options()
     options_.log_errors = False
     options_.max_mem = _MEMORY

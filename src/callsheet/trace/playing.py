@@ -1,4 +1,4 @@
-"""Replays a run event by event: each event with the notes that the machine gave for it.
+"""Replays a run event by event: each event with the notes that the machine emits for it.
 
 In: a plan and the events of its journal. Out: moments, in order. Nothing is executed.
 """
@@ -16,30 +16,30 @@ from callsheet.store.replay import fold
 
 
 class Said(NamedTuple):
-    """A note, and for a step that has ended how many seconds it took."""
+    """A note, and the duration in seconds if it ends a step."""
 
     note: Note
     took: float | None
 
 
 class Moment(NamedTuple):
-    """An event and what it led to."""
+    """An event and the notes that it led to."""
 
     event: Event
     said: tuple[Said, ...]
 
 
 def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[Moment], bool]) -> None:
-    """Show each moment of a run, as soon as its event is there, until `show` gives False.
+    """Pass each moment of a run to `show` as soon as its event arrives, until `show` returns False.
 
-    Raises JournalError (JRN020) where the events cannot be read, and what reading them raises.
+    Raises JournalError (JRN020) if the events cannot be read, and whatever iterating over them raises.
     """
     clock = _Clock()
 
     def one_by_one() -> Iterator[Event]:
         for event in events:
             clock.sees(event)
-            yield event  # the fold asks for the next one when it has told the machine of this
+            yield event  # the fold asks for the next event after the machine has taken this one
             if not show(Moment(event, clock.taken())):
                 return
 
@@ -47,18 +47,18 @@ def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[M
 
 
 class _Clock:
-    """Keeps what the machine says, and times steps by the times of the events."""
+    """Collects the machine's notes and times steps by the times of the events."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self._epoch = 0
         self._since: dict[str, float] = {}
         self._waits: dict[str, int] = {}
-        """Of steps that have begun and no call of which has left, in which process they began."""
+        """The process in which each step began, for steps of which no call has left."""
         self._said: list[Said] = []
 
     def sees(self, event: Event) -> None:
-        """Take the next event; a step whose first call leaves in a later process has begun with that."""
+        """Take the next event; a step whose first call leaves in a later process counts as begun then."""
         self.now, self._epoch = event.ts, event.epoch
         if event.type is not EventType.INTENT or event.step not in self._waits:
             return

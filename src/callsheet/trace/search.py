@@ -1,7 +1,7 @@
 """Searches all data that a run has handled: inputs, arguments, results, errors, answers.
 
-In: the events of a journal, and a matcher. Out: the places that match, one by one, in the order of the
-events. The journal is read once, and nothing is stored.
+In: the events of a journal and a matcher. Out: the matches, one by one, in the order of the events. The
+journal is read once; nothing is stored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from callsheet.store.records import PlanOf
 from callsheet.store.replay import begin_with, fold_on
 
 Find = Callable[[str], "tuple[int, int] | None"]
-"""Where in a text the first match is, from and to, or None."""
+"""Returns the start and end of the first match in a text, or None."""
 _CONTEXT = 40
 _BOOKS = frozenset(
     {"digest", "due", "msg_id", "spent", "unsettled", "final", "forbidden", "outcome", "verdict", "decision"}
 )
-"""Names in the bodies of events that keep the books, and hold nothing that the run has handled."""
+"""Fields of event bodies that are bookkeeping and hold no data of the run."""
 _SKIPPED = frozenset({EventType.SNAPSHOT})
 _WORDS: Mapping[EventType, str] = {
     EventType.START: "given",
@@ -43,11 +43,11 @@ _WORDS: Mapping[EventType, str] = {
 
 
 class Match(NamedTuple):
-    """A text that was found.
+    """A match.
 
-    `what` is the kind of thing it stands in: `given`, `argument`, `result`, `error`, `answer` and the like.
-    `path` leads to it from there; `variable` is the one that takes a result, or was given or edited, None
-    where there is none. `before` and `after` are what stands around it.
+    `what` is the kind of data that it is in: `given`, `argument`, `result`, `error`, `answer` and the like.
+    `path` is its path in that data; `variable` the one that takes the result, or was given or edited, None if
+    there is none. `before` and `after` are the text around it.
     """
 
     seq: int
@@ -62,15 +62,15 @@ class Match(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The place as plans write it."""
+        """The place in the notation of plans."""
         head = () if self.variable is None else (f"${self.variable}",)
         return ".".join([*head, *map(str, self.path)])
 
 
 def search(plan: Plan, events: Iterable[Event], plan_of: PlanOf, find: Find) -> Iterator[Match]:
-    """The places of a run that have the text.
+    """The matches in the data of a run.
 
-    Arguments are made again as the run is folded. Raises JournalError where events cannot be read.
+    Arguments of calls are recomputed by folding the run. Raises JournalError if events cannot be read.
     """
     rows = iter(events)
     first = next(rows)
@@ -92,7 +92,7 @@ def _in_call(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
 
 
 def _arguments(command: Awaited) -> Iterator[tuple[tuple[str | int, ...], JSON]]:
-    """What a call is made with."""
+    """The arguments of a call, each with its path."""
     match command:
         case CallTool(args=args):
             yield from (((name,), value) for name, value in args.items())
@@ -110,7 +110,7 @@ def _arguments(command: Awaited) -> Iterator[tuple[tuple[str | int, ...], JSON]]
 
 
 def _variable_of(row: Event, folded: Folded) -> tuple[str | None, tuple[int, ...]]:
-    """The variable that takes the result of a call, and where in it the item of a FOREACH stands."""
+    """The variable that takes the result of a call, and the index of a FOREACH's item in it."""
     program = folded.machine.program
     number = program.number_of.get(row.step or "")
     if number is None or not folded.machine.is_open(row.key or ""):
@@ -121,7 +121,7 @@ def _variable_of(row: Event, folded: Folded) -> tuple[str | None, tuple[int, ...
 
 
 def _named(matches: Iterator[Match]) -> Iterator[Match]:
-    """Matches in an object of variables."""
+    """Matches in an object whose keys are variables."""
     for match in matches:
         yield match._replace(variable=str(match.path[0]), path=match.path[1:])
 
@@ -142,7 +142,7 @@ def _in_body(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
                 yield match._replace(variable=variable)
         case EventType.END:
             answer = body.get("response")
-            if isinstance(answer, dict):  # it names the event that holds it
+            if isinstance(answer, dict):  # a reference to the event that holds the answer
                 answer = folded.machine.result and folded.machine.result.response
             yield from _in_value(row, "response", (), answer, find)
             if body.get("error") != answer:
@@ -155,7 +155,7 @@ def _in_body(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
 
 
 def _in_value(row: Event, what: str, path: tuple[str | int, ...], value: JSON, find: Find) -> Iterator[Match]:
-    """The places in a value, in its order, without recursion."""
+    """The matches in a value, in its order; iterative, as values can be deep."""
     stack: list[tuple[tuple[str | int, ...], JSON]] = [(path, value)]
     while stack:
         place, node = stack.pop()

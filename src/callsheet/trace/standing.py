@@ -1,6 +1,6 @@
-"""The state of a run after one of its events, folded from the last snapshot before it if there is one.
+"""Computes the state of a run after one of its events, from the last snapshot before it if there is one.
 
-In: a journal, a run, the number of an event. Out: that event, and the run as the events up to it leave it.
+In: a journal, a run, the number of an event. Out: that event, and the state after it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from callsheet.store.stand import stand_from
 
 
 class _Upto:
-    """Events up to a number; `last` is the last one that has been taken."""
+    """Events up to the number `seq`; `last` is the last one taken."""
 
     def __init__(self, events: Iterator[Event], seq: int) -> None:
         self._events = events
@@ -36,10 +36,10 @@ class _Upto:
 def standing_of(
     journal: Journal, info: RunInfo, seq: int, program: Program | None = None
 ) -> tuple[Event, Folded]:
-    """The event of this number, which the run has, and the run after it.
+    """The event number `seq`, which the run must have, and the state of the run after it.
 
-    The chain is not checked. `program` is that of the run's plan, where it has been made before. Raises
-    JournalError where events cannot be read.
+    The hash chain is not checked. `program` is the run's compiled plan, if it is at hand. Raises JournalError
+    if events cannot be read.
     """
     run_id = info.run_id
     plan = journal.plan_of(info.plan_hash) if program is None else program.plan
@@ -49,7 +49,7 @@ def standing_of(
         try:
             folded = stand_from(journal, run_id, plan, iter(upto), program=program, in_part=True)
         except Unfit:
-            pass  # all of its events tell the same
+            pass  # unusable snapshot: fold all events instead
         else:
             assert upto.last is not None
             return upto.last, folded

@@ -1,1 +1,1 @@
-"""LCTL v3: documents that agents hand to one another, read, checked, merged, received and written."""
+"""LCTL v3, a format for hand-offs between agents: reads, checks, merges, receives and writes documents."""

@@ -1,4 +1,4 @@
-"""Where a failed chain went wrong: the failed step and the likely cause, apart, with the evidence.
+"""Finds the likely cause of a failed chain, with the evidence, as distinct from the step that failed.
 
 The cause is found in a fixed order: (1) the analysis names an agent; (2) a fact's note says ISSUE; (3) the
 least sure fact below 0.70 that was known at the failure; (4) the step that failed.
@@ -14,11 +14,11 @@ from callsheet.trace.lctl.confidence import FLAG_BELOW, effective
 from callsheet.trace.lctl.model import DebugDocument, Entry, Fact
 
 _MOST_WORDS = 4_000
-"""How much of an analysis is looked through for agents."""
+"""The number of characters of an analysis that are searched for agents."""
 
 
 class Evidence(StrEnum):
-    """What a cause was found by."""
+    """The kind of evidence for a cause."""
 
     ANALYSIS = "analysis"
     NOTE = "note"
@@ -27,17 +27,17 @@ class Evidence(StrEnum):
 
 
 class Cause(NamedTuple):
-    """The likely cause: its step, what it was found by, and the words or the fact that speak for it."""
+    """The likely cause: its step, the kind of evidence, and the evidence in words."""
 
     step: int
     by: Evidence
     because: str
     agent: str | None = None
-    """Who took the step, where the evidence names one agent."""
+    """The agent of the step, if the evidence names it."""
 
 
 def root_cause(document: DebugDocument) -> Cause | None:
-    """The likely cause of a failure; None where nothing points to one.
+    """The likely cause of a failure; None if nothing points to one.
 
     >>> from callsheet.trace.lctl.model import Analysis, Chain
     >>> trace = (Entry(1, "prober"), Entry(2, "payer", error="refused"))

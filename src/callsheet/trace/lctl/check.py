@@ -1,7 +1,7 @@
-"""Documents in their chain against all rules: findings, effective confidence, what was lost on the way.
+"""Checks a chain of documents against all rules.
 
-In: texts or documents, and which are the parents of which. Out: a `Report`. Nothing that is wrong with a
-document is raised; it stands in the report.
+In: texts or documents, and the parents of each. Out: a `Report` with findings, effective confidences and lost
+facts. Faults of a document are reported, not raised.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a check found.
+    """The result of a check.
 
     `parents` are the places of the documents that each follows; `hops` holds each document that is
     no ack and could be read, under its place.

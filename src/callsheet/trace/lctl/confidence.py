@@ -1,4 +1,4 @@
-"""How sure a fact really is: the lowest value on the way to it, and what that asks of the receiver.
+"""Computes the effective confidence of facts, and what it requires of the receiver.
 
 The stated confidence of a fact is a claim; the effective one is the minimum of that claim, of what every
 document before said of the fact, and of the facts that it derives from. It never rises along a chain.
@@ -34,7 +34,7 @@ class Band(StrEnum):
 
 
 class VerifiedRaise(StrEnum):
-    """What becomes of a value that a later agent raises and lists in facts_modified."""
+    """How to treat a confidence that a later agent raises and lists in facts_modified."""
 
     CAP = "cap"
     """It stays capped at what it was; the default."""

@@ -1,4 +1,4 @@
-"""What differs between two documents, for example of two runs of one chain: steps and facts.
+"""Compares two documents, for example of two runs of one chain, by steps and facts.
 
 Steps are aligned by agent and action, so that one step more does not make all later ones differ. Times,
 the chain's id and the shift of step numbers are no differences.
@@ -45,7 +45,7 @@ class Diff:
     rest_changed: Mapping[str, Changed]
     """The instruction, the receiver, the lists of the hand-off."""
     first_divergence_step: int | None
-    """The step at which the traces part; None where they are alike."""
+    """The first step at which the traces differ; None if they are equal."""
 
     @property
     def is_equal(self) -> bool:

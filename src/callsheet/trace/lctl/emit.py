@@ -1,4 +1,4 @@
-"""Making documents that hold the rules: the first of a chain, the next one, branches and their merge.
+"""Makes documents that satisfy the rules: the first of a chain, the next one, and the merge of branches.
 
 In: what was received and what an agent has done. Out: a hand-off in which the trace is kept, critical facts
 are carried, no value is above what it is worth, and what is too unsure to act on is left off the lists.
@@ -51,7 +51,7 @@ class Work:
                 wanted(f"each of Work({name}=…)", fact, Fact, "a Fact(…)")
 
     def entry(self, step: int) -> Entry:
-        """The entry of the trace that tells this work."""
+        """The entry of the trace for this work."""
         return Entry(
             step,
             self.agent,

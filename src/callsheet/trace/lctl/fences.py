@@ -1,4 +1,4 @@
-"""Where the LCTL block stands in a text: all of it, or the first closed code fence that holds one.
+"""Finds the LCTL block in a text: the whole text, or the first closed code fence that holds a block.
 
 In: a text, perhaps the whole answer of a model. Out: the text up to the end of the block, with everything
 before it blank, so that places in it are places in the answer.

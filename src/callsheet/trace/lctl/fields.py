@@ -1,4 +1,4 @@
-"""The fields of one mapping of a document, read one by one with their types.
+"""Reads the fields of one mapping of a document, one by one with their types.
 
 What is missing or wrong is noted as a finding and read as None; a value of a wrong type and every key
 that nobody asked for end up in `rest`, as plain data.
@@ -66,7 +66,7 @@ class Fields:
         return self.text(key, blank_is=rule)
 
     def flag(self, key: str) -> bool:
-        """True or false; false where it is not said."""
+        """A boolean; false if it is missing."""
         node = self.node(key)
         if node is None:
             return False

@@ -1,4 +1,4 @@
-"""What was found in LCTL documents: rule, document, place and a sentence; and the error that carries it."""
+"""Findings about LCTL documents (rule, document, place, message), and the error that carries them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
     @property
     def level(self) -> Level:
-        """How much it matters."""
+        """The level of its rule."""
         return RULES[self.rule].level
 
     @property

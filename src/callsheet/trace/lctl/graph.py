@@ -1,4 +1,4 @@
-"""The chain as a graph: who handed what to whom, fork and join included.
+"""Builds the graph of a chain: who handed which facts to whom, with forks and joins.
 
 In: documents with their effective confidence. Out: nodes, the steps in their order with the agents that
 are still to act, and edges with the facts that travel along them. Documents whose history a later one

@@ -1,4 +1,4 @@
-"""Documents in their chain: which are the parents of which, and what each added to what came before."""
+"""Links the documents of a chain to their parents, and finds what each adds to them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Hop:
 
     @property
     def is_merge(self) -> bool:
-        """Whether branches come together here."""
+        """Whether the document has several parents."""
         return len(self.above) > 1
 
 

@@ -1,4 +1,4 @@
-"""The facts that a chain of documents has carried and left, and what they were worth then."""
+"""Keeps the facts that a chain of documents no longer carries, with their last effective confidence."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Left(Mapping[str, Confidence]):
         self._carried = carried
 
     def but(self, carried: Set[str]) -> Left:
-        """The same without the facts that are carried now."""
+        """A copy without the facts that are carried now."""
         return Left(self._portions, carried)
 
     def with_more(self, more: Mapping[str, Confidence]) -> Left:
-        """The same with these, which are left now."""
+        """A copy with these facts added, which are left now."""
         portions = [*self._portions, more] if more else [*self._portions]
         while len(portions) > 1 and len(portions[-2]) < 2 * len(portions[-1]):
             last, before = portions.pop(), portions.pop()

@@ -1,4 +1,4 @@
-"""What LCTL documents say, as immutable data: hand-offs, post-mortems, acks, their traces and facts.
+"""Data model of LCTL documents, immutable: hand-offs, post-mortems and acks, with their traces and facts.
 
 A field that a document lacks, or has with a wrong type, is None here. Whatever the model has no field
 for, unknown keys and values of a wrong type, stays in `extra`, so that nothing is lost in writing.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 VERSION = "3.0"
 
 Extra: TypeAlias = Mapping[str, Any]
-"""What a document says beyond the model, by key, as plain data."""
+"""Parts of a document outside the model, by key, as plain data."""
 
 
 def no_extra() -> Extra:
@@ -25,13 +25,13 @@ def no_extra() -> Extra:
 
 
 class Raw(NamedTuple):
-    """What stands in a document where an entry or a fact should, and is no mapping."""
+    """A value in the place of an entry or a fact that is not a mapping."""
 
     value: Any
 
 
 class Kind(StrEnum):
-    """What a document is."""
+    """The kind of a document."""
 
     HANDOFF = "handoff"
     DEBUG = "debug"
@@ -63,7 +63,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A step of the trace: who did what, how sure of it, and which facts came of it."""
+    """A step of the trace: who did what, with which confidence, and the facts that resulted."""
 
     step: int | None = None
     agent: str | None = None
@@ -105,7 +105,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The section `handoff`: what has to be preserved, what is nice to have, what to look out for."""
+    """The section `handoff`: critical facts, context facts and warnings."""
 
     critical: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Body(ABC):
-    """What hand-offs and post-mortems share. `trace` and `lists` are None where there is no such section."""
+    """The common part of hand-offs and post-mortems; `trace` and `lists` are None if absent."""
 
     chain: Chain
     facts: Mapping[str, Fact] = field(default_factory=lambda: MappingProxyType({}))
@@ -203,7 +203,7 @@ class DebugDocument(Body):
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """An agent says that it has received a hand-off, what it loaded and what it doubts."""
+    """An agent's acknowledgement of a hand-off: the facts it loaded, and those whose confidence it doubts."""
 
     chain_id: str | None = None
     step: int | None = None

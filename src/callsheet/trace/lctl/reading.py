@@ -1,4 +1,4 @@
-"""A text to a document: `read` tells everything that is wrong with it, `parse` wants a good one."""
+"""Reads a document from a text: `read` reports all faults of its shape, `parse` raises them."""
 
 from __future__ import annotations
 

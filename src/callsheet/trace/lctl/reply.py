@@ -1,7 +1,7 @@
-"""What an agent hands back: its block checked on receipt, and how sure it says that it is.
+"""Checks the block that an agent returns, and takes the confidence that it states.
 
-In: the block that the agent was handed, and the text of the one that it returns. Out: a `Reply`; whatever is
-wrong with the block stands in it, nothing is raised.
+In: the block that the agent was handed, and the text of the one it returns. Out: a `Reply`, which has the
+faults of the block; nothing is raised.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.trace.lctl.findings import Finding
 from callsheet.trace.lctl.model import Body, Handoff
 
 MOST_STATED = 0.85
-"""As sure as an agent can be of itself."""
+"""The highest confidence that an agent can state for its own results."""
 _NOT_LOST = frozenset({"X07", "X09", "V05"})
 """What was handed to an agent stays with who handed it, whether the agent repeats it or not; what is below
 0.40 is told apart."""
@@ -38,7 +38,7 @@ class Reply(NamedTuple):
     errors: tuple[Finding, ...]
 
     def describe(self) -> str:
-        """It in one line."""
+        """A summary in one line."""
         if self.errors:
             rules = ", ".join(dict.fromkeys(finding.rule for finding in self.errors))
             return f"its block is not taken: {rules}: {self.errors[0].message}"

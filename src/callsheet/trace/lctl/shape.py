@@ -1,4 +1,4 @@
-"""The tree of a text to a document: which kind it is, its fields with their types.
+"""Turns the tree of a text into a document: determines its kind and reads its typed fields.
 
 In: the mapping that a text holds. Out: the document, with what its shape breaks noted; None where it is
 no document of LCTL at all. What fields say about one another is for the rules.

@@ -1,4 +1,4 @@
-"""A document to its plain data and to its text.
+"""Writes a document as plain data or as text.
 
 Known fields stand in the document's order, unknown keys after them as they came. The minimal form stays
 minimal.

@@ -1,4 +1,4 @@
-"""Plain data as YAML that every reader of YAML 1.1, 1.2 and this library reads alike.
+"""Writes plain data as YAML that readers of YAML 1.1, of YAML 1.2 and this library read alike.
 
 In: a mapping of scalars, lists and mappings. Out: its text. Short mappings and lists stand on one line, a
 text of several lines as a literal block; texts that a reader could take for something else are quoted.

@@ -1,4 +1,4 @@
-"""The text of an LCTL block to a tree with places: YAML 1.2's core schema, within limits.
+"""Parses the text of an LCTL block into a tree with places: YAML 1.2's core schema, within limits.
 
 In: a text or its bytes. Out: the tree, or `Refused` with the rule that the text breaks. `no`, `on` and
 `2026-02-03` are texts, `9e-1` is a number, `<<` is a key like others; keys are texts as they are

@@ -1,1 +1,1 @@
-"""Exact data lineage of a run: what each value was made of, by which step, at which event."""
+"""Exact data lineage of a run: from what each value was made, by which step, at which event."""

@@ -1,6 +1,6 @@
 """The lineage of a run: visits of steps, writes of variables, calls, and which of them read which.
 
-In: what a recorder has recorded of a run. Out: answers about it. What is rarely asked for is computed on
+In: what a recorder has recorded of a run. Out: answers to queries. What few queries need is computed on
 demand, so that recording a long run stays cheap.
 """
 
@@ -24,11 +24,11 @@ from callsheet.trace.lineage.uses import LastUses
 NONE = -1
 """No write, or no visit."""
 ANSWER = "answer"
-"""What the answer of a run is called where no variable has that name."""
+"""The name of a run's answer, unless a variable has that name."""
 
 
 class Made(StrEnum):
-    """How a variable came to a value."""
+    """Where a variable's value came from."""
 
     INPUT = "input"
     """The run was started with it."""
@@ -42,13 +42,13 @@ class Made(StrEnum):
     ANSWER = "answer"
     """It is the answer of the run, and no variable."""
     EARLIER = "earlier"
-    """It came to it before the events that a lineage begins with."""
+    """It was set before the first event of the lineage."""
 
 
 class Write(NamedTuple):
-    """That a variable was set, at the event `seq`, by the visit of that number.
+    """The setting of a variable at the event `seq` by the visit with the number `visit`, NONE if by no visit.
 
-    `is_odd` says that the value did not fit its cast and was kept as it was.
+    `is_odd` if the value did not fit its cast and was kept unchanged.
     """
 
     id: int
@@ -61,10 +61,10 @@ class Write(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """One visit of a step: the `visit`-th, of the program of that number, begun at the event `seq`.
+    """The `visit`-th visit (from 1) of step `number` of program `program`, begun at the event `seq`.
 
-    `versions` are the writes that its variables stood at then, in the order of its `Reads.names`.
-    `skipped` says why it did nothing, where it did nothing.
+    `versions` are the writes that its variables had then, in the order of its `Reads.names`. `skipped` is the
+    reason why it was skipped, empty if it was not.
     """
 
     id: int
@@ -77,7 +77,7 @@ class Visit(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a call: at which event, of which type, and the value or the error."""
+    """The outcome of a call: the event, its type, and the value or the error."""
 
     seq: int
     type: str
@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """That a step failed for good, and why."""
+    """The final failure of a step, and its error."""
 
     visit: int
     seq: int
@@ -94,7 +94,7 @@ class Failure:
 
 
 class _Items(NamedTuple):
-    """The items of a visit for which there are calls, and the keys of those by item, both in their order."""
+    """The items of a visit that have calls, and the keys of these calls by item, both in order."""
 
     items: list[int]
     keys: dict[int, list[str]]
@@ -102,46 +102,46 @@ class _Items(NamedTuple):
 
 @dataclass
 class Lineage:
-    """What has happened to the data of a run, up to its event `seq`."""
+    """What happened to the data of a run up to its event `seq`."""
 
     machine: Machine
     programs: list[Program]
     planned: list[int] = field(default_factory=list[int])
-    """For each program, the event that it came with."""
+    """The event with which each program came."""
     writes: list[Write] = field(default_factory=list[Write])
     visits: list[Visit] = field(default_factory=list[Visit])
     write_of: dict[int, int] = field(default_factory=dict[int, int])
-    """The write of each visit that has one."""
+    """The number of the write of each visit that has one."""
     failures: list[Failure] = field(default_factory=list[Failure])
     commands: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     """The calls, by key."""
     intents: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
-    """Of each entry in which calls left, the number of its event, and the calls as the journal has them."""
+    """For each entry in which calls left: the number of its event, and the calls as in the journal."""
     lone: dict[str, int] = field(default_factory=dict[str, int])
-    """Of calls that left with no event before them in their entry, the events, by key."""
+    """The events of calls that have an entry of their own, by key."""
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     current: dict[str, int] = field(default_factory=dict[str, int])
     """The last write of each variable."""
     begins: int = 1
-    """The event that it begins with: the first one, or a snapshot."""
+    """The first event that it covers: that of the run, or a snapshot."""
     before: int = 0
     """How many visits had begun before that event."""
     earlier: set[int] = field(default_factory=set[int])
-    """Those of them that ended later: of these it has the number alone."""
+    """Those visits of them that ended later; what they read is unknown."""
     uses: LastUses | None = None
-    """Of one that ends before the run does: where the plan uses its variables last."""
+    """Where the plan uses its variables last, if the lineage ends before the run does."""
     seq: int = 0
     ended: int = 0
     """The event that ends the run; 0 where there is none."""
     answer: int = NONE
     """The write that stands for the answer."""
     reads: dict[tuple[int, int], Reads] = field(default_factory=dict[tuple[int, int], Reads])
-    """What the steps read that have been come to, by program and number."""
+    """What the steps visited so far read, by program and number."""
     has_members: dict[int, bool] = field(default_factory=dict[int, bool])
-    """Of visits that were asked about, whether they went through the members of a list."""
+    """Cache: whether a visit's FOREACH iterates over the members of a list."""
 
     def copied(self, machine: Machine) -> Lineage:
-        """The same, to go on apart from this one with a machine that stands where this one's does."""
+        """An independent copy, for a machine that is in the same state as this one's."""
         return replace(
             self,
             machine=machine,
@@ -162,9 +162,9 @@ class Lineage:
         )
 
     def renumber(self, seqs: Mapping[int, int]) -> None:
-        """Give visits and writes the numbers of their events in another run, which has done the same.
+        """Give visits and writes the event numbers of another run that has done the same.
 
-        `seqs` holds those that are not the same there.
+        `seqs` maps the numbers that differ.
         """
         self.visits = [
             visit._replace(seq=seqs[visit.seq]) if visit.seq in seqs else visit for visit in self.visits
@@ -174,23 +174,23 @@ class Lineage:
         ]
 
     def forget(self) -> None:
-        """Let go of what was found out: more has happened since."""
+        """Drop cached results, as more has happened since."""
         for name in ("left", "readers", "_keys", "_by_item", "_open_prefixes"):
             self.__dict__.pop(name, None)
 
     @property
     def visited(self) -> int:
-        """How many visits the run has come to."""
+        """The number of visits in the run so far."""
         return self.before + len(self.visits) - len(self.earlier)
 
     # ------------------------------------------------------------ steps and visits
 
     def code(self, visit: Visit) -> StepCode:
-        """The step of a visit, as the machine has it."""
+        """The compiled step of a visit."""
         return self.programs[visit.program].steps[visit.number]
 
     def step(self, visit: Visit) -> Step:
-        """The step of a visit, as the plan has it."""
+        """The step of a visit in the plan."""
         return self.programs[visit.program].plan.steps[visit.number]
 
     def reads_at(self, program: int, number: int) -> Reads:
@@ -206,18 +206,18 @@ class Lineage:
         return self.reads_at(visit.program, visit.number)
 
     def version(self, visit: Visit, name: str) -> int:
-        """The write that a variable stood at in a visit; NONE where it was not set."""
+        """The write that a variable had in a visit; NONE if it was not set or is not read."""
         names = self.reads_of(visit).names
         return visit.versions[names.index(name)] if name in names else NONE
 
     def prefix(self, visit: Visit) -> str:
-        """What the keys of a visit's calls begin with."""
+        """The common prefix of the keys of a visit's calls."""
         own = self.code(visit).prefix[:-1]
         generation = f"r{visit.program}/" if visit.program else ""
         return f"{generation}{own}" if visit.visit == 1 else f"{generation}{own}@{visit.visit}"
 
     def label(self, visit: Visit) -> str:
-        """A visit in words for people: the step, and which visit it is where it is not the first."""
+        """A visit for display: the step's id, and the number of the visit unless it is the first."""
         own = self.code(visit).id
         return own if visit.visit == 1 else f"{own}@{visit.visit}"
 
@@ -225,7 +225,7 @@ class Lineage:
 
     @cached_property
     def left(self) -> dict[str, int]:
-        """The events at which calls left last, by key."""
+        """The last event at which each call left, by key."""
         firsts = [first for first, _ in self.intents]
         told = decode_many_intents([data for _, data in self.intents])
         found = {
@@ -245,7 +245,7 @@ class Lineage:
         return found
 
     def keys_of(self, visit: Visit) -> Sequence[str]:
-        """The keys of all calls of a visit, retries and those of an agent included, as they were made."""
+        """The keys of all calls of a visit in order, including retries and the calls of an agent."""
         return self._keys.get(self.prefix(visit), ())
 
     def _items(self, visit: Visit) -> _Items:
@@ -264,26 +264,26 @@ class Lineage:
         return {}
 
     def items_of(self, visit: Visit) -> Sequence[int]:
-        """The items for which a visit has made calls, in their order; of a step without FOREACH it is 0."""
+        """The items for which a visit has made calls, in order; without FOREACH only item 0."""
         return self._items(visit).items
 
     def keys_of_item(self, visit: Visit, item: int) -> Sequence[str]:
-        """The keys of the calls for one item."""
+        """The keys of a visit's calls for one item."""
         return self._items(visit).keys.get(item, ())
 
     def last_key(self, visit: Visit, item: int) -> str:
-        """The key of the last attempt for an item, not of what an agent did in it; "" without one."""
+        """The key of the last attempt for an item, not of an agent's call within it; "" if there is none."""
         return _last_of(self.keys_of_item(visit, item))
 
     def last_keys(self, visit: Visit) -> Sequence[str]:
-        """The key of the last attempt of each item, in their order."""
+        """The key of the last attempt for each item, in the order of the items."""
         keys = self.keys_of(visit)
         if len(keys) <= 1:
             return keys
         return [_last_of(of_item) for of_item in self._items(visit).keys.values()]
 
     def is_under_way(self, visit: Visit) -> bool:
-        """Whether a visit waits for something at the last event."""
+        """Whether a visit has an open call after the last event."""
         return self.prefix(visit) in self._open_prefixes
 
     @cached_property
@@ -294,7 +294,7 @@ class Lineage:
 
     @cached_property
     def readers(self) -> dict[int, list[int]]:
-        """The visits that have read each write."""
+        """The numbers of the visits that have read each write."""
         found: defaultdict[int, list[int]] = defaultdict(list)
         for visit in self.visits:
             for write in visit.versions:
@@ -303,12 +303,12 @@ class Lineage:
         return found
 
     def write_named(self, name: str) -> int:
-        """The last write of a variable, or the answer; NONE where there is none of that name."""
+        """The last write of a variable, or the answer; NONE if there is none of that name."""
         found = self.current.get(name, NONE)
         return self.answer if found == NONE and name == ANSWER else found
 
     def knows(self, write: int) -> bool:
-        """Whether it tells where a write came from: one from before its first event it has the value of."""
+        """Whether the origin of a write is known; of one from before the first event only the value is."""
         at = self.writes[write]
         return at.made is not Made.EARLIER and at.visit not in self.earlier
 

@@ -1,6 +1,6 @@
-"""What data has reached: the calls that it was sent with.
+"""Finds the calls that data has reached.
 
-In: a lineage and a forward slice. Out: the calls, with what their tools may do to the world.
+In: a lineage and the nodes of a forward slice. Out: the calls, with the effects of their tools.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.trace.lineage.slices import Node, touched
 
 
 class Reached(NamedTuple):
-    """A call that data has reached; `role` says as what, `argument` in which argument."""
+    """A call that data has reached in the role `role`, for an argument in `argument`."""
 
     key: str
     tool: str
@@ -27,7 +27,7 @@ class Reached(NamedTuple):
 
 
 def reached_by(lineage: Lineage, nodes: Iterable[Node]) -> list[Reached]:
-    """The calls that any of these places in values has reached, in the order in which they were made."""
+    """The calls that any of these nodes has reached, in the order in which they were made."""
     found: dict[str, Reached] = {}
     for node in nodes:
         for number in dict.fromkeys(lineage.readers.get(node.write, ())):
@@ -45,13 +45,13 @@ def reached_by(lineage: Lineage, nodes: Iterable[Node]) -> list[Reached]:
 
 
 def tool_of(lineage: Lineage, key: str) -> str:
-    """What a call calls; "" for a wait, a question or a compilation."""
+    """The tool of a call; "" for a wait, a question or a compilation."""
     command = lineage.commands.get(key)
     return command.tool if isinstance(command, CallTool | CallModel | RunAgent) else ""
 
 
 def effect_of(lineage: Lineage, visit: Visit, key: str, tool: str) -> Effect:
-    """What a call may do to the world."""
+    """The effect of a call."""
     code = lineage.code(visit)
     if "/t" in key and code.loop is not None and tool in code.loop.tools:
         return code.loop.tools[tool].effect

@@ -1,6 +1,6 @@
-"""What a step reads, as its text says: which variable, where in it, and what for.
+"""Determines statically which variables a step reads: which path in each, and in what role.
 
-In: a step and its program. Out: its uses of variables. Pure.
+In: a step and its compiled form. Out: its uses of variables.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Role(StrEnum):
     ARGUMENT = "argument"
     CONDITION = "condition"
     SOURCE = "source"
-    """What a FOREACH goes through; a list that stands in the plan has only its members."""
+    """What a FOREACH iterates over; a list literal has no such use, only those of its members."""
     MESSAGE = "message"
-    """Of ON_FAIL TERMINATE, read where the step fails."""
+    """The message of ON_FAIL TERMINATE, read when the step fails."""
 
 
 class Use(NamedTuple):
-    """That a step reads a variable; `argument` is the name of the argument that it goes into."""
+    """A step's use of a variable; `argument` is the name of the argument it is part of, else empty."""
 
     role: Role
     argument: str
@@ -53,12 +53,12 @@ class Use(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """All that a step reads. `names` has each variable once; `loop` is the variable of its FOREACH."""
+    """All that a step reads. `names` has each variable once; `loop` and `source` are those of its FOREACH."""
 
     names: tuple[str, ...]
     uses: tuple[Use, ...]
     literals: tuple[tuple[str, JSON], ...]
-    """The arguments in which no variable stands, by name."""
+    """The arguments without variables, by name."""
     loop: str
     source: Value | None
 
@@ -87,7 +87,7 @@ def reads_of(step: Step, code: StepCode) -> Reads:
 
 
 def _arguments(step: Step, code: StepCode) -> tuple[tuple[str, Value], ...]:
-    """The arguments of an action by name; those of a model's operation without one have their number."""
+    """The arguments of an action by name; positional ones of a model's operation by their number."""
     match step.action:
         case Call(positional=positional, named=named):
             if code.kind is Kind.TOOL or code.kind is Kind.ASK:
@@ -106,7 +106,7 @@ def _uses(role: Role, argument: str, value: Value) -> Iterator[Use]:
 
 
 def literal(value: Value) -> JSON:
-    """What a value without references says."""
+    """The JSON of a value without references; null for a reference or a template."""
     match value:
         case Literal(value=scalar):
             return scalar
@@ -120,7 +120,7 @@ def literal(value: Value) -> JSON:
 
 
 def located(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
-    """The variables, and the places in them, that the place `path` of a value is made of.
+    """The variables, and the paths in them, from which the part at `path` of a value is made.
 
     >>> list(located(DictExpr((("a", Ref("x", ("k",))), ("b", Ref("y")))), ("a", 0)))
     [('x', ('k', 0))]
@@ -150,9 +150,9 @@ def located(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def element(source: Value, index: int, path: Path, *, has_members: bool) -> tuple[tuple[str, Path], ...]:
-    """The places that the place `path` of an item of a FOREACH is made of.
+    """The variables and paths from which the part at `path` of a FOREACH's item is made.
 
-    `has_members` says whether the source was a list: what is none is its only item.
+    `has_members` if the source was a list; any other source is its own only item.
     """
     if isinstance(source, Ref):
         return ((source.name, source.path + ((index, *path) if has_members else path)),)
@@ -164,7 +164,7 @@ def element(source: Value, index: int, path: Path, *, has_members: bool) -> tupl
 
 
 def is_list(held: JSON) -> bool:
-    """Whether FOREACH goes through the members of this, and not through this as its only item."""
+    """Whether FOREACH iterates over the members of this value, rather than taking it as its only item."""
     if isinstance(held, str):
         found, parsed = parse_json(held)
         return found and isinstance(parsed, list)

@@ -29,8 +29,8 @@ def lineage_of(
 ) -> Lineage:
     """The lineage of a run, or of its events up to the number `upto`.
 
-    `program` is that of the plan, where it has been made of the same facts before. Raises JournalError
-    (JRN020) where the events do not begin with a start, or cannot be read.
+    `program` is the plan compiled with the same facts, if it is at hand. Raises JournalError (JRN020) if the
+    events do not begin with a start or cannot be read.
     """
     with collector_rests(True):
         rest = iter(entries)
@@ -47,7 +47,7 @@ def recorder_of(
 ) -> Recorder:
     """A recorder that has taken the first entry, the start of a run; raises as `lineage_of` does.
 
-    Where the run is gone through `in_part` alone, so is its program made.
+    With `in_part`, the plan's steps are compiled on demand, as only part of the run will be read.
     """
     first = next(entries, None)
     if first is None:
@@ -65,10 +65,10 @@ def attending(
     *,
     in_part: bool = False,
 ) -> Recorder:
-    """A recorder beside the machine of a run, which its first entry tells of; `begin` starts both.
+    """A recorder attached to the machine of a run that `first` describes; `Recorder.begin` starts both.
 
-    `hears` is told of each note of the machine when it has been noted. `in_part` is as with `recorder_of`.
-    Raises as `lineage_of` does.
+    `hears` is called with each note of the machine after it has been recorded. `in_part` as for
+    `recorder_of`; raises as `lineage_of` does.
     """
     recorder = Recorder(hears)
     try:

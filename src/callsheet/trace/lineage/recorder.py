@@ -1,8 +1,8 @@
 """Records the lineage of a run while its events are fed to the machine.
 
-In: a machine, the entries of its run. Out: a Lineage. The machine determines what happens, and when; nothing
-here knows the semantics of plans. A step reads the versions that its variables have when it starts, since
-nothing that is set while it is open is visible to it.
+In: a machine and the entries of its run. Out: a Lineage. The order of events comes from the notes of the
+machine. A step reads the versions that its variables have when it starts, as what is set while it is open is
+not visible to it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _WORDS = (EventType.DECIDED, EventType.SIGNAL)
 
 
 class Recorder:
-    """Notes what the machine says while it is told of the events of a run.
+    """Records the notes of a machine while the events of a run are fed to it.
 
-    It is to be started, or to go on from somewhere, before it takes an entry.
+    Call `attend` and `begin`, or `go_on`, before the first `take`.
     """
 
     lineage: Lineage
@@ -45,26 +45,26 @@ class Recorder:
         self._open: dict[int, int] = {}
         """The last visit of each step of the program, by number."""
         self._unstored: list[int] = []
-        """Visits of a group that have failed: their errors are stored when the group is done."""
+        """Failed visits of a group; their errors are stored when the group is done."""
         self._group: Group | None = None
-        """That group."""
+        """The group of the visits in `_unstored`."""
         self._odd: set[int] = set()
         self._last = NONE
-        """The write of the last step that was done."""
+        """The last write that a step made."""
 
     @property
     def machine(self) -> Machine:
-        """The machine that it listens to."""
+        """The machine whose notes it records."""
         return self.lineage.machine
 
     def attend(self, machine: Machine, seq: int, start: Start) -> None:
-        """Listen to the machine of a run that begins at the event `seq`."""
+        """Attach to the machine of a run that begins at the event `seq`."""
         self.rules = start
         self.lineage = Lineage(machine, [machine.program], [seq])
         self.seq = seq
 
     def begin(self, first: Entry) -> None:
-        """Let the run begin, as its first entry tells."""
+        """Start the run with its first entry."""
         self._set_initial()
         for name, value in self.rules.inputs.items():
             self._write(name, value, Made.INPUT)
@@ -74,9 +74,10 @@ class Recorder:
         self._leave(first)
 
     def go_on(self, machine: Machine, seq: int, start: Start, planned: int = 1) -> None:
-        """Go on with a machine that stands where the event `seq` is next, in the first plan of its run.
+        """Continue with a machine in its state before the event `seq`, in the first plan of its run.
 
-        A variable that no step has set by then is an input or the plan's; of others only the value is known.
+        A variable that no step has set by then comes from an input or the plan; of the others only the value
+        is known.
         """
         self.rules = start
         program = machine.program
@@ -144,7 +145,7 @@ class Recorder:
             lineage.lone[key] = seq
 
     def _feed(self, event: Event, entry: Entry) -> list[Command]:
-        """Tell the machine of an event, and which way the run went with it."""
+        """Feed an event to the machine, with the guide's record of the way the run took."""
         if entry.guide is not None:
             self.machine.follow(entry.guide.way(entry.seq))
         return self.machine.feed(event)
@@ -155,7 +156,7 @@ class Recorder:
             entry.guide.strayed()
 
     def fork(self) -> Recorder | None:
-        """Another one that stands where this one does; None amid something that cannot be said twice."""
+        """An independent copy; None in a group, after a re-plan, or in a state that cannot be copied."""
         machine, lineage = self.machine, self.lineage
         state = machine.state()
         if state is None or machine.group is not None or lineage.programs[1:]:
@@ -164,7 +165,7 @@ class Recorder:
         data = state_to_json(state, lambda value: values.append(value) or len(values) - 1)
         if data is None:
             return None
-        data = json.loads(json.dumps(data))  # nothing of it is shared, but for the values
+        data = json.loads(json.dumps(data))  # so that only the values are shared
         monitor = machine.monitor
         enforcement = None if monitor is None else monitor.enforcement
         other = Recorder()
@@ -177,13 +178,13 @@ class Recorder:
         )
         other.rules = rules = self.rules
         stands = Machine.at(copy, None, rules.approve, rules.approval_timeout)
-        stands.observer = other.note  # it knows already what has been
+        stands.observer = other.note  # set late, so that past notes are not repeated
         stands.share_course(machine)
         other.lineage = lineage.copied(stands)
         return other
 
     def done(self, upto: int | None) -> Lineage:
-        """The lineage, once all has been taken."""
+        """The finished lineage, with its answer; `seq` is at least `upto`."""
         lineage = self.so_far()
         lineage.seq = self.seq if upto is None else max(self.seq, upto)
         if lineage.answer == NONE:
@@ -191,7 +192,7 @@ class Recorder:
         return lineage
 
     def so_far(self) -> Lineage:
-        """The lineage of what has been taken; it goes on with what is taken next."""
+        """The lineage of the entries taken so far; later entries extend the same object."""
         self.lineage.seq = self.seq
         self.lineage.forget()
         return self.lineage
@@ -205,7 +206,7 @@ class Recorder:
     # ------------------------------------------------------------ what the machine says
 
     def note(self, note: Note) -> None:
-        """Take what the machine says happened just now."""
+        """Record a note of the machine on the current event."""
         kind = note.kind
         if kind is NoteKind.STARTED or kind is NoteKind.SKIPPED:
             if self._unstored and self.machine.group is not self._group:
@@ -234,7 +235,7 @@ class Recorder:
         is_skipped = note.kind is NoteKind.SKIPPED
         times = machine.visits[number]
         if is_skipped and not times:
-            times = 1  # what waits for a step that failed is never come to
+            times = 1  # skipped as a step it depends on failed: the machine counts no visit
         at = len(lineage.programs) - 1
         current = lineage.current
         names = lineage.reads_at(at, number).names
@@ -246,7 +247,7 @@ class Recorder:
         self._open[number] = made
 
     def _opened(self, number: int) -> int:
-        """The last visit of a step; one from before the first event is made when it is asked for."""
+        """The last visit of a step; an earlier one is added on demand. NONE if there is none."""
         found = self._open.get(number, NONE)
         lineage = self.lineage
         if found == NONE and lineage.begins > 1 and self.machine.visits[number]:
@@ -285,7 +286,7 @@ class Recorder:
             self._unstored.append(visit)
 
     def _store_errors(self, before: int | None = None) -> None:
-        """A group is done, or its members before this step are: errors stand where results would."""
+        """Store the errors of a group's members as their results; with `before` only up to that step."""
         if not self._unstored:
             return
         waiting = sorted(self._unstored, key=lambda visit: self.lineage.visits[visit].number)
@@ -327,7 +328,7 @@ class Recorder:
     # ------------------------------------------------------------ the answer
 
     def _find_answer(self) -> None:
-        """What the answer of a run that has ended well is: what a step gives, or the last result."""
+        """Find the write of the answer of a successful run: given by a step, or the last result."""
         lineage, result = self.lineage, self.machine.result
         if result is None or result.status is not Status.DONE:
             return
@@ -348,7 +349,7 @@ class Recorder:
 
 
 def unreadable(entry: Entry, error: Exception) -> JournalError:
-    """That an entry is not one of this version, or is damaged."""
+    """The error (JRN020) for an entry that is of another version or damaged."""
     return JournalError(
         "JRN020",
         f"event {entry.seq} ({entry.type}) cannot be read: {error!r}",

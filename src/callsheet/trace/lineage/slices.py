@@ -1,8 +1,8 @@
-"""Backward and forward slices of a lineage: what a value was made of, and what was made of it.
+"""Backward and forward slices of a lineage: from what a value was made, and what was made from it.
 
-In: a write, and a path in its value. Out: the writes and paths that flowed into it, or that it flowed into,
-step by step. A tool is a black box: all of its result depends on all of its arguments. A FOREACH is not: each
-of its results depends on its own item.
+In: a write and a path in its value. Out: the writes and paths that flowed into it, or into which it flowed,
+step by step. A tool is a black box: its whole result depends on all of its arguments. In a FOREACH, each
+result depends on its own item only.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ WHOLE: Path = ()
 
 
 class Node(NamedTuple):
-    """A place in a value that a variable had."""
+    """A part of a value that a variable had: a write, and a path in its value."""
 
     write: int
     path: Path
 
 
 class Flow(NamedTuple):
-    """One way by which data came into a node, through the visit that made it.
+    """One edge of a slice: a flow of data through a visit.
 
-    `item` is that of a FOREACH, None for all of them or a step without one. `node` is where the data stood;
-    where the variable `name` was not set, its write is NONE.
+    `item` is that of a FOREACH, None for all of them or a step without one. `node` is the other end: the
+    source in a backward slice, what was made in a forward one. Its write is NONE if `name` was not set.
     """
 
     role: Role
@@ -47,15 +47,15 @@ _Ways: TypeAlias = "Callable[[Node], tuple[Flow, ...]]"
 
 
 def backward(lineage: Lineage, start: Node, most: int | None = None, depth: int | None = None) -> Graph:
-    """Each node that the start was made of, with what flowed into it, nearest first.
+    """The backward slice: each node that flowed into `start`, with the flows into it, nearest first.
 
-    At most so many are looked at, and those that are at most so many steps away; the others are left out.
+    It has at most `most` nodes, none of them more than `depth` steps away.
     """
     return _closure(start, lambda node: flows_into(lineage, node), most, depth)
 
 
 def forward(lineage: Lineage, start: Node, most: int | None = None, depth: int | None = None) -> Graph:
-    """Each node that was made of the start, with what it flowed into: the node of a flow is what was made."""
+    """The forward slice: each node made from `start`, with the flows out of it; limits as for `backward`."""
     return _closure(start, lambda node: flows_from(lineage, node), most, depth)
 
 
@@ -75,12 +75,12 @@ def _closure(start: Node, ways: _Ways, most: int | None, depth: int | None) -> G
 
 
 def is_told(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> bool:
-    """Whether a slice is the same as of the whole run, where the lineage is of a part of it."""
+    """Whether a slice of a partial lineage equals that of the whole run."""
     if lineage.uses is not None and not (is_forward and _is_settled(lineage, graph, start, lineage.uses)):
         return False
     if lineage.begins == 1:
         return True
-    if is_forward:  # who has read what was there before is not known
+    if is_forward:  # the readers of earlier writes are not known
         return lineage.writes[start.write].visit != NONE and lineage.knows(start.write)
     met = {node.write for node in graph}
     met.update(flow.node.write for flows in graph.values() for flow in flows)
@@ -89,7 +89,7 @@ def is_told(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) ->
 
 
 def _is_settled(lineage: Lineage, graph: Graph, start: Node, uses: LastUses) -> bool:
-    """Whether nothing more will be made of the places of a forward slice, nor its start be set again.
+    """Whether a forward slice is final: no later step reads its nodes or sets its start again.
 
     The lineage ends where no group is under way, in a run that is neither edited, reopened nor planned anew.
     """
@@ -100,7 +100,7 @@ def _is_settled(lineage: Lineage, graph: Graph, start: Node, uses: LastUses) -> 
 
 
 def _is_past(lineage: Lineage, write: int, here: int, uses: LastUses) -> bool:
-    """Whether all steps that read a write are done."""
+    """Whether all steps that can read a write are done."""
     name = lineage.writes[write].name
     if uses.read.get(name, NEVER) < here:
         return True
@@ -135,7 +135,7 @@ def items_in(lineage: Lineage, visit: Visit) -> Sequence[int]:
 
 
 def flows_into(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
-    """What the place in a value was made of; nothing for what the run was given."""
+    """The flows into a node; none for a write that no visit made."""
     write = lineage.writes[node.write]
     if write.visit == NONE:
         return ()
@@ -145,7 +145,7 @@ def flows_into(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
 
 
 def reads_by(lineage: Lineage, visit: Visit) -> tuple[Flow, ...]:
-    """All that a visit has read."""
+    """The flows of everything that a visit has read, for all items."""
     return tuple(_reads(lineage, visit, None))
 
 
@@ -199,7 +199,7 @@ def source_of(lineage: Lineage, visit: Visit) -> JSON:
 
 
 def value_at(lineage: Lineage, node: Node) -> JSON:
-    """The value at a node; null where there is none."""
+    """The value at a node; null if there is none."""
     return None if node.write == NONE else walk(lineage.writes[node.write].value, node.path)
 
 
@@ -207,7 +207,7 @@ def value_at(lineage: Lineage, node: Node) -> JSON:
 
 
 def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
-    """What has been made of the place in a value, by the visits that read it."""
+    """The flows out of a node, through the visits that read it."""
     found: dict[Flow, None] = {}
     for number in dict.fromkeys(lineage.readers.get(node.write, ())):
         visit = lineage.visits[number]
@@ -227,7 +227,7 @@ def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
 
 
 def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, str, int | None]]:
-    """Where in a visit the place of a value was read: what for, in which argument, for which item."""
+    """The reads of a node in a visit: the role, the argument and the item of each."""
     where = _settled_path(lineage, node)
     for use in lineage.reads_of(visit).uses:
         if use.role is Role.MESSAGE:
@@ -296,12 +296,12 @@ def _made_by(lineage: Lineage, visit: Visit) -> Write | None:
 
 
 def overlap(one: Path, other: Path) -> bool:
-    """Whether of two places in a value one holds the other."""
+    """Whether one of two paths in a value is a prefix of the other."""
     return all(str(a) == str(b) for a, b in zip(one, other, strict=False))
 
 
 def missing_at(lineage: Lineage, node: Node) -> tuple[Path, list[str]] | None:
-    """Where the path of a node leads to nothing: the last place that there is, and what is inside it."""
+    """The longest existing prefix of a node's path and the keys there; None if the whole path exists."""
     value = lineage.writes[node.write].value
     nothing = object()
     for depth in range(1, len(node.path) + 1):

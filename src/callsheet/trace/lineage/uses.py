@@ -1,6 +1,6 @@
 """For each variable of a plan, the last step that reads it and the last one that sets it.
 
-In: a plan. Out: numbers of steps by variable, if steps are executed in text order and at most once. Pure.
+In: a plan. Out: numbers of steps by variable, if steps run in text order and at most once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from callsheet.ir import Call, Goto, Order, Plan, Replan, Step
 from callsheet.ir.expr import names_in, refs_of
 
 NEVER = -1
-"""The number of no step."""
+"""A number below that of any step."""
 
 
 class LastUses(NamedTuple):
@@ -23,7 +23,7 @@ class LastUses(NamedTuple):
 
 
 def last_uses(plan: Plan) -> LastUses | None:
-    """Where variables are used last; None for a plan whose steps may come again, or out of their order."""
+    """The last uses of variables; None for a plan whose steps may run repeatedly or out of text order."""
     if plan.order is not Order.TEXT or any(map(_may_lead_back, plan.steps)):
         return None
     read: dict[str, int] = {}

@@ -1,8 +1,7 @@
-"""The lineage of a part of a long run, from a snapshot on, as most questions are about recent events.
+"""Records the lineage of a part of a long run, from a snapshot on, as most queries are about recent events.
 
-In: a journal and a run. Out: lineages, the shortest part first, that of the whole run last; or a recorder
-that starts at a snapshot. The lineage of a part has the values from before it, marked as such; one that ends
-early can tell whether that matters.
+In: a journal and a run. Out: lineages, of the shortest part first and of the whole run last; or a recorder
+that starts at a snapshot. In the lineage of a part, values from before it are marked as such.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from callsheet.trace.lineage.uses import LastUses, last_uses
 _ITEMS = 3
 """The place of a frame's items in the state of a machine; null without a FOREACH."""
 _FURTHER = 8_000
-"""So many events before the end of a part begins the second one that is looked at."""
+"""The second part tried begins about this many events before the end."""
 _MOST_WRITERS = 500
 _FIRST_STAGE = 1_000
-"""After so many entries a lineage that may end early does so for the first time."""
+"""The number of entries after which a lineage that may end early is first returned."""
 _GROWTH = 4
-"""Each further stage is so many times as long."""
+"""The factor by which each further stage is longer."""
 _NOT_IN_ORDER = (EventType.PLAN, EventType.EDIT, EventType.REOPEN)
 
 
@@ -86,7 +85,7 @@ def lineages_in(
 
 
 def _from(recorder: Recorder, entries: Iterable[Entry], plan_of: PlanOf, upto: int | None) -> Lineage:
-    """What has happened since a recorder's event, or up to another one."""
+    """The lineage from a recorder's event on, up to the event `upto` if that is given."""
     for entry in entries:
         if upto is not None and entry.seq > upto:
             break
@@ -97,7 +96,7 @@ def _from(recorder: Recorder, entries: Iterable[Entry], plan_of: PlanOf, upto: i
 def _in_stages(
     recorder: Recorder, entries: Iterable[Entry], plan_of: PlanOf, uses: LastUses, since: int = 1
 ) -> Iterator[Lineage]:
-    """What has happened since a recorder's event: to a little after another one, further, then all."""
+    """The lineage from a recorder's event on in growing stages, the first ending after the event `since`."""
     machine, count, stop = recorder.machine, 0, _FIRST_STAGE
     for entry in entries:
         recorder.take(entry, plan_of)
@@ -118,7 +117,7 @@ def _writers(plan: Plan, name: str) -> list[Step]:
 
 
 def _last_write(journal: Journal, info: RunInfo, plan: Plan, writers: list[Step]) -> int | None:
-    """The event at which one of these steps set its variable last, where that is known at once."""
+    """The last event at which one of these steps set its variable; None if that takes a replay to know."""
     is_plain = plan.order is Order.TEXT and all(step.group is None for step in writers)
     if not is_plain or not 0 < len(writers) <= _MOST_WRITERS:
         return None
@@ -128,7 +127,7 @@ def _last_write(journal: Journal, info: RunInfo, plan: Plan, writers: list[Step]
 
 
 def _is_last(lineage: Lineage, name: str, seq: int) -> bool:
-    """Whether a variable was set at this event: an outcome that came before its turn sets it later."""
+    """Whether a variable was last set at this event; an early outcome sets it only when its turn comes."""
     write = lineage.current.get(name, NONE)
     return write != NONE and lineage.writes[write].seq == seq
 

@@ -1,1 +1,1 @@
-"""A run as an LCTL document: its plan and the events of its journal, told as a chain of agents."""
+"""Projects a run, from its plan and journal, onto an LCTL document: a chain of agents and facts."""

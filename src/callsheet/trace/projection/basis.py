@@ -1,6 +1,6 @@
-"""How sure a value is, and on what that rests: by who gave it, then never surer than what it was made of.
+"""Assigns each value of a run a confidence: by its source, and at most that of the values it was made from.
 
-These numbers are a policy, and not measured. Per tool others can be given.
+The numbers are a policy; they are not measured. An operator can set others per tool.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHECKED_CASTS = frozenset({Cast.INT, Cast.FLOAT, Cast.BOOL, Cast.JSON})
 
 
 class Basis(NamedTuple):
-    """A confidence from 0 to 1, and what it rests on, in words."""
+    """A confidence from 0 to 1, and the reason for it in words."""
 
     value: float
     why: str
@@ -48,7 +48,10 @@ _BY_EFFECT = {Effect.PURE: LOCAL, Effect.READ: READ, Effect.UNSAFE: UNDECLARED}
 
 
 def own_basis(visit: Visit, facts: Mapping[str, ToolFacts], by_tool: Mapping[str, float]) -> Basis:
-    """What the visit's result rests on, whatever it was made of; `by_tool` is said by an operator."""
+    """The confidence of a visit's result, regardless of its inputs.
+
+    `by_tool` are the confidences that an operator has set, by canonical tool name.
+    """
     step = visit.step
     if any(write.is_error for write in visit.wrote):
         return ERROR
@@ -82,7 +85,7 @@ def _of_call(visit: Visit, step: Step, call: Call, facts: Mapping[str, ToolFacts
 
 
 def _is_checked(step: Step, call: Call) -> bool:
-    """Whether the form of a model's answer is held to something: a verdict, categories, a cast."""
+    """Whether the form of a model's answer is checked: as a verdict, against categories or by a cast."""
     if call.tool == "LLM_EVALUATE" or (
         call.tool == "LLM_CLASSIFY" and any(name == "categories" for name, _ in call.named)
     ):
@@ -91,14 +94,14 @@ def _is_checked(step: Step, call: Call) -> bool:
 
 
 class Worth(NamedTuple):
-    """What a written value is worth: its basis, and that lowered to the least of what it was made of."""
+    """The confidence of a written value: its own basis, and `value`, the least of that and of its inputs."""
 
     basis: Basis
     value: float
 
 
 def worth_of(record: Record, by_tool: Mapping[str, float]) -> dict[int, Worth]:
-    """The worth of each write, by its number."""
+    """The worth of each write, by its number; `by_tool` as for `own_basis`."""
     found: dict[int, Worth] = {}
     for write in record.given:
         found[write.number] = _worth(WRITTEN if write.number in record.own else GIVEN, (), found)
@@ -110,15 +113,15 @@ def worth_of(record: Record, by_tool: Mapping[str, float]) -> dict[int, Worth]:
 
 
 def made_of(visit: Visit) -> tuple[Write, ...]:
-    """The writes that the visit's result is no surer than: none for what a person has said or set.
+    """The writes whose confidence limits that of the visit's result: none if a person answered or set it.
 
-    A person has seen what the question shows, and answers for what they say themselves.
+    A person has seen what the question shows and vouches for the answer themselves.
     """
     return () if visit.step is None or _is_of_a_person(visit) else visit.data
 
 
 def affirmed(visit: Visit) -> tuple[Write, ...]:
-    """The writes that a person or a checked model was shown, and whose very value it gave back."""
+    """The writes that a person or a checked model was shown and whose value it returned unchanged."""
     step = visit.step
     if step is None or visit.failures or visit.cast_failed or not isinstance(step.action, Call):
         return ()
@@ -130,13 +133,16 @@ def affirmed(visit: Visit) -> tuple[Write, ...]:
 
 
 def affirming(record: Record, first: int, upto: int) -> dict[int, int]:
-    """Of writes whose value was given back by a visit from `first` to `upto`, the place of the last one."""
+    """The place of the last visit that affirmed each write, by the write's number.
+
+    Only visits from `first` on and before `upto` are considered.
+    """
     places = range(first, upto)
     return {write.number: place for place in places for write in affirmed(record.visits[place])}
 
 
 def _is_of_a_person(visit: Visit) -> bool:
-    """Whether a person has answered, and no default took the place of the answer."""
+    """Whether the value comes from a person: an edit, or an answer that is not the question's default."""
     if visit.step is None or not isinstance(visit.step.action, Call):
         return visit.is_edit
     return visit.step.action.kind is CallKind.HUMAN and not visit.expired

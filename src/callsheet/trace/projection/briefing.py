@@ -1,7 +1,7 @@
-"""What an agent of a plan is handed, as an LCTL block: its goal, and how sure the values are that it gets.
+"""Builds the LCTL block for an agent that a plan calls: its goal, and the confidence of its inputs.
 
-In: the record of a run in which the agent's visit is under way. Out: a hand-off without a trace, that names
-no value which the step does not hand to the agent anyhow.
+In: the record of a run in which the agent's visit is under way. Out: a hand-off without a trace. It names
+only values that the step passes to the agent anyway.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from callsheet.trace.projection.tell import agent_of, fact_id
 
 
 def briefing_of(record: Record, run_id: str, label: str) -> Handoff | None:
-    """The block for the visit of this label, such as `S3@2`; None where no such visit is under way.
+    """The block for the visit with this label, such as `S3@2`; None if no such visit is under way.
 
-    Its instruction is empty: what the agent is to do, its step says.
+    Its instruction is empty, because the step itself states the task.
     """
     visit = next((visit for visit in record.under_way if visit.label == label), None)
     if visit is None:

@@ -1,7 +1,7 @@
-"""Which variables are still needed: those that a step which has not run may read before they are set anew.
+"""Liveness analysis: which variables may still be read by a later step before they are set again.
 
-In: a plan, and where it stands. Out: names. A plan of text order is followed along all of its ways; of a
-graph whatever a step that is left reads counts.
+In: a plan and a position in it. Out: names of variables. In a plan in text order, all control flow paths are
+followed; in a graph, every variable that an unsettled step reads is live.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from callsheet.ir.flow import Flow, flow_of, uses_of
 
 
 def read_by(plan: Plan, number: int) -> set[str]:
-    """The variables that a step reads, in what it is given, decided by, and says when it fails."""
+    """The variables that a step reads: in its arguments, its conditions and its failure message."""
     return {use.ref.name for use in uses_of(plan.steps[number], number)}
 
 
 def live_in_graph(plan: Plan, settled: Collection[int]) -> set[str]:
-    """The variables that the steps read which are not settled."""
+    """The variables that unsettled steps read; `settled` are the numbers of the settled ones."""
     left = [number for number in range(len(plan.steps)) if number not in settled]
     return {name for number in left for name in read_by(plan, number)}
 
 
 def live_at(plan: Plan, number: int) -> set[str] | None:
-    """The variables that are live before a step of a plan of text order; None means all of them.
+    """The variables that are live before a step of a plan in text order; None means all of them.
 
-    A RE-PLAN hands all variables to whoever plans, so before one that may be reached all are live.
+    A RE-PLAN passes all variables to the planner, so all are live wherever one can still be reached.
 
     >>> from callsheet.ir import Call, Output, Ref, Respond, Step
     >>> first = Step("S1", Call("X", (Ref("a"),)), output=Output("b"))
@@ -43,7 +43,7 @@ def live_at(plan: Plan, number: int) -> set[str] | None:
 
 
 def live_before_each(plan: Plan) -> list[set[str] | None]:
-    """As `live_at`, for every step of the plan at once.
+    """What `live_at` returns, for every step of the plan at once.
 
     >>> from callsheet.ir import Call, Output, Ref, Respond, Step
     >>> first = Step("S1", Call("X", (Ref("a"),)), output=Output("b"))
@@ -61,7 +61,7 @@ def live_before_each(plan: Plan) -> list[set[str] | None]:
 
 
 def _leading_to(flow: Flow, numbers: list[int]) -> set[int]:
-    """The steps that these may come after, themselves among them."""
+    """The steps from which any of these can be reached, including themselves."""
     before: dict[int, list[int]] = {}
     for number, successors in enumerate(flow.successors):
         for following in successors:
@@ -76,7 +76,7 @@ def _leading_to(flow: Flow, numbers: list[int]) -> set[int]:
 
 
 def _reached(flow: Flow, number: int) -> list[int]:
-    """The steps that may come from a step on, itself among them."""
+    """The steps that can be reached from a step, including itself."""
     seen, stack = {number}, [number]
     while stack:
         for following in flow.successors[stack.pop()]:
@@ -87,9 +87,9 @@ def _reached(flow: Flow, number: int) -> list[int]:
 
 
 def _names(plan: Plan, flow: Flow, reached: list[int], wanted: list[int]) -> list[set[str]]:
-    """What is live before each step that is wanted, of those reached.
+    """The variables that are live before each of the `wanted` steps, which are among the `reached` ones.
 
-    Backwards over the steps until nothing changes; a set of variables is the bits of a number.
+    Backward data flow to a fixed point; a set of variables is a bit mask.
     """
     bit: dict[str, int] = {}
     gen = {node: _bits(bit, read_by(plan, node)) for node in reached}

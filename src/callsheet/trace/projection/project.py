@@ -1,7 +1,7 @@
-"""A run as an LCTL document: a hand-off at a boundary, or a post-mortem.
+"""Projects a run onto an LCTL document: a hand-off after a step, or a post-mortem of a failure.
 
-In: the record of a run. Out: a document that the rules of LCTL find no error in. An entry tells a visit, a
-fact a write; what is still needed is critical, and whatever is below 0.40 is kept and not handed on.
+In: the record of a run. Out: a document without errors under the rules of LCTL. Each visit becomes an entry,
+each write a fact. Live facts are critical; facts with a confidence below 0.40 are listed, but not handed on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from callsheet.trace.projection.slicing import METHOD, suspect
 from callsheet.trace.projection.tell import CALLER, action_of, agent_of, error_of, fact_id, item_ids
 
 MOST_VISITS = 1_000
-"""So many visits have an entry each; what came before them is told in the first entry."""
+"""At most this many visits have an entry of their own; the first entry sums up the earlier ones."""
 MOST_FACTS = 2_000
 MOST_PARENTS = 8
 _MOST_OF_A_GOAL = 4_000
@@ -49,10 +49,10 @@ _NO_VALUES: Mapping[str, float] = MappingProxyType({})
 def handoff_of(
     record: Record, run_id: str, at: str | None = None, by_tool: Mapping[str, float] = _NO_VALUES
 ) -> Handoff:
-    """The hand-off of a run where it stands, or after the last visit of a step.
+    """The hand-off of a run in its current state, or after the last visit of a step.
 
-    `at` is a step's id, or names one of its visits: `S3@1`, `r1/S3@2`. `by_tool` says how sure the results of
-    tools are, by canonical name. Raises CallsheetError (RUN060) for a step that has not been settled.
+    `at` is a step's id, or the label of one of its visits: `S3@1`, `r1/S3@2`. `by_tool` are the confidences
+    of tools' results, by canonical name. Raises CallsheetError (RUN060) if the step has not been settled.
     """
     return Projection.of(record, run_id, _boundary(record, at), by_tool).handoff()
 
@@ -65,7 +65,7 @@ def debug_document_of(
 
 
 def has_failed(record: Record) -> bool:
-    """Whether the run has ended, and not well."""
+    """Whether the run has ended as failed or refused."""
     return record.result is not None and record.result.status in (Status.FAILED, Status.REFUSED)
 
 
@@ -90,7 +90,7 @@ def _no_such_step(record: Record, at: str) -> CallsheetError:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A record up to a boundary, and all that both kinds of documents are made of."""
+    """A record up to a boundary, with the data that both kinds of documents share."""
 
     record: Record
     run_id: str
@@ -99,17 +99,17 @@ class Projection:
     first: int
     """The place of the first visit that has an entry of its own."""
     steps: Mapping[int, int]
-    """The step of each visit in the trace."""
+    """The step number in the trace of each visit, by its place."""
     together: frozenset[int]
-    """The steps that several entries share."""
+    """The step numbers that several entries share, as their visits ran in parallel."""
     facts: Mapping[str, Fact]
     by_tool: Mapping[str, float]
     affirmed: Mapping[int, int]
-    """Of writes whose value was given back by a later check, the place of the last such visit."""
+    """For each write affirmed by a later visit, the place of the last such visit."""
 
     @classmethod
     def of(cls, record: Record, run_id: str, upto: int, by_tool: Mapping[str, float]) -> Projection:
-        """The projection of the first `upto` visits."""
+        """The projection of the first `upto` visits; `by_tool` as for `handoff_of`."""
         batches = record.batches()[:upto]
         first = max(0, upto - MOST_VISITS)
         while 0 < first < upto and batches[first - 1] == batches[first]:
@@ -125,7 +125,7 @@ class Projection:
     # ------------------------------------------------------------ facts
 
     def _registry(self) -> dict[str, Fact]:
-        """The facts: of all writes, or of a long run the last ones, and those that still hold."""
+        """The facts: one for each write; in a long run only for current values and the latest others."""
         writes = [*self.record.given, *(w for visit in self.record.visits[: self.upto] for w in visit.wrote)]
         current = {write.number for write in self.record.current(self.upto).values()}
         if len(writes) > MOST_FACTS:
@@ -143,7 +143,7 @@ class Projection:
         return facts
 
     def _tell_items(self, write: Write, facts: dict[str, Fact]) -> None:
-        """Add the results of a FOREACH as facts; all of them together are what the list was made of."""
+        """Add the results of a FOREACH as facts, from which the fact of the whole list is derived."""
         whole, visit = facts[fact_id(write)], self.record.visits[write.visit]
         basis = own_basis(replace(visit, failures=0), self.record.facts, self.by_tool)
         ids = item_ids(write)
@@ -160,7 +160,7 @@ class Projection:
         facts[whole.id] = replace(whole, derived_from=ids)
 
     def ids(self, writes: Iterable[Write]) -> tuple[str, ...]:
-        """The facts of these writes that are told, those of their items included."""
+        """The ids of those facts of these writes, and of their items, that the document has."""
         every = (i for write in writes for i in (fact_id(write), *item_ids(write)))
         return tuple(i for i in every if i in self.facts)
 
@@ -182,7 +182,7 @@ class Projection:
         )
 
     def _parents(self, visit: Visit, known: set[int]) -> tuple[str, ...]:
-        """What a value was made of; of very much the least sure."""
+        """The ids of the facts a value was made from; of too many, the least confident ones."""
         data = [write for write in made_of(visit) if write.number in known]
         data = sorted(data, key=lambda write: self.worth[write.number].value)[:MOST_PARENTS]
         return tuple(fact_id(write) for write in sorted(data))
@@ -190,7 +190,7 @@ class Projection:
     # ------------------------------------------------------------ entries
 
     def entries(self, failed: int | None = None, error: str = "") -> list[Entry]:
-        """The trace: what was given, then an entry for each visit; of the failed one with its error."""
+        """The trace: an entry for the inputs, then one for each visit; that at place `failed` has `error`."""
         shown = [self._entry(place, failed, error) for place in range(self.first, self.upto)]
         return [self._first_entry(), *shown]
 
@@ -235,7 +235,7 @@ class Projection:
     # ------------------------------------------------------------ hand-offs
 
     def handoff(self) -> Handoff:
-        """The document that is handed on at the boundary."""
+        """The hand-off at the boundary."""
         live = self.live()
         fit = [fact.id for fact in self.facts.values() if not is_blocked(fact.confidence)]
         lists = Lists(
@@ -247,7 +247,7 @@ class Projection:
         return Handoff(self.chain(), facts, tuple(self.entries()), lists, self.instruction(), "observability")
 
     def chain(self) -> Chain:
-        """Who hands on to whom at the boundary."""
+        """The source and target of the hand-off at the boundary."""
         has_own = self.first < self.upto
         step = self.steps[self.upto - 1] if has_own else 1
         source = agent_of(self.record.visits[self.upto - 1]) if has_own else CALLER
@@ -257,7 +257,7 @@ class Projection:
         return self.upto == len(self.record.visits) and self.record.result is not None
 
     def _next(self) -> Visit | None:
-        """What comes after the boundary, as far as the journal tells."""
+        """The visit that follows the boundary, if the journal has one."""
         if self.upto < len(self.record.visits):
             return self.record.visits[self.upto]
         return min(self.record.under_way, key=lambda visit: visit.number, default=None)
@@ -272,7 +272,7 @@ class Projection:
         return self.record.plans[before if following is None else following.plan]
 
     def live(self) -> set[str]:
-        """The facts that are still needed: by a step that has not run, or for the answer."""
+        """The ids of the facts that are still needed: by a step that has not run, or for the answer."""
         current = self.record.current(self.upto)
         if self._is_at_end():
             writes: Sequence[Write] = self._answered(current)
@@ -291,7 +291,7 @@ class Projection:
         return live_in_graph(plan, done)
 
     def _answered(self, current: Mapping[str, Write]) -> Sequence[Write]:
-        """What the answer of the run was made of."""
+        """The writes that the answer of the run was made from."""
         place, plan = self.record.ending(), self._plan()
         if place is not None:
             visit = self.record.visits[place]
@@ -304,7 +304,7 @@ class Projection:
         return [current[output.var]] if output is not None and output.var in current else ()
 
     def warnings(self, live: set[str]) -> list[str]:
-        """What whoever goes on has to know."""
+        """Warnings for the receiver: doubtful facts it needs (`live`), shortened texts, and retries."""
         told: list[str] = []
         for name, fact in self.facts.items():
             if name not in live or not (is_blocked(fact.confidence) or needs_review(fact.confidence)):
@@ -322,7 +322,7 @@ class Projection:
         return [*told[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
 
     def instruction(self) -> str:
-        """What is to be done next, or how the run stands."""
+        """The goal of the plan, and the next step or else the state of the run."""
         plan = self._plan()
         goal = plan.goal or plan.title
         lines = [f"Goal: {shown_text(goal, _MOST_OF_A_GOAL)}"] if goal else []
@@ -338,7 +338,7 @@ class Projection:
     # ------------------------------------------------------------ post-mortems
 
     def debug_document(self) -> DebugDocument:
-        """The run with its durations; what failed, what was known then, and the likely cause."""
+        """The post-mortem; of a failed run with its error, the facts known then and the likely cause."""
         result = self.record.result
         facts = MappingProxyType(dict(self.facts))
         if result is None or _ENDED[result.status] != "FAILED":
@@ -358,7 +358,7 @@ class Projection:
         return DebugDocument(chain, facts, tuple(entries), purpose="debugging", analysis=analysis)
 
     def _failure_of_the_run(self, result: Result, error: str, entries: Sequence[Entry]) -> Entry:
-        """The entry of a failure that no step had: a step that was refused, a limit, a cycle of jumps."""
+        """The entry for a failure outside any visit: a refused step, a limit, a cycle of jumps."""
         agent = shown_text(result.ended_at or "", MOST_OF_A_NAME)
         return Entry(
             (entries[-1].step or 0) + 1,
@@ -388,7 +388,7 @@ class Projection:
 
 
 def _outside(result: Result) -> str:
-    """Why a run failed that no step is to blame for."""
+    """Why a run failed for which no step is to blame."""
     if result.objection is not None:
         return "the policy of the run refused the call"
     return "a limit of the run ended it" if result.refusal is not None else "it failed outside of any step"

@@ -1,7 +1,6 @@
-"""What a run did, visit by visit: what each read, what it wrote, how it came out.
+"""Data model of a recorded run: its visits of steps, each with what it read and wrote and its outcome.
 
-In: a plan and the events of its journal. Out: a `Record`. A variable that is set again is a new write, so
-that a reader is bound to the very value it was given.
+A variable that is set again is a new write, so that a reader refers to exactly the value that it was given.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from callsheet.ir import Goto, Plan, Replan, Step
 from callsheet.machine import Result, Status, ToolFacts
 
 BEFORE_ALL = -1
-"""The place of what was there before the first step: what the run was given."""
+"""The place of writes from before the first step."""
 
 
 class Outcome(StrEnum):
-    """How a visit came out."""
+    """The outcome of a visit."""
 
     OK = "ok"
     FAILED = "failed"
@@ -31,17 +30,18 @@ class Outcome(StrEnum):
 
 
 class Item(NamedTuple):
-    """One result of a FOREACH, in words; `is_error` says that it is the text of an error."""
+    """One result of a FOREACH as text; `is_error` if it is the text of an error."""
 
     text: str
     is_error: bool
 
 
 class Write(NamedTuple):
-    """A value that a variable was set to: which, in words, and by the visit of which place.
+    """A value that a variable was set to.
 
-    `number` counts the writes of a run from 1. `is_error` says that it is the text of an error. `items` are
-    the results of a FOREACH one by one, where they were asked for.
+    `number` counts the writes of a run from 1; `text` is the value as text; `visit` is the place of the visit
+    that set it, or BEFORE_ALL. `is_error` if the value is the text of an error. `items` are the single
+    results of a FOREACH, if they were asked for.
     """
 
     number: int
@@ -54,14 +54,14 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One visit of a step, or the making of a new plan, in the order in which they were settled.
+    """One visit of a step, the making of a new plan, or an edit by hand.
 
-    `label` is its name in the run, such as `r1/S3@2`; `step` is None where no step did it. `plan` counts
-    the plans of the run from 0, `number` the steps of that plan. `data` are the writes that its
-    arguments were made of, `control` those that decided whether it is done. `wrote` are in order. `started`
-    and `settled` are moments of the run that can be compared, `seconds` how long it took. Of a FOREACH
-    `failures` counts the items that failed. `expired` says that nobody answered its question in time.
-    `stated` is how sure an agent has said that it is, the least where it has said so several times.
+    `label` is its name in the run, such as `r1/S3@2`; `step` is None if no step did it. `plan` counts the
+    plans of the run from 0, `number` the steps of that plan. `data` are the writes that its arguments were
+    made from, `control` those that its conditions read. `wrote` is in order. `started` and `settled` are
+    logical times that can be compared within the run; `seconds` is the duration. `failures` counts the items
+    of a FOREACH that failed. `expired` if nobody answered its question in time. `stated` is the confidence
+    that an agent has stated, from 0 to 1, the lowest if there are several.
     """
 
     label: str
@@ -82,21 +82,21 @@ class Visit:
     expired: bool = False
     cuts: tuple[str, ...] = ()
     is_edit: bool = False
-    """Whether somebody set a variable by hand."""
+    """Whether this is an edit: somebody set a variable by hand."""
     stated: float | None = None
 
     @property
     def reads(self) -> tuple[Write, ...]:
-        """All that it read, each once."""
+        """All writes that it read, each once."""
         return tuple(dict.fromkeys((*self.data, *self.control)))
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A run: what it was given, its visits as they were settled, those under way, and its end if it has one.
+    """A run: its initial variables, its settled visits in order, those under way, and its result.
 
-    `given` are the variables that it was started with, `own` the numbers of those that the plan itself
-    sets. `facts` is what is known of the tools.
+    `given` are the writes from before the first step, `own` the numbers of those that come from the plan
+    itself. `facts` are the properties of the tools, by name.
     """
 
     plans: tuple[Plan, ...]
@@ -108,7 +108,7 @@ class Record:
     facts: Mapping[str, ToolFacts]
 
     def current(self, upto: int) -> dict[str, Write]:
-        """The last write of each variable after so many visits."""
+        """The last write of each variable after the first `upto` visits."""
         found = {write.var: write for write in self.given}
         found.update((write.var, write) for visit in self.visits[:upto] for write in visit.wrote)
         return found
@@ -140,7 +140,7 @@ class Record:
         return place if self._has_failed_after_all(place) else None
 
     def _has_failed_after_all(self, place: int) -> bool:
-        """Whether a visit that came out well did end the run, and no further one that never began."""
+        """Whether this visit, whose outcome is OK, ended the run, not a later one that never began."""
         batches, step = self.batches(), self.visits[place].step
         if batches[place] != batches[-1] or step is None or self.result is None:
             return False

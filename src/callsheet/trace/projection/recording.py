@@ -1,6 +1,6 @@
-"""From the events of a journal to the record of its run.
+"""Makes the record of a run from the events of its journal.
 
-The journal is folded; what the machine tells of each step meanwhile is written down.
+The journal is folded through the machine, whose notes on each step are recorded.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _MOST_CUTS = 3
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
 _EXPIRED = "expire"
 STATED = "stated confidence"
-"""The name of the remark by which an answer tells how sure its agent says that it is, from 0 to 1."""
+"""The name of the remark with which an agent states its confidence in an answer, from 0 to 1."""
 _STATED = re.compile(rf"(?:^|: ){STATED}: ([0-9.]+)$")
 
 
 def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_items: bool = False) -> Record:
-    """The record of a run, from its first event on; the events may end anywhere.
+    """The record of a run from its first event on; the events may end anywhere.
 
-    `with_items` tells the results of each FOREACH one by one. Raises JournalError (JRN020) where events
-    cannot be read by this version.
+    With `with_items` the record has the single results of each FOREACH. Raises JournalError (JRN020) if this
+    version cannot read the events.
     """
     scribe = _Scribe([plan], with_items)
     folded = fold(plan, scribe.watched(events), scribe.plan_of(plan_of), scribe.note)
@@ -57,7 +57,7 @@ class _Draft:
     started: int
     begun: float
     answered: float | None = None
-    """When the last of its calls had an outcome."""
+    """The time of the last outcome of one of its calls."""
     data: tuple[Write, ...] = ()
     control: tuple[Write, ...] = ()
     detail: str = ""
@@ -69,12 +69,12 @@ class _Draft:
     stated: float | None = None
     failed_items: set[int] = field(default_factory=set[int])
     epoch: int = 0
-    """Which process it began in."""
+    """The process in which it began."""
     has_left: bool = False
-    """Whether one of its calls has."""
+    """Whether one of its calls has left."""
 
     def leaves(self, row: Event) -> None:
-        """A call of it leaves: where that is its first one, in a later process, it begins with that."""
+        """Record that a call leaves; if it is the first, and in a later process, the visit begins with it."""
         if not self.has_left and row.epoch > self.epoch:
             self.begun = row.ts
         self.has_left = True
@@ -107,7 +107,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Settled:
-    """A member of a group that has come out, and waits for the group to be committed."""
+    """The outcome of a visit; that of a member of a group is held until the group is committed."""
 
     draft: _Draft
     outcome: Outcome
@@ -118,7 +118,7 @@ class _Settled:
 
 @dataclass(slots=True)
 class _Scribe:
-    """Writes visits down as events and notes come by."""
+    """Collects visits from the events of the journal and the notes of the machine."""
 
     plans: list[Plan]
     with_items: bool = False
@@ -133,7 +133,7 @@ class _Scribe:
     early: dict[str, tuple[float, float | None]] = field(
         default_factory=dict[str, "tuple[float, float | None]"]
     )
-    """Of visits whose turn has not come: when their calls left, and the last of them had an outcome."""
+    """For each step that started before its turn: when it started, and the time of its last outcome."""
     held: list[_Settled] = field(default_factory=list[_Settled])
     current: dict[str, Write] = field(default_factory=dict[str, Write])
     seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
@@ -144,7 +144,7 @@ class _Scribe:
     # ------------------------------------------------------------ what comes by
 
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
-        """The events, each seen before the machine is told of it."""
+        """Pass the events on, recording each before the machine takes it."""
         for row in rows:
             self.now, self.epoch = row.ts, row.epoch
             if row.type is EventType.START:
@@ -156,7 +156,7 @@ class _Scribe:
             yield row
 
     def _answered(self, step_id: str, row: Event) -> None:
-        """A call of a step has an outcome."""
+        """Record that a call of a step has an outcome."""
         if step_id in self.open:
             draft = self.open[step_id]
             draft.answered = self.now
@@ -168,7 +168,7 @@ class _Scribe:
             self.early[step_id] = self.early[step_id][0], self.now
 
     def plan_of(self, known: PlanOf) -> PlanOf:
-        """As `known`; the plan that was asked for last is the one that takes over."""
+        """`known`, remembering the plan that it returned last: that is the one that takes over."""
 
         def remembered(name: str) -> Plan:
             self.compiled = known(name)
@@ -194,7 +194,7 @@ class _Scribe:
             self.numbers.setdefault(step.id, number)
 
     def note(self, note: Note) -> None:
-        """Take what the machine says happened just now."""
+        """Take a note of the machine on the current event."""
         self.tick += 1
         match note.kind:
             case NoteKind.EARLY:
@@ -248,7 +248,7 @@ class _Scribe:
         return tuple(dict.fromkeys(self.current[name] for name in names if name in self.current))
 
     def _items(self, draft: _Draft, value: JSON) -> tuple[Item, ...]:
-        """The results of a FOREACH, where they are wanted."""
+        """The single results of a FOREACH, if they were asked for."""
         if not self.with_items or draft.step is None or draft.step.foreach is None:
             return ()
         results = value if isinstance(value, list) else []
@@ -274,7 +274,7 @@ class _Scribe:
         self._settle(draft, Outcome.FAILED, var, note.detail)
 
     def _settle(self, draft: _Draft, outcome: Outcome, var: str | None = None, value: JSON = None) -> None:
-        """A visit has come out; of a group in text order what it wrote holds when all of it has."""
+        """Record an outcome; in text order that of a group's member is held until the group is committed."""
         settled = _Settled(draft, outcome, var, value, self.now)
         if draft.step is not None and draft.step.group is not None and self.plans[-1].order is Order.TEXT:
             self.held.append(settled)
@@ -282,14 +282,14 @@ class _Scribe:
             self._keep(settled)
 
     def _commit_before(self, step_id: str) -> None:
-        """The next step begins: the group before it, if there was one, has been committed."""
+        """Keep the held members of the previous group: as another step begins, it has been committed."""
         number = self.numbers.get(step_id, BEFORE_ALL)
         group = self.plans[-1].steps[number].group if number >= 0 else None
         if self.held and _group(self.held[0]) != group:
             self._commit_members()
 
     def _commit_members(self, before: int | None = None) -> None:
-        """Keep what members of a group have come to, in the order of the text, up to a member."""
+        """Keep the held members of a group in text order; with `before` only those before that step."""
         self.held.sort(key=lambda settled: settled.draft.number)
         due = [s for s in self.held if before is None or s.draft.number < before]
         del self.held[: len(due)]
@@ -310,7 +310,7 @@ class _Scribe:
         self.current.update((write.var, write) for write in visit.wrote)
 
     def _plan_anew(self, note: Note) -> None:
-        """A new plan takes over; it keeps all variables, and may set some itself."""
+        """Record that a new plan takes over; it keeps all variables and may set some itself."""
         assert self.compiled is not None
         carried = tuple(self.current.values())
         self.plans.append(self.compiled)
@@ -321,7 +321,7 @@ class _Scribe:
         self._add(draft.visit(len(self.visits), Outcome.OK, self.tick, self.now, wrote))
 
     def _edit(self, name: str, value: JSON) -> None:
-        """Somebody has set a variable by hand."""
+        """Record that somebody has set a variable by hand."""
         self.edits += 1
         generation = len(self.plans) - 1
         draft = _Draft(f"edit{self.edits}", None, generation, BEFORE_ALL, self.tick, self.now)
@@ -343,7 +343,7 @@ def _group(settled: _Settled) -> int | None:
 
 
 def _remark(draft: _Draft, note: Note) -> None:
-    """Keep what is to be known beside the outcome."""
+    """Record what a note says apart from the outcome."""
     match note.kind:
         case NoteKind.RETRYING:
             draft.attempts += 1
@@ -360,5 +360,5 @@ def _remark(draft: _Draft, note: Note) -> None:
 
 
 def _initial(plan: Plan) -> dict[str, JSON]:
-    """The values that a plan itself gives variables."""
+    """The values of the variables that the plan itself sets."""
     return {name: compile_value(value, lambda _: 0)([None]) for name, value in plan.variables}

@@ -1,6 +1,6 @@
-"""Values and texts as they stand in a document: short, on one line, with what Unicode can say.
+"""Shortens values and texts for a document: one line each, in valid Unicode.
 
-A value that was cut says how long it is and its SHA-256, so that equal values can be told.
+A shortened value states its length and SHA-256, so that equal values can be recognised.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DIGITS = 12
 
 
 def shown_value(value: JSON, most: int = MOST_OF_A_VALUE) -> str:
-    """A value as JSON; of a long one the beginning, its length and the beginning of its SHA-256.
+    """A value as JSON; if longer than `most` characters, its start, its length and the start of its SHA-256.
 
     >>> shown_value({"total": "120.5"})
     '{"total": "120.5"}'
@@ -32,7 +32,7 @@ def shown_value(value: JSON, most: int = MOST_OF_A_VALUE) -> str:
 
 
 def shown_text(text: str, most: int = MOST_OF_A_TEXT) -> str:
-    """A text on one line, cut.
+    """A text on one line, cut after `most` characters.
 
     >>> shown_text("no such\\n file", 9)
     'no such f…'

@@ -1,7 +1,7 @@
-"""Why a visit failed, as far as a record tells: the backward slice of what it read, and its doubtful part.
+"""Finds the likely cause of a failed visit: the visit in its backward slice with the least confident result.
 
-The slice goes over what arguments were made of and what decided that a step is done. The likely cause is
-the member whose own result rests on the least; where all rest on more than an assumption, the visit itself.
+The slice follows data and conditions. If every result in it is more confident than an assumption, the failed
+visit itself is suspected.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ALONE = 0.60
 
 
 class Suspect(NamedTuple):
-    """The visit that is the likely cause of a failure, by its place, and how sure that is.
+    """The likely cause of a failure: the place of a visit, and the confidence in that, from 0 to 1.
 
-    `steps` is how many visits the slice has, the failed one not counted. `write` is the number of the
-    doubtful value, None where the failed visit itself is suspected.
+    `steps` is the number of visits in the slice without the failed one. `write` is the number of the doubtful
+    value, None if the failed visit itself is suspected.
     """
 
     place: int
@@ -33,7 +33,7 @@ class Suspect(NamedTuple):
 
 
 def backward_slice(record: Record, place: int) -> set[int]:
-    """The places of all visits that a visit depended on, itself not among them."""
+    """The places of all visits that a visit depends on, directly or not, without its own."""
     found: set[int] = set()
     stack = [place]
     while stack:
@@ -45,7 +45,7 @@ def backward_slice(record: Record, place: int) -> set[int]:
 
 
 def suspect(record: Record, place: int, worth: Mapping[int, Worth]) -> Suspect:
-    """The likely cause of the failure of the visit at a place."""
+    """The likely cause of the failure of the visit at `place`; `worth` is by the numbers of writes."""
     found = backward_slice(record, place)
     rows = [
         (worth[write.number].basis.value, at, write.number)

@@ -1,7 +1,7 @@
-"""The hand-offs of a run after each of its steps, in parts that together grow with the run, not its square.
+"""Writes the hand-offs after every step of a run as shared parts, whose number is linear in the run's length.
 
-In: the record of a run. Out: the entries and facts as the lines that `write` gives them, and for each
-boundary what its document has of its own. Put together, the parts are what `handoff_of` gives for that step.
+In: the record of a run. Out: the entries and facts as lines of text, and for each boundary the lines that
+only its document has. The parts of a boundary make up the document that `handoff_of` returns for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from callsheet.trace.projection.record import Record, Visit, Write
 
 
 class FactPart(NamedTuple):
-    """A fact: its id, whether it may be handed on, and its lines in a document."""
+    """A fact: its id, whether its confidence allows handing it on, and its lines in a document."""
 
     id: str
     is_fit: bool
@@ -30,12 +30,12 @@ class FactPart(NamedTuple):
 
 
 class Boundary(NamedTuple):
-    """What the document after a visit has of its own.
+    """What only the document after a certain visit has.
 
-    `visits` is how many visits it tells, `label` the last of them; `entries` and `facts` how many of the
-    parts it has. `head` are its lines before the trace, `tail` those after the lists; `warnings` the lines of
-    its warnings. `live` and `dead` are the facts that have become critical, and have ceased to be, since the
-    boundary before.
+    `visits` is the number of visits that it covers, `label` the last one; `entries` and `facts` are how many
+    of the shared parts it has, from the first on. `head` are the lines before the trace, `tail` those after
+    the lists, `warnings` those of the warnings. `live` and `dead` are the facts that have become critical,
+    and that no longer are, since the previous boundary.
     """
 
     visits: int
@@ -50,7 +50,7 @@ class Boundary(NamedTuple):
 
 
 class Stepwise(NamedTuple):
-    """The parts that the documents of a run are made of."""
+    """The shared parts of a run's documents, and the boundaries that combine them."""
 
     entries: tuple[str, ...]
     facts: tuple[FactPart, ...]
@@ -58,9 +58,10 @@ class Stepwise(NamedTuple):
 
 
 def stepwise_of(record: Record, run_id: str, by_tool: Mapping[str, float]) -> Stepwise | None:
-    """The parts of the documents after each step of a run.
+    """The parts of the documents after each step of a run; `by_tool` are confidences by canonical tool name.
 
-    None for a run that is too long: its documents leave out what came first, and share no parts.
+    None for a run without visits, or one that is too long: its documents omit the earliest visits or facts,
+    and so cannot share parts.
     """
     writes = len(record.given) + sum(len(visit.wrote) for visit in record.visits)
     if not record.visits or len(record.visits) > MOST_VISITS or writes > MOST_FACTS:
@@ -77,7 +78,7 @@ def stepwise_of(record: Record, run_id: str, by_tool: Mapping[str, float]) -> St
 
 
 def _below(data: dict[str, Any], lines: int = 1) -> str:
-    """The text of data without its first lines."""
+    """The YAML text of data without its first `lines` lines."""
     return to_yaml(data).split("\n", lines)[lines]
 
 
@@ -113,7 +114,7 @@ def _boundaries(record: Record, whole: Projection) -> Iterator[Boundary]:
 
 
 class _Needed:
-    """Which variables are still needed, while visits are gone through in their order."""
+    """Tracks which variables are live as the visits are taken in order."""
 
     def __init__(self, record: Record) -> None:
         self._plans = record.plans
@@ -127,13 +128,13 @@ class _Needed:
                 self._left[number] = _Left(plan)
 
     def take(self, visit: Visit) -> None:
-        """A visit has been settled."""
+        """Record that a visit has been settled."""
         self._current.update((write.var, write) for write in visit.wrote)
         if visit.plan in self._left:
             self._left[visit.plan].take(visit.number)
 
     def before(self, following: Visit) -> list[Write]:
-        """The values that are still needed where this visit comes next."""
+        """The writes of the variables that are live before this visit, the next one."""
         names = self._names(following)
         return [write for name, write in self._current.items() if names is None or name in names]
 
@@ -146,7 +147,7 @@ class _Needed:
 
 
 class _Left:
-    """The names that the steps of a graph read which are not settled, with how many of them do."""
+    """The variables that unsettled steps of a graph read, each with the number of such steps."""
 
     def __init__(self, plan: Plan) -> None:
         self._reads = [read_by(plan, number) for number in range(len(plan.steps))]
@@ -154,7 +155,7 @@ class _Left:
         self.names = Counter(name for read in self._reads for name in read)
 
     def take(self, number: int) -> None:
-        """A step has been settled; a visit of none changes nothing."""
+        """Record that a step has been settled; a number that is no step's changes nothing."""
         if number in self._settled or not 0 <= number < len(self._reads):
             return
         self._settled.add(number)

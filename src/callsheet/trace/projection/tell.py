@@ -1,4 +1,4 @@
-"""Visits in the words of a trace: the agent's name, what it did, which facts that took."""
+"""Words a visit for an LCTL trace: the name of its agent, its action with the facts it read, its error."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from callsheet.trace.projection.record import Outcome, Visit, Write
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
 
 CALLER = "caller"
-"""Who starts a run, and gets its answer."""
+"""The agent that starts a run and receives its answer."""
 COMPILER = "compiler"
-"""Who makes new plans."""
+"""The agent that makes new plans."""
 OPERATOR = "operator"
-"""Who sets variables by hand."""
+"""The agent that sets variables by hand."""
 
 _MOST_FACTS = 8
 
 
 def fact_id(write: Write) -> str:
-    """The id of the fact that tells of a write."""
+    """The id of the fact for a write."""
     return f"F{write.number}"
 
 
 def item_ids(write: Write) -> tuple[str, ...]:
-    """The ids of the facts that tell of the results of a FOREACH one by one."""
+    """The ids of the facts for the single results of a FOREACH."""
     return tuple(f"F{write.number}-{n}" for n in range(len(write.items)))
 
 
 def agent_of(visit: Visit) -> str:
-    """The name of a visit as an agent, such as `S3:@FETCH_PAGE`: no two visits of a run share one."""
+    """The name of a visit as an agent, such as `S3:@FETCH_PAGE`; unique within a run."""
     label = shown_text(visit.label, MOST_OF_A_NAME)
     return f"{label}:{_word(visit)}"
 
@@ -49,7 +49,7 @@ def _word(visit: Visit) -> str:
 
 
 def action_of(visit: Visit) -> str:
-    """What a visit did, with the facts that it read; how it came out, if not well."""
+    """What a visit did, with the facts that it read, and its outcome unless it succeeded."""
     parts = [_deed(visit)]
     if visit.control:
         parts.append(f"decided by {_named(visit.control)}")
@@ -90,7 +90,7 @@ def _named(writes: tuple[Write, ...]) -> str:
 
 
 def error_of(visit: Visit) -> str | None:
-    """The error of a visit that failed; None for one that did not, or failed for some items only."""
+    """The error of a visit that failed or was stopped; None otherwise, even if some items failed."""
     if visit.outcome is Outcome.FAILED:
         return visit.detail or "it failed"
     if visit.outcome is Outcome.STOPPED:

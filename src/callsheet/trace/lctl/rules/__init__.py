@@ -1,1 +1,1 @@
-"""The rules about documents that can be read, one family a file; the table lists them all."""
+"""The rules for readable documents, one family per module; `table` lists them all."""
