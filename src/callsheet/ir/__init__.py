@@ -1,6 +1,6 @@
-"""The intermediate representation of plans: immutable and typed, independent of syntax, tools and storage.
+"""The intermediate representation (IR) of plans: immutable, typed, independent of syntax, tools and storage.
 
-Three syntaxes are parsed into it and printed from it; every analysis, run, picture and trace works on it.
+Every supported syntax is parsed into it and printed from it; analyses, execution and rendering work on it.
 """
 
 from callsheet.ir.canon import IR_VERSION, plan_from_json, plan_to_json

@@ -1,4 +1,4 @@
-"""Which parameters positional arguments fill."""
+"""Assigns positional arguments to parameters."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 
 def filled_parameters(parameters: Iterable[str], named: Collection[str], count: int) -> list[str]:
-    """The parameters that so many arguments without a name fill: in order those that no name is given for.
+    """The parameters that `count` positional arguments fill: the first ones not in `named`.
 
-    There may be fewer than arguments.
+    The result is shorter than `count` if there are too few parameters.
 
     >>> filled_parameters(("path", "text", "mode"), {"text"}, 2)
     ['path', 'mode']

@@ -1,4 +1,4 @@
-"""Which tools a plan calls, by their canonical names."""
+"""Lists the tools that a plan calls."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _TOOLS = frozenset({CallKind.TOOL, CallKind.TRANSFORM, CallKind.HUMAN})
 
 
 def called_names(plan: Plan) -> tuple[str, ...]:
-    """The tools and transforms that a plan calls, each once, in the order of the text."""
+    """The canonical names of called tools, transforms and human operations, each once, in text order."""
     calls = (step.action for step in plan.steps)
     return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _TOOLS))

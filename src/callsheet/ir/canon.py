@@ -1,7 +1,6 @@
-"""The canonical JSON form of a plan.
+"""Converts plans to and from their canonical JSON form.
 
-Plans with the same meaning have the same form: keys sorted, no white space, spans and comments left out.
-Reading rejects anything unknown.
+Plans that differ only in spans and comments have the same form. Keys are sorted, white space is left out.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=F
 
 
 def canonical_bytes(value: object) -> bytes:
-    """JSON with sorted keys, no white space and UTF-8: equal values have equal bytes.
+    """JSON in UTF-8 with sorted keys and no white space, so that the key order of dicts does not matter.
 
-    Raises ValueError for what JSON cannot say (NaN, infinities).
+    Raises ValueError for NaN and infinities, which JSON cannot represent.
     """
     return _encode(value).encode("utf-8", "surrogatepass")
 
@@ -64,7 +63,10 @@ def canonical_bytes(value: object) -> bytes:
 
 
 def plan_to_json(plan: Plan, *, with_steps: bool = True) -> dict[str, Json]:
-    """The plan as JSON data; `plan_from_json` reads it back to an equal plan. It may be all but the steps."""
+    """The plan as JSON data, which `plan_from_json` converts back to an equal plan.
+
+    Without `with_steps` the steps are left out.
+    """
     out: dict[str, Json] = {"ir": IR_VERSION}
     if with_steps:
         out["steps"] = [step_to_json(s) for s in plan.steps]
@@ -103,7 +105,7 @@ def step_to_json(step: Step) -> dict[str, Json]:
 
 
 def on_fail_to_json(on_fail: OnFail) -> dict[str, Json]:
-    """What to do on failure as JSON data."""
+    """Failure handling as JSON data."""
     out: dict[str, Json] = {}
     if on_fail.retry is not None:
         out["retry"] = {"count": on_fail.retry.count}
@@ -115,7 +117,7 @@ def on_fail_to_json(on_fail: OnFail) -> dict[str, Json]:
 
 def action_to_json(action: Action) -> dict[str, Json]:
     """An action as JSON data."""
-    if isinstance(action, Call):  # as most are
+    if isinstance(action, Call):  # the most frequent action, hence before the slower `match`
         out: dict[str, Json] = {"call": action.tool}
         if action.positional:
             out["args"] = [value_to_json(v) for v in action.positional]
@@ -176,9 +178,9 @@ def condition_to_json(condition: Condition) -> list[Json]:
 
 
 def plan_from_json(data: object) -> Plan:
-    """The plan of its JSON form.
+    """The plan that JSON data represents.
 
-    Raises CallsheetError (CFG001) for data of another version or another shape.
+    Raises CallsheetError (CFG001) for data of another version or structure.
     """
     try:
         return _read_plan(_mapping(data))
@@ -199,7 +201,7 @@ _REF = frozenset({"ref", "path"})
 _TEMPLATE = frozenset({"template"})
 _DICT = frozenset({"dict"})
 LARGE = 1_000
-"""From this many steps of a plan on the cyclic collector rests."""
+"""From this many steps on the cyclic garbage collector is paused."""
 
 
 def _mapping(data: object) -> Mapping[str, Json]:

@@ -7,17 +7,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _MUCH = 10_000
-"""Objects made meanwhile from which on they are moved to the old ones."""
+"""From this many young objects on they are moved to the oldest generation."""
 
 
 @contextmanager
 def collector_rests(when: bool) -> Generator[None]:
-    """Where `when` holds: no collection until the end of the block.
+    """If `when` holds, disables collection until the end of the block.
 
-    The collector looks through everything that is alive again and again while it grows, and
-    finds nothing: a third to two thirds of the time of a plan of 100,000 steps. Much that was built
-    counts as old afterwards, so that the next collection, of what is young, does not go through all of
-    it. Nothing is done for little: asking whether objects are frozen takes as long as there are such.
+    Otherwise the collector scans the growing heap repeatedly and frees nothing, which takes a third to two
+    thirds of the time for a plan of 100,000 steps. Many new objects are moved to the oldest generation, so
+    that the next young collection does not scan them. For few objects this is skipped, because
+    `get_freeze_count` takes time proportional to the number of frozen objects.
 
     >>> with collector_rests(True):
     ...     gc.isenabled()
@@ -32,7 +32,7 @@ def collector_rests(when: bool) -> Generator[None]:
     finally:
         if (
             gc.get_count()[0] > _MUCH and not gc.get_freeze_count()
-        ):  # else somebody keeps objects out of collections on purpose
+        ):  # otherwise the application has frozen objects on purpose, and `unfreeze` would undo that
             gc.freeze()
             gc.unfreeze()
         gc.enable()

@@ -1,6 +1,6 @@
-"""The strongly connected components of a graph, by Tarjan's algorithm without recursion.
+"""Strongly connected components of a graph, by Tarjan's algorithm without recursion.
 
-In: adjacency as lists of ints. Out: a number for each node; linear in the size of the graph.
+In: adjacency lists. Out: the component number of each node. Linear in the size of the graph.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 
 def strong_parts(successors: Sequence[Sequence[int]], root: int) -> list[int]:
-    """The strongly connected part of each node that the root leads to, -1 for the others.
+    """The component number of each node reachable from the root, -1 for the others.
 
-    Parts are numbered from the ends: an edge from one part to another leads to a lower number.
+    Numbers are in reverse topological order: an edge between components leads to the lower number.
 
     >>> strong_parts([[1], [0, 2], []], 0)
     [1, 1, 0]

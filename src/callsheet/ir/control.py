@@ -1,8 +1,7 @@
-"""Control dependence: what decides whether a step is executed, by post-dominators of the control flow.
+"""Control dependence: which steps decide whether a step is executed, by post-dominators.
 
-In: the flow of a plan. Out: for each step the steps whose conditions, failures or answers decide about it,
-and for each of these the steps and variables it decides about; which steps are in cycles, and from which the
-plan cannot end. About n log n; only the lists that are asked for can be larger.
+In: the control-flow graph of a plan. Out: the control dependences between steps, the steps in cycles, and
+those from which the plan can end. Time is O(n log n); only the lists queried can be larger.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from callsheet.ir.step import Call, Respond, Step
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Who decides about whom in a plan. Steps are named by their numbers.
+    """The control dependences of a plan. Steps are given by number.
 
-    `after` is the tree of post-dominators: the next node that every way to the end goes through. `in_cycle`
-    tells which steps a run may come to twice, `can_end` from which the end can be reached, a byte a node.
+    `after` has the immediate post-dominator of each node: the next one on every path to the end. `in_cycle`
+    says which nodes are in a cycle, `can_end` from which the end is reachable, both one byte per node.
     """
 
     flow: Flow
@@ -30,11 +29,11 @@ class Control:
     can_end: bytearray
 
     def branches(self) -> Iterator[int]:
-        """The nodes that lead to more than one other."""
+        """The nodes with more than one successor."""
         return (node for node, following in enumerate(self.flow.successors) if len(following) > 1)
 
     def deciders(self, branch: int) -> list[int]:
-        """The steps that decide where a branch leads: the step itself, or members of its group."""
+        """The steps that decide which successor of a branch is taken: itself, or members of its group."""
         flow = self.flow
         first = branch
         while first > 0 and flow.group_end[first - 1] == branch:
@@ -42,9 +41,9 @@ class Control:
         return [number for number in range(first, branch + 1) if decides(flow.plan.steps[number])]
 
     def dependents(self, step: int) -> Iterator[int]:
-        """The steps that are carried out or not by what this one decides, without those that these decide on.
+        """The steps that are directly control dependent on this one, possibly with duplicates.
 
-        A guarded step decides about itself. A step may be given more than once.
+        A guarded step depends on itself.
         """
         flow = self.flow
         if is_guarded(flow.plan.steps[step]):
@@ -58,17 +57,17 @@ class Control:
                 node = self.after[node]  # noqa: PLW2901 - a walk up the tree
 
     def all_dependents(self, step: int) -> frozenset[int]:
-        """The steps that this one decides about, also by way of others it decides about."""
+        """The steps that are control dependent on this one, directly or indirectly."""
         return _closure(step, self.dependents)
 
     def variables(self, step: int) -> frozenset[str]:
-        """The variables that all its dependents may set: they tell what it decided."""
+        """The variables that any of its dependents may set, and that can thus reveal its decision."""
         steps = self.flow.plan.steps
         outputs = (steps[number].output for number in self.all_dependents(step))
         return frozenset(output.var for output in outputs if output is not None)
 
     def guards(self) -> list[list[int]]:
-        """For each step, the steps that decide about it directly, itself among them if it is guarded."""
+        """For each step, the steps it is directly control dependent on, including itself if it is guarded."""
         found: list[dict[int, None]] = [{} for _ in self.flow.plan.steps]
         for step in range(len(found)):
             for dependent in self.dependents(step):
@@ -77,7 +76,7 @@ class Control:
 
 
 def all_guards(direct: Sequence[Sequence[int]], step: int) -> frozenset[int]:
-    """The steps that decide about a step, also about whether they are asked; `direct` is `Control.guards()`.
+    """The steps that a step is control dependent on, directly or not; `direct` is `Control.guards()`.
 
     >>> sorted(all_guards([[], [0], [1]], 2))
     [0, 1]
@@ -86,7 +85,7 @@ def all_guards(direct: Sequence[Sequence[int]], step: int) -> frozenset[int]:
 
 
 def decides(step: Step) -> bool:
-    """Whether the step may choose what comes after it: by a guard, by its failure, by an empty answer."""
+    """Whether the step may choose its successor: by a guarded jump or end, a failure, or an empty answer."""
     if step.on_fail is not None and step.on_fail.then is not None:
         return True
     if isinstance(step.action, Call):
@@ -95,7 +94,7 @@ def decides(step: Step) -> bool:
 
 
 def control_of(flow: Flow) -> Control:
-    """Who decides about whom in the plan of this flow.
+    """The control dependences of the plan of this control-flow graph.
 
     >>> from callsheet.ir import Call, Goto, IsEmpty, Output, Plan, Ref, Respond, Step
     >>> from callsheet.ir.flow import flow_of

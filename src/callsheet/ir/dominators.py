@@ -1,6 +1,6 @@
 """The dominator tree of a graph, by the algorithm of Lengauer and Tarjan without recursion.
 
-In: adjacency as lists of ints. Out: the immediate dominator of each node. About n log n.
+In: adjacency lists. Out: the immediate dominator of each node, in time O(n log n).
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 NONE = -1
-"""The dominator of the root and of nodes that the root does not lead to."""
+"""The dominator of the root and of unreachable nodes."""
 
 
 def preorder(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int], list[int]]:
-    """The nodes that the root leads to, depth first, and the parent of each in that search.
+    """The reachable nodes in depth-first preorder, and the parent of each node in that search.
 
     >>> preorder([[1, 2], [2], []], 0)
     ([0, 1, 2], [-1, 0, 1])
@@ -34,7 +34,7 @@ def preorder(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int],
         parent[following] = node
         order.append(following)
         followers = successors[following]
-        while len(followers) == 1 and not seen[below := followers[0]]:  # nothing to come back for
+        while len(followers) == 1 and not seen[below := followers[0]]:  # a chain needs no stack entries
             seen[below] = 1
             parent[below] = following
             order.append(below)
@@ -46,7 +46,7 @@ def preorder(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int],
 
 
 class _Forest:
-    """The nodes handled so far, each with the least semidominator on its way up."""
+    """The link-eval forest with path compression: processed nodes and the least semidominator above each."""
 
     def __init__(self, size: int, rank: list[int]) -> None:
         self.semi = list(rank)
@@ -54,7 +54,7 @@ class _Forest:
         self.least = list(range(size))
 
     def best(self, node: int) -> int:
-        """The node of the least semidominator between `node` and its tree's root, root excluded."""
+        """The node with the least semidominator on the path from `node` to its root, root excluded."""
         if self.above[node] == NONE:
             return node
         path: list[int] = []
@@ -72,7 +72,7 @@ class _Forest:
 
 
 def immediate_dominators(successors: Sequence[Sequence[int]], root: int) -> list[int]:
-    """The last node before each node that every path from the root to it goes through.
+    """The immediate dominator of each node: the last other node on every path from the root to it.
 
     >>> immediate_dominators([[1, 2], [3], [3], []], 0)
     [-1, 0, 0, 0]
@@ -81,7 +81,7 @@ def immediate_dominators(successors: Sequence[Sequence[int]], root: int) -> list
 
 
 def dominator_tree(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int], list[int]]:
-    """The nodes that the root leads to, each behind its dominators, and the immediate dominator of each.
+    """The reachable nodes, each after its dominators, and the immediate dominator of each node.
 
     >>> dominator_tree([[1, 2], [3], [3], []], 0)
     ([0, 1, 3, 2], [-1, 0, 0, 0])
@@ -89,7 +89,7 @@ def dominator_tree(successors: Sequence[Sequence[int]], root: int) -> tuple[list
     size = len(successors)
     order, parent = preorder(successors, root)
     if sum([len(successors[node]) for node in order]) == len(order) - 1:
-        return order, parent  # one way into each node: the search went all there are
+        return order, parent  # the reachable graph is a tree, so parents are dominators
     rank = [NONE] * size
     predecessors: list[list[int]] = [[] for _ in range(size)]
     for number, node in enumerate(order):
@@ -119,10 +119,10 @@ def dominator_tree(successors: Sequence[Sequence[int]], root: int) -> tuple[list
 
 
 def spans_below(order: Sequence[int], dominator: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Numbers for the nodes of a tree of dominators: its own first one, and the last below each node.
+    """Preorder intervals of a dominator tree: each node's number, and the last number in its subtree.
 
-    One node dominates another if the number of the other lies behind its own, up to its last.
-    Nodes that the root does not lead to have -1.
+    A node strictly dominates another if the other's number is greater than its own and at most its last.
+    Unreachable nodes have -1.
 
     >>> spans_below([0, 1, 3, 2], [-1, 0, 0, 0])
     ([0, 1, 3, 2], [3, 1, 3, 2])

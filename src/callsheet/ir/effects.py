@@ -1,4 +1,4 @@
-"""Effects: what a call may do to the world, which decides about order, retries and doubt after a crash."""
+"""Effects of tools: what a call may change, which determines ordering, retries and recovery after a crash."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from enum import StrEnum
 
 
 class Effect(StrEnum):
-    """The effect of a tool, declared by the operator; undeclared is `UNSAFE`.
+    """The effect of a tool as declared by the operator; `UNSAFE` if undeclared.
 
-    The rules for each are those of the durability contract, section 2.
+    The rules for each are in section 2 of the durability contract.
     """
 
     PURE = "pure"
@@ -16,7 +16,7 @@ class Effect(StrEnum):
     READ = "read"
     """Reads the outside world and changes nothing."""
     IDEMPOTENT = "idempotent"
-    """Changes the world; doing it twice is doing it once."""
+    """Changes the world; repeating it has no further effect."""
     KEYED = "keyed"
     """Changes the world at most once per idempotency key."""
     PROBE = "probe"
@@ -24,7 +24,7 @@ class Effect(StrEnum):
     UNSAFE = "unsafe"
     """Anything else: never repeated without a decision."""
     LLM = "llm"
-    """A model's answer: may be asked for again, at a price."""
+    """A model's answer: may be requested again, at a cost."""
 
     @property
     def only_reads(self) -> bool:
@@ -38,7 +38,7 @@ class Effect(StrEnum):
 
 
 class OnInDoubt(StrEnum):
-    """What to do about a call in doubt whose effect does not allow repeating it without a decision."""
+    """What to do about a call with unknown outcome whose effect forbids repeating it without a decision."""
 
     ASK = "ask"
     """The run waits until a person decides."""

@@ -1,6 +1,6 @@
-"""Values and conditions of a plan, as written: literals, references, templates, comparisons.
+"""The AST of values and conditions: literals, references, templates, comparisons.
 
-Nodes are immutable and compare by meaning: spans do not count. Nothing here evaluates anything.
+Nodes are immutable; equality ignores spans. Nothing is evaluated here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PathPart: TypeAlias = "str | int"
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A string, number, true, false or null, as it stands."""
+    """A constant: string, number, true, false or null."""
 
     value: Scalar
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -27,9 +27,9 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A variable, or a place inside its value: `$name.path.0`. The name has no dollar sign.
+    """A variable, or a path into its value: `$name.path.0`. The name has no dollar sign.
 
-    A path part of decimal digits is an index; on a dict it is the key of the same digits.
+    A path part of decimal digits is an index; on a dict it is the key with these digits.
     """
 
     name: str
@@ -39,10 +39,10 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A text with references in it, filled in once.
+    """A text with references, which are substituted once.
 
-    Normal form, which `template` makes: no empty and no neighbouring texts, at least one
-    reference, and more than that reference alone (which is the `Ref` itself).
+    In normal form, as returned by `template`: no empty or adjacent texts, at least one reference, and more
+    than one part (a single reference is a `Ref`).
     """
 
     parts: tuple[str | Ref, ...]
@@ -59,7 +59,7 @@ class ListExpr:
 
 @dataclass(frozen=True, slots=True)
 class DictExpr:
-    """A dict of values, its keys literal, unique and in their written order."""
+    """A dict of values; its keys are literal, unique and in the order written."""
 
     items: tuple[tuple[str, Value], ...]
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -175,7 +175,7 @@ def refs_of(node: Value | Condition) -> Iterator[Ref]:
 
 
 def names_in(values: Iterable[Value | Condition]) -> Iterator[str]:
-    """The names of variables that values and conditions read, in their order, as often as they stand.
+    """The names of variables that values and conditions read, in order, with duplicates.
 
     >>> list(names_in([Literal(1), Ref("a"), Template((Ref("b"), "!"))]))
     ['a', 'b']

@@ -1,7 +1,7 @@
-"""The control flow of a plan in text order, and the definitions and uses of its variables.
+"""Builds the control-flow graph of a plan in text order, and the definitions and uses of its variables.
 
-In: a plan. Out: adjacency as lists of ints, linear in the plan's size. The flow is conservative: it has every
-edge that some values of the variables could take.
+In: a plan. Out: adjacency lists, in linear time. The graph is conservative: it has every edge that some
+values of the variables could take.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SOURCE, _CONDITION, _ARGUMENTS, _FAILURE = Place
 
 
 class Use(NamedTuple):
-    """A step that reads a variable, by its number."""
+    """A read of a variable by the step with this number."""
 
     step: int
     ref: Ref
@@ -38,10 +38,10 @@ class Use(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """A step that sets a variable.
+    """An assignment of a variable by the step with this number.
 
-    It is visible after the step `committed`: the step itself, or the last of its group.
-    `sure` tells whether the variable is set on every way past that step.
+    It is visible after the step `committed`: the step itself, or the last of its group. `sure` says whether
+    the variable is set on every path through that step.
     """
 
     step: int
@@ -56,59 +56,59 @@ _Definitions: TypeAlias = "dict[str, list[Definition]]"
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The graph of a plan. Its nodes are the steps by number, then `end`, then `entry`.
+    """The control-flow graph of a plan. Its nodes are the steps by number, then `end`, then `entry`.
 
-    Members of a group follow one another; what they lead to leaves from the last of them.
-    `if_empty` holds the steps that go on to the next one only where an answer is empty.
+    Members of a group form a chain; all edges out of the group leave from its last member. `if_empty` has
+    the steps that continue with the next one only if an answer is empty.
     """
 
     plan: Plan
     successors: list[list[int]]
     predecessors: list[list[int]]
     number_of: dict[str, int]
-    """The first step of each id."""
+    """The first step with each id."""
     group_end: list[int]
-    """The last step of each step's group, the step itself outside any."""
+    """The last step of each step's group; the step itself outside of groups."""
     if_empty: frozenset[int]
     goes_back: bool
-    """Whether a step leads to itself or to one above it."""
+    """Whether there is a back edge: from a step to itself or to an earlier one."""
     _tree: list[_Tree] = field(default_factory=list["_Tree"], init=False, repr=False, compare=False)
-    """The tree of dominators, once somebody has asked for it."""
+    """The dominator tree, a lazy cache of at most one element."""
     _definitions: list[_Definitions] = field(
         default_factory=list["_Definitions"], init=False, repr=False, compare=False
     )
-    """What sets each variable, once somebody has asked for it."""
+    """The definitions of each variable, a lazy cache of at most one element."""
 
     @property
     def end(self) -> int:
-        """The node of the end of the run."""
+        """The exit node."""
         return len(self.plan.steps)
 
     @property
     def entry(self) -> int:
-        """The node before the first step."""
+        """The entry node, before the first step."""
         return len(self.plan.steps) + 1
 
     @property
     def definitions(self) -> dict[str, list[Definition]]:
-        """The steps that set each variable, in text order; worked out once, and nobody may change them."""
+        """The definitions of each variable in text order; cached, so callers must not modify them."""
         if not self._definitions:
             self._definitions.append(_definitions_in(self))
         return self._definitions[0]
 
     def dominators(self) -> _Tree:
-        """The nodes that the entry leads to, each behind its dominators, and the immediate one of each.
+        """The reachable nodes, each after its dominators, and the immediate dominator of each node.
 
-        They are worked out once for all who ask; nobody may change them.
+        Cached, so callers must not modify them.
         """
         if not self._tree:
             self._tree.append(dominator_tree(self.successors, self.entry))
         return self._tree[0]
 
     def reachable(self, *, answers_are_empty: bool = True) -> bytearray:
-        """Which nodes the entry leads to, a byte a node.
+        """Which nodes are reachable from the entry, one byte per node.
 
-        Without `answers_are_empty`, a RESPOND without a guard always ends the plan.
+        Without `answers_are_empty`, an unguarded RESPOND is taken to end the plan always.
         """
         seen = bytearray(len(self.successors))
         if answers_are_empty or not self.if_empty:
@@ -128,7 +128,7 @@ class Flow:
 
 
 def flow_of(plan: Plan) -> Flow:
-    """The flow of a plan, in text order whatever its order is.
+    """The control-flow graph of a plan, in text order even if the plan is a DAG.
 
     >>> from callsheet.ir import Goto, Plan, Respond, Step
     >>> flow = flow_of(Plan((Step("S1", Goto("S2")), Step("S2", Respond(())))))
@@ -138,7 +138,7 @@ def flow_of(plan: Plan) -> Flow:
     ids: list[str] = []
     groups: list[int | None] = []
     turning: list[int] = []
-    for number, step in enumerate(plan.steps):  # once for all three: a large plan lies in no cache
+    for number, step in enumerate(plan.steps):  # one pass for all three: a large plan exceeds CPU caches
         ids.append(step.id)
         groups.append(step.group)
         if type(step.action) is not Call or (step.on_fail is not None and step.on_fail.then is not None):
@@ -156,10 +156,10 @@ def flow_of(plan: Plan) -> Flow:
 
 
 class Turns(NamedTuple):
-    """The ways through a plan but for those that only go on to the next step: fields of a `Flow`."""
+    """The edges that are not a plain fall-through to the next step, and fields of `Flow`."""
 
     successors: dict[int, list[int]]
-    """By the last step of a group."""
+    """By the number of the step, or of the last step of its group."""
     number_of: dict[str, int]
     group_end: list[int]
     if_empty: frozenset[int]
@@ -167,10 +167,10 @@ class Turns(NamedTuple):
 
 
 def turns_of(plan: Plan, ids: list[str], groups: list[int | None], turning: list[int]) -> Turns:
-    """Where a plan leads but to the next step, for who has gone through its steps already.
+    """The edges that are not a plain fall-through, for callers that have iterated over the steps already.
 
-    `ids` and `groups` are those of its steps, `turning` the numbers of those from which more may lead than
-    the way to the next one, in their order.
+    `ids` and `groups` are those of all steps, `turning` the numbers of the steps that may have other edges,
+    in ascending order.
     """
     steps = plan.steps
     number_of = _numbers(ids)
@@ -196,7 +196,7 @@ def turns_of(plan: Plan, ids: list[str], groups: list[int | None], turning: list
 
 
 def _numbers(ids: list[str]) -> dict[str, int]:
-    """The first step of each id, by number."""
+    """The number of the first step with each id."""
     numbers = dict(zip(ids, range(len(ids)), strict=True))
     if len(numbers) < len(ids):
         numbers.clear()
@@ -206,7 +206,7 @@ def _numbers(ids: list[str]) -> dict[str, int]:
 
 
 def _group_to(last: int, steps: tuple[Step, ...]) -> range:
-    """The steps of the group that ends there, or the step alone."""
+    """The steps of the group whose last step this is, or the step alone."""
     first = last
     group = steps[last].group
     while group is not None and first and steps[first - 1].group == group:
@@ -215,7 +215,7 @@ def _group_to(last: int, steps: tuple[Step, ...]) -> range:
 
 
 def _group_ends(groups: list[int | None]) -> list[int]:
-    """The last step of each step's group, by the group of each."""
+    """The last step of each step's group, given the group of each step."""
     ends = list(range(len(groups)))
     if groups.count(None) == len(groups):
         return ends
@@ -229,7 +229,7 @@ def _group_ends(groups: list[int | None]) -> list[int]:
 
 
 def _jump_targets(steps: tuple[Step, ...], turning: list[int], number_of: dict[str, int]) -> set[int]:
-    """The steps that one of those of these numbers jumps to."""
+    """The steps that one of the steps `turning` jumps to."""
     targets: set[int] = set()
     for turn in turning:
         step = steps[turn]
@@ -243,11 +243,10 @@ def _jump_targets(steps: tuple[Step, ...], turning: list[int], number_of: dict[s
 def _ways_out(
     plan: Plan, members: range, number_of: dict[str, int], entered: set[int]
 ) -> tuple[list[int], bool, bool]:
-    """Where a step or a group leads, whether also on, and that only where an answer is empty.
+    """The jump targets of a step or group, whether it falls through, and whether only if an answer is empty.
 
-    The first control in text order acts, so nothing after one that always acts counts, up to
-    a member at which a jump may enter the group. A RE-PLAN goes on where no new plan could be
-    compiled.
+    The first control action in text order takes effect, so members after an unconditional one are ignored, up
+    to a member at which a jump may enter the group. A RE-PLAN falls through if no new plan can be compiled.
     """
     end = len(plan.steps)
     targets: list[int] = []
@@ -266,7 +265,7 @@ def _ways_out(
 
 
 def _targets(step: Step, number_of: dict[str, int], end: int) -> Iterator[int]:
-    """Where the step itself may lead; a jump to nowhere ends the run."""
+    """The jump targets of one step; a jump to an unknown id ends the run."""
     if step.on_fail is not None and step.on_fail.then is not None:
         then = step.on_fail.then
         yield number_of.get(then.target, end) if isinstance(then, Goto) else end
@@ -280,12 +279,12 @@ def _targets(step: Step, number_of: dict[str, int], end: int) -> Iterator[int]:
 
 
 def is_guarded(step: Step) -> bool:
-    """Whether the step's action may be left out: it has a condition or items."""
+    """Whether the step's action may be skipped: it has a condition or a loop."""
     return step.condition is not None or step.foreach is not None
 
 
 def may_be_empty(respond: Respond) -> bool:
-    """Whether all values of an answer can be empty, so that the plan goes on."""
+    """Whether all values of an answer can be empty, in which case the plan continues."""
     return all(_value_may_be_empty(value) for value in respond.values)
 
 
@@ -304,7 +303,7 @@ def _value_may_be_empty(value: Value) -> bool:
 
 
 def _definitions_in(flow: Flow) -> _Definitions:
-    """What sets each variable; a member of a group before one that a jump leads to may be left out."""
+    """The definitions of each variable; a member of a group before a jump target may be skipped."""
     found: _Definitions = {}
     latest_entry: dict[int, int] = {}
     for number, end in enumerate(flow.group_end):
@@ -326,9 +325,9 @@ def _definitions_in(flow: Flow) -> _Definitions:
 
 
 def uses_of(step: Step, number: int) -> list[Use]:
-    """The variables that the step reads from outside, in the order of the text.
+    """The variables that the step reads, in text order.
 
-    Its own loop variable and, in its failure message, its own output are set by the step itself.
+    Its loop variable, and its output in its failure message, are left out: the step itself sets them.
     """
     uses: list[Use] = []
     own = step.foreach.var if step.foreach is not None else None
@@ -357,9 +356,9 @@ _MOST_FEEDERS = 4
 
 
 def feeders(plan: Plan) -> list[list[int]]:
-    """For each step, the steps above it whose outputs it reads, at most the 4 nearest a variable.
+    """For each step, the earlier steps whose outputs it may read, at most the 4 nearest per variable.
 
-    By text order alone: jumps do not count. In a group only what stands before it is read.
+    Only text order counts, jumps are ignored. Members of a group do not read outputs of the same group.
 
     >>> from callsheet.ir import Call, Output, Plan, Ref, Respond, Step
     >>> feeders(Plan((Step("S1", Call("X"), output=Output("a")), Step("S2", Respond((Ref("a"),))))))

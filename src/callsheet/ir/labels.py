@@ -1,7 +1,7 @@
-"""Labels of values: who may have written a value, and who may read it.
+"""Security labels: who may have influenced a value, and who may read it.
 
-Labels form a lattice: combined values get the join of their labels, which is no more trusted and has no more
-readers than any of them. Rules: the security contract, section 1.
+Labels form a lattice: a combined value gets the join of their labels, which is no more trusted and has no
+more readers than any of them. The rules are in section 1 of the security contract.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 Readers: TypeAlias = "frozenset[str] | None"
-"""The audiences that may read a value; None stands for everybody, the empty set for nobody."""
+"""The audiences that may read a value; None means everybody, the empty set nobody."""
 
 USER = "user"
 """The person the run works for, who gets its answer."""

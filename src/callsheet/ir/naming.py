@@ -1,7 +1,7 @@
-"""The canonical bytes of a plan and their hash, by which journals, policies and approvals refer to it.
+"""Computes the canonical bytes of a plan and their hash, which identifies it in journals and approvals.
 
-In: a plan. Out: the same bytes as `canonical_bytes` makes of `plan_to_json`, but written directly as text
-without building JSON data for most of the plan, which halves the time.
+In: a plan. Out: the bytes that `canonical_bytes(plan_to_json(plan))` gives. Most of them are written directly
+as text, without building JSON data, which halves the time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _encoder = json.JSONEncoder(
 
 
 def _encode_by() -> Callable[[Any], str]:
-    """What makes the text of a tree; the encoder in C is made once and not, as by `encode`, each time."""
+    """A function that encodes JSON data; it creates the C encoder once, `JSONEncoder.encode` on each call."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return _encoder.encode
@@ -39,9 +39,9 @@ _encode = _encode_by()
 
 
 def plan_bytes(plan: Plan) -> bytes:
-    """The canonical form of a plan, made once and kept with it.
+    """The canonical form of a plan in UTF-8, cached in the plan.
 
-    Raises ValueError for what JSON cannot say (NaN, infinities).
+    Raises ValueError for NaN and infinities, which JSON cannot represent.
     """
     if plan.canonical is None:
         with collector_rests(len(plan.steps) >= LARGE):

@@ -1,6 +1,6 @@
-"""The names that plans call: which are callsheet's own operations, and which are tools.
+"""Classifies the names that plans call: callsheet's own operations, and tools.
 
-A name is ASCII, folded to one upper-case form, so that analysis, policy and execution see the same name.
+Names are normalized to upper-case ASCII, so that analysis, policy and execution use the same one.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from enum import StrEnum
 
 
 class CallKind(StrEnum):
-    """Who carries out a call."""
+    """What executes a call."""
 
     TOOL = "tool"
-    """A tool of the registry: built in, a Python function or on an MCP server."""
+    """A tool of the registry: built in, a Python function, or on an MCP server."""
     MODEL = "model"
     """One focused prompt to a language model."""
     AGENT = "agent"
     """A sub-agent with a limited number of turns."""
     TRANSFORM = "transform"
-    """A pure function of its arguments, carried out by callsheet."""
+    """A pure function of its arguments, executed by callsheet."""
     HUMAN = "human"
-    """A question to a person, for whose answer the run waits."""
+    """A question to a person; the run waits for the answer."""
 
 
 MODEL_OPERATIONS = frozenset(
@@ -41,20 +41,20 @@ AGENT_OPERATIONS = frozenset({"AGENT_SOLVE"})
 TRANSFORMS = frozenset({"SELECT", "CALC", "FORMAT"})
 HUMAN_OPERATIONS = frozenset({"ASK_HUMAN"})
 CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "GOTO", "RE-PLAN", "REPLAN"})
-"""Words of the language that look like calls; the plan has actions of their own for them."""
+"""Keywords that look like calls but are parsed to actions of their own."""
 
 EXECUTOR_NAMES = {
     "EXEC_CODE": "execute_code",
     "SHELL_EXEC": "execute_code",
     "INSTALL_PKG": "install_package",
 }
-"""Where the document's tool name and the executor's differ; every other name is its lower case."""
+"""Executor names that are not the lower-case form of the tool name in a plan."""
 
 
 def canonical_tool_name(name: str) -> str:
-    """The one upper-case name of a tool, without `@`.
+    """The canonical upper-case name of a tool, without `@`.
 
-    Characters of a server's own tool names that a plan cannot write become `_`.
+    Every character but ASCII letters and digits becomes `_`.
 
     >>> canonical_tool_name("@fetch_page"), canonical_tool_name("git-log")
     ('FETCH_PAGE', 'GIT_LOG')
@@ -63,7 +63,7 @@ def canonical_tool_name(name: str) -> str:
 
 
 def executor_name(tool: str) -> str:
-    """The name under which an executor knows a canonical tool.
+    """The executor's name of a tool, given its canonical name.
 
     >>> executor_name("EXEC_CODE"), executor_name("MEMORY_STATS")
     ('execute_code', 'memory_stats')
@@ -72,7 +72,7 @@ def executor_name(tool: str) -> str:
 
 
 def call_kind(tool: str) -> CallKind:
-    """Who carries out a call of this canonical name."""
+    """What executes a call of this canonical name."""
     if tool in MODEL_OPERATIONS:
         return CallKind.MODEL
     if tool in AGENT_OPERATIONS:

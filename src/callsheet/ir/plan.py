@@ -1,4 +1,4 @@
-"""The plan: steps in order, with the order's meaning, initial variables and a name."""
+"""The root of a plan's AST: steps, execution order, initial variables and descriptive names."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from callsheet.ir.step import Step
 
 
 class Order(StrEnum):
-    """What the order of steps means."""
+    """How the execution order of steps is determined."""
 
     TEXT = "text"
-    """One after another as written, but for groups and jumps."""
+    """Sequentially as written, except for groups and jumps."""
     DAG = "dag"
-    """Each when what it depends on is done."""
+    """Each step when its dependencies are done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A plan. Steps of one group are adjacent; ids should be unique.
 
-    `variables` are initial values, literal (no references); `id`, `title` and `goal` name it for people.
-    `comments` are the comments after the last step; they carry no meaning.
+    `variables` are initial values without references; `id`, `title` and `goal` describe the plan to people.
+    `comments` are the comments after the last step; they have no meaning.
     """
 
     steps: tuple[Step, ...]

@@ -1,8 +1,7 @@
-"""The precedence of steps in a dependency graph: levels, and queries about ancestors.
+"""The partial order of steps in a dependency graph: topological levels and ancestor queries.
 
-In: for each step its dependencies, by number. Everything is linear in the size of the graph, except queries
-that need a search: these are answered exactly, thousands at a time, by one walk over the graph with a bit for
-each, so that n steps need at most n/4,096 walks.
+In: the dependencies of each step, by number. Linear in the size of the graph, except for ancestor queries
+that the tree index cannot answer: these take one traversal per 4,096 distinct ancestors, with a bit for each.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from callsheet.ir.plan import Plan
 
 UNORDERED = -1
-"""The level of a step that waits for itself, directly or by way of others, or for such a step."""
+"""The level of a step in a cycle, or that depends on one."""
 _BITS = 4_096
 _FEW = 8
-"""So many dependencies are looked through one by one."""
+"""Up to this many dependencies are searched linearly."""
 
 
 def waits_of(plan: Plan) -> list[list[int]]:
-    """For each step the steps it waits for, by number, once each; unknown ids are left out.
+    """For each step the numbers of its dependencies, without duplicates and unknown ids.
 
     >>> from callsheet.ir import Call, Order, Step
     >>> steps = (Step("b", Call("X"), depends_on=("a", "c", "a")), Step("a", Call("X"), depends_on=()))
@@ -36,8 +35,10 @@ def waits_of(plan: Plan) -> list[list[int]]:
 
 
 class Precedence:
-    """The order that dependencies make: `level[n]` is 0 for a step that waits for none, else one more
-    than the highest of those it waits for."""
+    """The partial order that dependencies define.
+
+    `level[n]` is 0 for a step without dependencies, else one more than the highest level of its dependencies.
+    """
 
     def __init__(self, waits: Sequence[Sequence[int]]) -> None:
         self.waits = waits
@@ -50,13 +51,13 @@ class Precedence:
 
     @classmethod
     def of(cls, plan: Plan) -> Precedence:
-        """The order of a plan's steps."""
+        """The partial order of a plan's steps."""
         return cls(waits_of(plan))
 
     def levels(self) -> list[list[int]]:
-        """The steps by level, each level in the order of the plan (Kahn's batches).
+        """The steps by level, each level in plan order (the batches of Kahn's algorithm).
 
-        Steps that can never start, for they wait in a circle, stand in a last level of their own.
+        Steps that can never start, because of a cycle, form an additional last level.
 
         >>> Precedence([[1], [], [1]]).levels()
         [[1], [0, 2]]
@@ -68,7 +69,7 @@ class Precedence:
         return [*found, stuck] if stuck else found
 
     def _leveled(self) -> tuple[list[int], list[int]]:
-        """The levels, and the steps in an order in which each follows what it waits for."""
+        """The levels, and a topological order of the steps outside cycles."""
         missing = [len(waited) for waited in self.waits]
         level = [UNORDERED] * len(missing)
         order = [number for number, count in enumerate(missing) if not count]
@@ -87,10 +88,10 @@ class Precedence:
         return level, order
 
     def _numbered(self) -> tuple[list[int], list[int]]:
-        """For each step the first and last number of its part of a tree inside the graph.
+        """Interval numbers of a spanning forest: the first and last preorder number of each step's subtree.
 
-        In the tree each step hangs from the deepest of those it waits for; a step whose number
-        lies within another's part comes after it.
+        The parent of a step is its dependency of the highest level. A step whose number lies in the interval
+        of another is its descendant, hence starts after it.
         """
         children: list[list[int]] = [[] for _ in self.waits]
         roots: list[int] = []
@@ -116,7 +117,7 @@ class Precedence:
         return first, last
 
     def precede(self, pairs: Iterable[tuple[int, int]]) -> list[bool]:
-        """For each pair, whether its first step is done before its second can start.
+        """For each pair, whether its first step always ends before its second starts.
 
         >>> Precedence([[], [0], [1], []]).precede([(0, 2), (2, 0), (0, 3)])
         [True, False, False]
@@ -144,7 +145,7 @@ class Precedence:
         asked: list[tuple[int, int]],
         answers: list[bool],
     ) -> None:
-        """Answer the questions about these first steps in one walk: a set of them for each step."""
+        """Answers the queries with these first steps in one traversal, with bit sets of ancestors."""
         bit_of = {source: 1 << place for place, source in enumerate(sources)}
         lowest = self.level[sources[0]]
         highest = max(self.level[asked[at][1]] for source in sources for at in open_[source])

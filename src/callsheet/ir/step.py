@@ -1,4 +1,4 @@
-"""One step of a plan: its guards, its action, where its result goes, and what to do on failure."""
+"""The AST of one step of a plan: guards, action, output variable and failure handling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Call:
 
     @property
     def kind(self) -> CallKind:
-        """Who carries it out."""
+        """What executes the call."""
         return call_kind(self.tool)
 
 
@@ -48,7 +48,7 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True)
 class Goto:
-    """Go on at another step."""
+    """Jump to the step with the id `target`."""
 
     target: str
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -56,7 +56,7 @@ class Goto:
 
 @dataclass(frozen=True, slots=True)
 class Replan:
-    """Compile a new plan with this reason and go on with it."""
+    """Compile a new plan, with the values as the reason, and continue with it."""
 
     values: tuple[Value, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -76,7 +76,7 @@ class Foreach:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The variable that takes the result, and the cast that it takes on the way."""
+    """The variable that the result is assigned to, and the cast applied before."""
 
     var: str
     cast: Cast | None = None
@@ -87,8 +87,8 @@ class Output:
 class Retry:
     """Up to `count` more attempts.
 
-    `delay` seconds lie before the first of them (None: what the run is set to, 1 s by
-    default); each further wait is `backoff` times the one before (None: the run's, 1).
+    The first follows after `delay` seconds (None: the setting of the run, 1 s by default); each further wait
+    is `backoff` times the previous one (None: the setting of the run, 1 by default).
     """
 
     count: int
@@ -98,7 +98,7 @@ class Retry:
 
 
 def word_of(action: Action) -> str:
-    """What an action does in one word of a plan: its tool with `@`, or the control word.
+    """The keyword of an action in the plan language: its tool with `@`, or the control word.
 
     >>> word_of(Call("READ_FILE")), word_of(Goto("S1"))
     ('@READ_FILE', 'GOTO')
@@ -119,7 +119,7 @@ def word_of(action: Action) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OnFail:
-    """What to do when the step fails: try again, then go elsewhere or end."""
+    """What to do when the step fails: retry, then jump or end the plan."""
 
     retry: Retry | None = None
     then: Goto | Terminate | None = None
@@ -128,11 +128,11 @@ class OnFail:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. `group` numbers the @PARALLEL block it stands in; None is outside any.
+    """One step. `group` is the number of its @PARALLEL block, None outside of one.
 
-    `depends_on` is None in a plan of text order, and the ids of the steps it waits for in a
-    DAG. Where `foreach` and `condition` both stand, the condition is asked for each item.
-    `comments` are the lines above it, `remark` the comment at its end; they carry no meaning.
+    `depends_on` has the ids of the steps it depends on in a DAG, and is None in a plan in text order. With
+    both `foreach` and `condition`, the condition is evaluated for each item. `comments` are the comment lines
+    above the step, `remark` the comment at its end; neither has a meaning.
     """
 
     id: str
@@ -148,12 +148,12 @@ class Step:
     remark: str | None = field(default=None, compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
     id_span: Span | None = field(default=None, compare=False, repr=False)
-    """Where the id stands, if a plan of dependencies was read."""
+    """The span of the id, if the step was parsed from a DAG plan."""
     depends_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
-    """Where each of `depends_on` stands."""
+    """The span of each of `depends_on`."""
 
     def values(self) -> tuple[Value, ...]:
-        """The values that the action is given, in the order of the text."""
+        """The operands of the action in text order; none for a jump."""
         action = self.action
         if isinstance(action, Call):
             named = action.named

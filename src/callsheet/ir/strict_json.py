@@ -1,7 +1,7 @@
-"""A strict JSON parser: no duplicate keys, no numbers out of range, no excessive nesting.
+"""A strict JSON parser: refuses duplicate keys, numbers out of range and excessive nesting.
 
-In: a text. Out: its value, or NotJson with the reason. `json.loads` silently takes the last of duplicate
-keys, accepts NaN and Infinity, and turns 1e999 into an infinity.
+`json.loads` silently takes the last of duplicate keys, accepts NaN and Infinity, and turns 1e999 into an
+infinity.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 
 class NotJson(ValueError):
-    """The text is no JSON; `at` is the character that is wrong, where one is."""
+    """The text is not valid JSON; `at` is the character offset of the error, if known."""
 
     def __init__(self, reason: str, at: int | None = None) -> None:
         super().__init__(reason)
@@ -42,7 +42,7 @@ def read_json(text: str) -> Any:
 
 
 def finite(text: str) -> float:
-    """The number that a text of JSON says; raises NotJson where no float can hold it."""
+    """The value of a JSON number; raises NotJson if it exceeds the range of a float."""
     value = float(text)
     if not math.isfinite(value):
         raise NotJson(f"no number can be as large as {text[:40]}")
@@ -50,7 +50,7 @@ def finite(text: str) -> float:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Raise NotJson for NaN and the infinities."""
+    """Raises NotJson; the parser calls it for NaN and infinities."""
     raise NotJson(f"{name} is no JSON")
 
 

@@ -1,6 +1,6 @@
-"""A TOML parser that raises one kind of error for everything that may be wrong.
+"""A TOML parser that raises TOMLDecodeError for every invalid text.
 
-In: a text. Out: its table, or TOMLDecodeError, also where `tomllib` raises another error.
+`tomllib` itself raises RecursionError for deep nesting and ValueError for integers with too many digits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The table that a text is; raises tomllib.TOMLDecodeError.
+    """The table of a TOML text; raises tomllib.TOMLDecodeError.
 
     >>> read_toml("a = " + "[" * 9000)
     Traceback (most recent call last):
@@ -22,12 +22,12 @@ def read_toml(text: str) -> dict[str, Any]:
         raise
     except RecursionError:
         raise tomllib.TOMLDecodeError("it is nested too deeply") from None
-    except ValueError:  # of `int`
+    except ValueError:  # from `int`, which limits the number of digits
         raise tomllib.TOMLDecodeError("it holds a number of thousands of digits") from None
 
 
 def wrong_at(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int]:
-    """What is wrong with a text that is not TOML, and the offset of it; the last line where nothing is said.
+    """The message of a TOML error and its offset in characters; the start of the last line if not stated.
 
     >>> try:
     ...     read_toml("a = 1\\nb = ?\\n")

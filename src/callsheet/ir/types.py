@@ -1,4 +1,4 @@
-"""The types of values: JSON, and the casts that a step may apply to its result."""
+"""Types of run-time values: JSON, and the casts that a step may apply to its result."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from enum import StrEnum
 from typing import TypeAlias
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
-"""A value at run time: what JSON can say, as native Python types."""
+"""A run-time value: JSON data as native Python types."""
 
 Scalar: TypeAlias = "bool | int | float | str | None"
-"""A JSON value without parts."""
+"""A JSON value that is no array or object."""
 
 
 class Cast(StrEnum):
-    """What a step's result is turned into after it succeeds (`> $n:int`)."""
+    """The type that a step's result is converted to after success (`> $n:int`)."""
 
     INT = "int"
     FLOAT = "float"

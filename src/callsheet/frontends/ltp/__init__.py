@@ -1,4 +1,4 @@
-"""LTP text, the canonical spelling of a plan: `parse` reads it, `format_plan` writes it."""
+"""Parser and printer of LTP text, the canonical syntax of plans."""
 
 from callsheet.frontends.ltp.parser import parse
 from callsheet.frontends.ltp.printer import format_plan, format_step

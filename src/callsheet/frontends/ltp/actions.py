@@ -1,6 +1,6 @@
-"""The action of a step: a call of a tool or one of the control words.
+"""Parses the action of a step: a call, or a control keyword with its values.
 
-In: a reader behind the guards. Out: an `Action`. Every name is one ASCII upper-case name.
+In: a reader after the guards. Out: an `Action`; tool names are normalized to upper-case ASCII.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TARGET = re.compile(rf"(\([ \t]*)?([\"']?)({LABEL})\2([ \t]*\))?")
 
 
 def read_action(reader: Reader) -> Action:
-    """The action at the position."""
+    """Parses the action at the position; raises `Stop` after an error."""
     reader.skip()
     start = reader.pos
     match = _ACTION.match(reader.text, start)
@@ -146,7 +146,7 @@ def _read_control(reader: Reader, match: re.Match[str], word: str) -> Action:
 
 
 def read_goto(reader: Reader, start: int) -> Goto:
-    """The target behind a GOTO that begins at `start`."""
+    """Parses the target after a GOTO that begins at `start`; raises `Stop` after an error."""
     reader.skip()
     match = _TARGET.match(reader.text, reader.pos)
     if match is None or (match[1] is None) != (match[4] is None):
@@ -167,7 +167,7 @@ def read_goto(reader: Reader, start: int) -> Goto:
 
 
 def _space_before(reader: Reader, at: int) -> None:
-    """Let the repair of `GOTO(S5)` put a blank between the word and its target."""
+    """Makes the fix of `GOTO(S5)` insert a space between the keyword and its target."""
     if reader.text[at - 1] not in " \t":
         hint = reader.diagnostics.pop()
         span = hint.span or span_of((at, at))
@@ -175,7 +175,7 @@ def _space_before(reader: Reader, at: int) -> None:
 
 
 def _read_values(reader: Reader, word: str) -> tuple[Value, ...]:
-    """The values of an action that takes no names, in parentheses or (loosely) without."""
+    """Parses the values of a control action, in parentheses or, as a loose spelling, without."""
     char = reader.skip()
     start = reader.pos
     if char != "(":

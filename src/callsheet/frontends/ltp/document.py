@@ -1,7 +1,6 @@
-"""A text of LTP: its head, its markers, its steps and groups, and what stands around them.
+"""Parses the line structure of LTP text: head, markers, steps, groups and surrounding prose.
 
-In: a text. Out: steps, comments and diagnostics. Every line is read, or stands under a
-diagnostic; none is dropped in silence.
+In: a text. Out: steps, comments and diagnostics. Text that is not parsed is reported by a diagnostic.
 """
 
 from __future__ import annotations
@@ -38,29 +37,29 @@ _HEADER = re.compile(r"ltp[ \t]*:[ \t]*(.*)")
 
 @dataclass(slots=True)
 class Document:
-    """What stands in a text, as far as it was read."""
+    """The parser state and the parts of the text parsed so far."""
 
     text: str
     reader: Reader = field(init=False)
     steps: list[Step] = field(default_factory=list[Step], init=False)
     comments: list[str] = field(default_factory=list[str], init=False)
-    """Comments that no step has taken yet; at the end, those after the last step."""
+    """Comments not yet attached to a step; at the end, those after the last step."""
     meta: dict[str, str] = field(default_factory=dict[str, str], init=False)
     group: int | None = field(default=None, init=False)
     groups: int = field(default=0, init=False)
     started: int | None = field(default=None, init=False)
-    """Where PLAN_START stands."""
+    """The offset of PLAN_START."""
     ended: int | None = field(default=None, init=False)
-    """Where PLAN_END stands."""
+    """The offset of PLAN_END."""
     first: int | None = field(default=None, init=False)
-    """Where the first step or group begins, readable or not."""
+    """The offset of the first step or group, valid or not."""
     last: int = field(default=0, init=False)
-    """Where the last step or group ends, readable or not."""
+    """The end of the last step or group, valid or not."""
     in_head: bool = field(default=True, init=False)
     same_line: bool = field(default=False, init=False)
-    """Whether a step or a brace already stands on the line at hand."""
+    """Whether the current line already has a step, marker or brace."""
     lost: list[Span] = field(default_factory=list[Span], init=False)
-    """The stretches of steps that could not be read."""
+    """The spans of steps that could not be parsed."""
     around: Surroundings = field(init=False)
     _group_start: int = field(default=0, init=False)
     _nested: int = field(default=0, init=False)
@@ -73,7 +72,7 @@ class Document:
     # ------------------------------------------------------------ the whole
 
     def read(self) -> None:
-        """Read the text to its end."""
+        """Parses the text to its end, or up to `MAX_ERRORS` errors."""
         reader, text = self.reader, self.text
         size = len(text)
         while True:
@@ -138,7 +137,7 @@ class Document:
         self.comments.append(comment_text(self.text[start:end]))
 
     def _read_meta(self, line: str, start: int, end: int) -> bool:
-        """Whether a comment in the head names the plan or its version; then that is noted."""
+        """Stores the metadata in a comment of the head; returns whether it had any."""
         match = _META.match(line)
         if match is None:
             return False
@@ -184,7 +183,7 @@ class Document:
             )
 
     def _start(self, pos: int) -> None:
-        """Begin the plan: what stood before is prose, even where it looks like steps."""
+        """Begins the plan at PLAN_START: text before is prose, even if it looks like steps."""
         self.started = pos
         before = self.steps
         if self.first is not None:
@@ -203,7 +202,7 @@ class Document:
             self.around.note(span)
 
     def _read_after_end(self) -> None:
-        """Go over a line behind PLAN_END: prose, but nothing that looks like a plan in silence."""
+        """Skips a line after PLAN_END as prose, or reports it if it looks like part of a plan."""
         reader, text = self.reader, self.text
         pos = reader.pos
         end = reader.line_end(pos)
@@ -227,7 +226,7 @@ class Document:
             self.around.add(Span(pos, end))
 
     def _read_other(self) -> None:
-        """A line that is no step: an error inside the plan, perhaps prose around it."""
+        """Handles a line that does not begin like a step: an error inside the plan, maybe prose outside."""
         reader = self.reader
         pos = reader.pos
         end = reader.line_end(pos)

@@ -1,6 +1,6 @@
-"""What a step does when it fails: `ON_FAIL @RETRY(n)`, then `GOTO` or `TERMINATE`.
+"""Parses the failure handling of a step: `ON_FAIL @RETRY(n)`, then `GOTO` or `TERMINATE`.
 
-In: a reader behind a step's output. Out: an `OnFail`, or None where no ON_FAIL stands.
+In: a reader after the step's output. Out: an `OnFail`, or None without ON_FAIL.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _COUNT = re.compile(r"[0-9]{1,9}\b(?![.])")
 _WORD = re.compile(r"@?[^\W\d][\w-]*")
 MOST_RETRIES = 10**9
 USUAL_RETRY = r"(?P<on_fail>ON_FAIL (?P<retry>@RETRY\((?P<count>0|[1-9][0-9]{0,8})\)))"
-"""What most steps do on failure, as a pattern."""
+"""Pattern for the most frequent failure handling."""
 
 
 def usual_retry(written: re.Match[str]) -> OnFail:
-    """What `USUAL_RETRY` has matched; the general way reads it just the same."""
+    """The node of a `USUAL_RETRY` match: a fast path with the same result as the general parser."""
     retry = Retry(int(written["count"]), None, None, span_of(written.span("retry")))
     return OnFail(retry, None, span_of(written.span("on_fail")))
 
 
 def read_on_fail(reader: Reader) -> OnFail | None:
-    """What stands behind ON_FAIL, if that word is here."""
+    """Parses ON_FAIL at the position, None if it is absent; raises `Stop` after an error."""
     reader.skip()
     start = reader.pos
     match = _ON_FAIL.match(reader.text, start)
@@ -122,7 +122,7 @@ def _read_retry(reader: Reader) -> Retry | None:
 
 
 def _option(options: dict[str, Value], name: str) -> float | None:
-    """A named number of 0 or more, taken out of `options`; -1 for anything else."""
+    """Removes a named number of 0 or more from `options`; None if absent, -1 for anything else."""
     value = options.pop(name, None)
     if value is None:
         return None

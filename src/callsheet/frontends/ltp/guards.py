@@ -1,6 +1,6 @@
-"""The guards of a step: `?FOREACH ($x IN source) THEN`, `?IF (condition) THEN`, or both.
+"""Parses the guards of a step: `?FOREACH ($x IN source) THEN`, `?IF (condition) THEN`, or both.
 
-In: a reader behind a step's id. Out: the loop and the condition, each or both of them None.
+In: a reader after the step's id. Out: the loop and the condition, None for each that is absent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USUAL_GUARD = (
     r'(?P<right>"(?P<text>[A-Za-z0-9_ .,;:/?!+*=@-]+)")'
     rf"|(?P<test>{'|'.join(_TESTS)})\((?P<value>\$(?P<tested>{NAME}))\))\) THEN "
 )
-"""A guard as most are, as a pattern: a variable held against a plain text, or asked whether it is empty."""
+"""Pattern for the most frequent guards: a variable compared with a plain text, or tested for emptiness."""
 _GUARD = re.compile(r"([?@]?)[ \t]*(IF|FOREACH)\b(?![ \t]*:)", re.IGNORECASE)
 _UNKNOWN_GUARD = re.compile(r"\?[ \t]*([^\W\d]\w*)?")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -43,7 +43,7 @@ Guards: TypeAlias = "tuple[Foreach | None, Condition | None]"
 
 
 def usual_condition(guard: re.Match[str]) -> Condition:
-    """The condition of what `USUAL_GUARD` has matched; the general way reads it just the same."""
+    """The condition of a `USUAL_GUARD` match: a fast path with the same result as the general parser."""
     span = span_of(guard.span("condition"))
     test = guard["test"]
     if test is not None:
@@ -54,7 +54,7 @@ def usual_condition(guard: re.Match[str]) -> Condition:
 
 
 def read_guards(reader: Reader) -> Guards:
-    """The guards at the position, if there are any."""
+    """Parses the guards at the position, if any; raises `Stop` after an error."""
     foreach: Foreach | None = None
     condition: Condition | None = None
     while True:

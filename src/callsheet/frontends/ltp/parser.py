@@ -1,6 +1,6 @@
-"""LTP text to plan: the parser's entry, which never raises whatever the text.
+"""Entry point of the LTP text parser.
 
-In: a text and a name for it. Out: a `ParseResult`.
+In: a text and a name for it. Out: a `ParseResult`; no text makes it raise.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from callsheet.ir import Plan, Step
 from callsheet.ir.collecting import collector_rests
 
 _LARGE = 20_000
-"""From this many characters on the cyclic collector rests."""
+"""From this many characters on the cyclic garbage collector is paused."""
 
 
 def parse(text: str, name: str = "<plan>", *, strict: bool = False) -> ParseResult:
-    """Read LTP text. `name` is what diagnostics call it; `strict` makes loose spellings errors.
+    """Parses LTP text. `name` is its name in diagnostics; `strict` makes loose spellings errors.
 
     >>> result = parse('PLAN_START\\nS1: @RESPOND ("hello")\\nPLAN_END')
     >>> result.plan.steps[0].id, result.diagnostics
@@ -53,7 +53,7 @@ def _parse(text: str, name: str, strict: bool) -> ParseResult:
 
 
 def _numbered(steps: list[Step], diagnostics: list[Diagnostic]) -> list[Step]:
-    """The steps with an id each: those without take the first free of S1, S2, …"""
+    """The steps, where those without an id get the first free one of S1, S2, … and a hint."""
     taken = {step.id.upper() for step in steps}
     if "" not in taken:
         return steps

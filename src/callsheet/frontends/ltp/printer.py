@@ -1,6 +1,6 @@
-"""Plan to canonical LTP text, which parses back to an equal plan.
+"""Prints a plan as canonical LTP text, which parses back to an equal plan.
 
-In: a plan in text order. Out: its text. What the text cannot say is refused by name.
+In: a plan in text order. Out: its text, or an error that names what LTP text cannot express.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from callsheet.ir import (
 _LABEL = re.compile(LABEL)
 _TOOL = re.compile(r"[A-Z0-9_]+")
 _INSIDE = "    "
-"""How much further than its step a line of a long text stands."""
+"""The indent of the lines of a multi-line text relative to its step."""
 
 
 def format_plan(plan: Plan) -> str:
     """The canonical text of a plan in text order.
 
-    Raises CallsheetError (LTP070) that names what LTP text cannot say: a DAG plan, initial
-    variables, a name with characters that the language has no place for.
+    Raises CallsheetError (LTP070) that names what LTP text cannot express: a DAG plan, initial variables,
+    invalid names.
 
     >>> print(format_plan(Plan((Step("S1", Respond(())),))), end="")
     # ltp: 1
@@ -61,7 +61,7 @@ def format_plan(plan: Plan) -> str:
 def format_step(step: Step, indent: str = "") -> str:
     """The canonical text of one step, without its comments.
 
-    Raises CallsheetError for what LTP cannot write: an id, dependencies, a title, a name.
+    Raises CallsheetError (LTP070) for an invalid id or name, dependencies, or a title.
     """
     if not _LABEL.fullmatch(step.id):
         raise refuse(f"the step id {step.id!r}", "an id is made of ASCII letters, digits, _ and -")

@@ -1,7 +1,7 @@
-"""Where reading goes on after a step that could not be read, and how far its error reaches.
+"""Error recovery: finds where parsing resumes after a syntax error in a step.
 
 In: a reader that has stopped in a step. Out: the reader where the next step may begin; the error covers
-what is lost with it.
+the skipped text.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from callsheet.frontends.values.reader import STEP_LINE, Reader
 
 _BRACKETS = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|[()\[\]{}]|\n")
 _HASHES = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|(?:=[ \t]*|[(\[,])(#[^\s,()\[\]{}\"#]{1,40})|#[^\n]*")
-"""Texts and comments; the group is a word behind # where a value should begin."""
+"""Texts and comments; the group is a word that begins with # where a value is expected."""
 _STRUCTURE = re.compile(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
 
 
 def recover(reader: Reader, start: int, said: int) -> None:
-    """Go to the place where reading goes on after an error in the step that begins at `start`.
+    """Moves the reader to where parsing resumes after an error in the step that begins at `start`.
 
-    `said` is how many diagnostics there were before that step.
+    `said` is the number of diagnostics before that step.
     """
     text = reader.text
     error = reader.diagnostics[-1]
@@ -45,7 +45,7 @@ def recover(reader: Reader, start: int, said: int) -> None:
 
 
 def _end_before(reader: Reader, line: int, error: Diagnostic, said: int) -> None:
-    """Of a step that ran on into the line of the next one, say where it should have ended."""
+    """If a step ran on into the next one, moves the error to where the step should have ended."""
     span = error.span
     if span is None or span.start < line or len(reader.diagnostics) <= said:
         return
@@ -58,7 +58,7 @@ def _end_before(reader: Reader, line: int, error: Diagnostic, said: int) -> None
 
 
 def _name_hash(reader: Reader, start: int, error: Diagnostic, said: int) -> None:
-    """Of a step whose value begins with #, which begins a comment, say that instead of what came of it."""
+    """If an unquoted value began with #, and thus was skipped as a comment, reports this as the cause."""
     if (
         error.span is None
         or len(reader.diagnostics) <= said
@@ -76,13 +76,13 @@ def _name_hash(reader: Reader, start: int, error: Diagnostic, said: int) -> None
 
 
 def _before_structure(reader: Reader, at: int, end: int) -> int:
-    """The first line between the two that can only be structure: PLAN_END or a lone brace."""
+    """The start of the first line before `end` that is PLAN_END or a lone closing brace, else `end`."""
     found = _STRUCTURE.search(reader.text, reader.line_end(at), end)
     return end if found is None else found.start()
 
 
 def _end_of_brackets(text: str, at: int, depth: int) -> int:
-    """The end of the line on which the brackets open at `at` close, or the next step before."""
+    """The end of the line on which the `depth` brackets open at `at` close, or an earlier step start."""
     for match in _BRACKETS.finditer(text, at):
         mark = match[0]
         if mark == "\n":
@@ -98,7 +98,7 @@ def _end_of_brackets(text: str, at: int, depth: int) -> int:
 
 
 def _cover(reader: Reader, error: Diagnostic, said: int) -> None:
-    """Let the error's span reach over the further lines that are lost with it."""
+    """Extends the error's span over the further lines that are skipped."""
     text, span = reader.text, error.span
     if span is None or len(reader.diagnostics) <= said:
         return

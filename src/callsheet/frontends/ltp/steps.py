@@ -1,7 +1,6 @@
-"""One step of LTP text: id, guards, action, output, what to do on failure, remark.
+"""Parses one step of LTP text: id, guards, action, output, failure handling, remark.
 
-In: a reader at the beginning of a step. Out: a `Step`, or `Stop` after a diagnostic; where to go
-on is the document's matter.
+In: a reader at the beginning of a step. Out: a `Step`, or `Stop` after a diagnostic; the caller recovers.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from callsheet.frontends.values.reader import LABEL, NAME, Reader, Stop, comment
 from callsheet.ir import Action, Call, Cast, Output, Step
 
 USUAL_HEAD = re.compile(rf"({LABEL}): (?P<guard>{USUAL_GUARD})?(?P<call>@(?P<tool>[A-Z0-9_]+)) ?(?=\()")
-"""A step that begins as nearly all do, in one match; the general way reads it just the same."""
+"""Pattern for the most frequent step head: a fast path with the same result as the general parser."""
 _CASTS = {str(cast): cast for cast in Cast}
 _USUAL_TAIL = re.compile(
     rf" (?P<output>> \$({NAME})(?::(?P<cast>{'|'.join(_CASTS)}))?)(?: {USUAL_RETRY})?(?=\n)"
 )
-"""The same for a step that ends so."""
+"""The same for the most frequent end of a step."""
 
 _OUTPUT = re.compile(rf"(\$?)({NAME})(?:(?P<before>[ \t]*):(?P<after>[ \t]*)(?P<cast>[^\W\d]\w*))?")
 _ARROW = re.compile(r"(?:-+|=+|~+)>|→|⇒|>>+")
@@ -40,9 +39,9 @@ _WORD = re.compile(r"[^\W\d][\w-]*")
 
 
 def read_step(reader: Reader, comments: list[str], group: int | None, head: re.Match[str] | None) -> Step:
-    """The step at the position; its id is empty where none is written.
+    """Parses the step at the position; its id is empty if none is written. Raises `Stop` after an error.
 
-    `head` is what `USUAL_HEAD` finds there.
+    `head` is the match of `USUAL_HEAD` there, if any; `comments` become those of the step.
     """
     start = reader.pos
     reader.depth = 0
@@ -168,7 +167,7 @@ def _check_output_end(reader: Reader) -> None:
 
 
 def _read_end(reader: Reader, in_group: bool) -> str | None:
-    """The remark at the end of the step, after which nothing but another step may stand."""
+    """The remark at the end of the step; only another step, a marker or `}` may follow instead."""
     char = reader.skip()
     if char in {"", "\n"}:
         return None

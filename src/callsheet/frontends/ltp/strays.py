@@ -1,4 +1,4 @@
-"""Lines inside a plan that are no steps: what is said of them, and what was probably meant."""
+"""Reports lines inside a plan that are not steps, with a suggestion of what was probably meant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
 
 
 def say_stray(reader: Reader, span: Span, line: str) -> None:
-    """Report a line that is not a step (LTP002), or that the language has no ELSE (LTP015)."""
+    """Reports a line that is not a step (LTP002), or an ELSE, which the language lacks (LTP015)."""
     if _ELSE.match(line):
         way_out = "write a step with the opposite condition: ?IF (NOT (…)) THEN …"
         reader.error("LTP015", "the language has no ELSE", *span, help=way_out)

@@ -1,7 +1,7 @@
-"""What stands around a plan: its two markers, and prose, which is gone over.
+"""Reports text around a plan: prose that is skipped, and missing markers.
 
-In: stretches of a text that are no part of its plan. Out: what is said of them. Whether one is prose, or a
-step that is wrong, may be known only once markers and steps have been read, so they are kept until then.
+Whether a line is prose or an invalid step may be known only when all markers and steps have been read, so
+candidate lines are kept until then.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from callsheet.frontends.values.reader import Reader
 
 
 class Surroundings:
-    """The lines that may be prose, of which nothing has been said yet: neighbouring ones are one `span`."""
+    """The lines that may be prose and are not reported yet; adjacent ones are merged to one span."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self.spans: list[Span] = []
 
     def add(self, span: Span) -> None:
-        """Take in a line that is not part of the plan."""
+        """Adds a line that may not be part of the plan."""
         if self.spans and not self._reader.text[self.spans[-1].end : span.start].strip():
             self.spans[-1] = self.spans[-1].to(span)
         else:
             self.spans.append(span)
 
     def taken(self) -> list[Span]:
-        """All that has been taken in, and is no more."""
+        """Returns and clears the kept spans."""
         spans, self.spans = self.spans, []
         return spans
 
     def note(self, span: Span) -> None:
-        """Say that this is prose."""
+        """Reports a span as skipped prose (LTP103)."""
         self._reader.loose("LTP103", "this is no part of the plan and is not read", *span, "")
 
     def warn(self, span: Span) -> None:
-        """Warn of a step outside the markers."""
+        """Warns of a step outside the markers (LTP005)."""
         self._reader.warning(
             "LTP005",
             "this looks like a step, but stands outside PLAN_START and PLAN_END: it is not read",
@@ -44,9 +44,9 @@ class Surroundings:
 
 
 def missing_markers(plan: Span, line: int, *, lacks_start: bool, lacks_end: bool) -> Diagnostic | None:
-    """The hint that a plan stands without one of its markers, or both; None for one that has them.
+    """The hint (LTP101) that one or both markers are missing; None if neither is.
 
-    `plan` reaches from its first step to the end of all that belongs to it, `line` is where its line begins.
+    `plan` is the span from the first step to the end of the plan, `line` the offset of its first line.
     """
     edits: list[Edit] = []
     missing: list[str] = []

@@ -1,4 +1,4 @@
-"""The words of LTP text: how each is spelled, and what is meant by those that nearly are."""
+"""The lexical patterns of LTP text: keywords, their loose spellings, and the starts of steps and lines."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ RESERVED = frozenset(
         "ON_FAIL",
     }
 )
-"""Names that no tool can have in a plan: they are words of the language, with `@` or without."""
+"""Keywords, with or without `@`; no tool in a plan can have these names."""
 
 CONTROL = {"RESPOND": "@RESPOND", "TERMINATE": "TERMINATE", "GOTO": "GOTO", "RE-PLAN": "RE-PLAN"}
-"""The words that are actions, and how each is written."""
+"""The keywords that are actions, and their canonical spelling."""
 
 CONTROL_SPELLINGS = {**{word: word for word in CONTROL}, "REPLAN": "RE-PLAN", "RE_PLAN": "RE-PLAN"}
 
@@ -45,7 +45,7 @@ _GUARD_OR_CALL = rf"(?:@|\?[ \t]*[A-Za-z]|{_CONTROL_WORD})"
 
 _VALUE = r"(?:[\"'$\[\d]|r[\"']|[A-Za-z_]\w*[ \t]*=(?!=))"
 VALUE_START = re.compile(_VALUE)
-"""The beginning of a value that stands without parentheses."""
+"""The beginning of a value without parentheses around it."""
 
 _BARE_CONTROL = (
     rf"(?i:{_CONTROL_WORD})[ \t\r]*(?:\(|{_VALUE}|$|\#)"
@@ -62,15 +62,15 @@ MARKER = re.compile(
     re.IGNORECASE,
 )
 NAMED_STEP_START = re.compile(rf"{LABEL}[ \t]*:[ \t]*{_GUARD_OR_CALL}", re.IGNORECASE)
-"""The beginning of a step that has an id."""
+"""The beginning of a step with an id."""
 
 STEP_START = re.compile(
     rf"{LABEL}[ \t]*:(?!:|//)[ \t]*(?i:{_GUARD_OR_CALL}|IF\b|FOREACH\b)"
     rf"|@(?!(?i:PARALLEL)\b)|\?[ \t]*[A-Za-z]|{_BARE_CONTROL}|{_BARE_GUARD}",
     re.MULTILINE,
 )
-"""What can only be meant as a step, at the position of a step. A word of the language without an id
-is one, in any case, where what follows is a value, a bracket or the line's end: not in a sentence."""
+"""What can only be a step, matched where one may begin. A keyword without an id begins one, in upper or lower
+case, if a value, a bracket or the end of the line follows, so that words in a sentence do not."""
 
 LABELLED = re.compile(rf"({LABEL})[ \t]*:(?!//)")
 RECOVERY_LINE = re.compile(
@@ -79,17 +79,17 @@ RECOVERY_LINE = re.compile(
     rf"|{_CONTROL_WORD}[ \t]*[(\"'$]|\}}[ \t\r]*$|PLAN_(?:START|END)[ \t\r]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line at which reading goes on after an error, whatever bracket was open."""
+"""A line at which parsing resumes after an error, even inside open brackets."""
 
 NUMBERED_LINE = re.compile(r"[ \t]*S\d+[ \t]*:[ \t]*[A-Za-z?@]")
-"""A line that is numbered as a step, whatever follows: ahead of an error it is such a place too."""
+"""A line numbered like a step; parsing resumes there too after an error in brackets."""
 
 PLAN_LIKE = re.compile(
     r"@[A-Za-z]|\$[A-Za-z_]|\?\s*(?:IF|FOREACH)\b|[{}]|>\s*[A-Za-z_]\w*"
     r"|\b(?:TERMINATE|GOTO|RE-?PLAN|RESPOND|ON_FAIL|PLAN_START|PLAN_END|PARALLEL|FOREACH|THEN)\b"
     r"|^\s*(?:S\d+\b|[A-Za-z_]\w*\s*\(.*\)\s*$|[A-Za-z_]\w*\s+[\"'\[]|[A-Za-z]\w*\s*:\s*[A-Z][A-Z_]+\b)"
 )
-"""What makes a line outside the plan look as if it were meant to be part of it."""
+"""What makes a line look like part of a plan rather than prose."""
 
 BULLET = re.compile(rf"(?:[-+•*]|\d+[.)])[ \t]+(?=\**{LABEL}\**[ \t]*:|[@?]|{_CONTROL_WORD})", re.IGNORECASE)
 BOLD_LABEL = re.compile(rf"\*\*({LABEL})(?:\*\*[ \t]*:|:\*\*)")

@@ -1,6 +1,6 @@
 """A cursor over a text that notes what is wrong and unwinds to the next place of recovery.
 
-In: a text. Out: a position that only moves forward, and diagnostics. The reader never raises
+In: a text. Out: a position and diagnostics. The reader never raises
 anything but `Stop`, and only after the diagnostic that explains it has been noted.
 """
 

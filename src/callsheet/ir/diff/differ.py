@@ -1,9 +1,9 @@
-"""Two plans in, what differs between them out.
+"""Computes the diff of two plans.
 
-Steps are matched (`matching`), then each pair is compared part by part (`parts`). A step counts
-as moved if it is not among the most steps that kept their order. References (GOTO, ON_FAIL GOTO,
-dependencies) are compared by the step they mean: where they follow a renaming they are the same.
-Comments and spans do not count. About n log n in the number of steps.
+Steps are matched (`matching`), then each pair is compared part by part (`parts`). A step is moved if it is
+not in a longest sequence of steps that kept their order. References (GOTO, ON_FAIL GOTO, dependencies) are
+compared by the step they denote, so that following a renaming is no change. Comments and spans are ignored.
+About O(n log n) in the number of steps.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from callsheet.ir.plan import Plan
 from callsheet.ir.step import Step
 
 _LARGE = 2_000
-"""From this many steps on the cyclic collector rests: nothing here has cycles."""
+"""From this many steps of both plans on the cyclic collector is paused: no reference cycles arise here."""
 
 
 def diff_plans(old: Plan, new: Plan) -> PlanDiff:
-    """What differs between two plans.
+    """The differences between two plans.
 
     >>> from callsheet.ir import Literal, Respond
     >>> old = Plan((Step("S1", Respond((Literal("a"),))),))
@@ -65,7 +65,7 @@ def _step_changes(matching: Matching, i: int, j: int, references: _References) -
 
 
 def _in_order(matching: Matching, sides: dict[int, StepDiff]) -> Iterator[StepDiff]:
-    """All steps in the order of the new plan, those that were removed behind what they followed."""
+    """All steps in the order of the new plan; removed ones come after the step that they followed."""
     behind: dict[int, list[int]] = {}
     anchor = -1
     for i in range(len(matching.old)):
@@ -85,7 +85,7 @@ def _in_order(matching: Matching, sides: dict[int, StepDiff]) -> Iterator[StepDi
 
 @dataclass(frozen=True, slots=True)
 class _References:
-    """What ids mean: the first step that has them."""
+    """Resolves ids to steps: an id denotes the first step that has it."""
 
     old: dict[str, int]
     new: dict[str, int]
@@ -96,7 +96,7 @@ class _References:
         return cls(_first_of(matching.old), _first_of(matching.new), matching.partner)
 
     def are_same(self, old: str, new: str) -> bool:
-        """Whether two ids mean the same step; one that means none is the same as itself."""
+        """Whether two ids denote matching steps; an unresolved id matches only itself."""
         now, was = self.new.get(new), self.old.get(old)
         if now is None:
             return old == new and was not in self.partner
@@ -111,7 +111,7 @@ def _first_of(steps: Sequence[Step]) -> dict[str, int]:
 
 
 def _groups(matching: Matching) -> dict[int, int]:
-    """Which group of the new plan is which of the old one: those that share the most steps."""
+    """Maps groups of the old plan to those of the new one, greedily by the number of shared steps."""
     shared: Counter[tuple[int, int]] = Counter()
     for i, j in sorted(matching.partner.items()):
         was, now = matching.old[i].group, matching.new[j].group

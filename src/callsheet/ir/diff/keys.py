@@ -1,7 +1,7 @@
-"""What steps are compared by: exact texts of their parts, which tell 1, 1.0 and true apart.
+"""Comparison keys of steps: exact texts of their parts, which distinguish 1, 1.0 and true.
 
-In: a plan. Out: for each step its content without its id, and the features that a likeness is
-counted by. Ids that a step refers to are left out of both, so that a renaming changes neither.
+In: a step. Out: its content without ids, and the features that its similarity to others is measured by. Ids
+that the step refers to are left out of both, so that a renaming changes neither.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=Fa
 
 
 def value_key(value: Value) -> str:
-    """A text that is the same for equal values alone."""
+    """A text that is the same for identical values only."""
     return encode(value_to_json(value))
 
 
 def condition_key(condition: Condition | None) -> str:
-    """The same for conditions."""
+    """A text that is the same for identical conditions only; empty for None."""
     return "" if condition is None else encode(condition_to_json(condition))
 
 
 @dataclass(frozen=True, slots=True)
 class StepKey:
-    """A step to compare: `content` is all but its id, its group and the ids it refers to.
+    """The key of a step: `content` is everything but its id, its group and the ids it refers to.
 
-    `kind` says what it does: the tool that it calls, or the control word.
+    `kind` is the tool that it calls, or the class name of another action.
     """
 
     content: str
@@ -57,7 +57,7 @@ def key_of(step: Step) -> StepKey:
 
 
 def features_of(step: Step) -> frozenset[str]:
-    """The parts of a step, one text each; two steps are alike that share many."""
+    """The parts of a step, one text each; steps that share many are similar."""
     return frozenset(_features(step))
 
 

@@ -1,10 +1,9 @@
-"""Which step of one plan is which step of another.
+"""Matches the steps of one plan with those of another.
 
-By id first: steps of the same id are the same step. What is left is matched by content, then by
-likeness, then by place and tool; those steps were renamed. Where ids only number the steps (S1,
-S2, …) one step more would shift all ids behind it, so a second matching takes such ids for no
-names: equal content first. It counts only if it leaves less to say than the first.
-About linear: no step is compared with all others.
+Steps with the same id match. The rest, which were renamed, are matched by content, then similarity, then
+position and tool. If ids only number the steps (S1, S2, ...), an inserted step shifts all later ids, so a
+second matching ignores such ids and starts with equal content; it is used if it gives the smaller diff. About
+linear: no step is compared with all others.
 """
 
 from __future__ import annotations
@@ -19,42 +18,42 @@ from callsheet.ir.diff.order import staying
 from callsheet.ir.step import Step
 
 LEAST_LIKENESS = 0.5
-"""The share of features that two steps must have in common to be one that was renamed."""
+"""The minimum share of common features for two steps to match by similarity."""
 
 _MOST_SHARED = 16
-"""A feature that more steps have than this says nothing."""
+"""Features of more steps than this are ignored as too common."""
 
 _NUMBERED = re.compile(r"[Ss](\d{1,9})")
 
 
 @dataclass(slots=True)
 class Matching:
-    """Which steps correspond, by their places; each step at most once."""
+    """Pairs of matching steps by index; each step is in at most one."""
 
     old: Sequence[Step]
     new: Sequence[Step]
     old_keys: Sequence[StepKey]
     new_keys: Sequence[StepKey]
     partner: dict[int, int] = field(default_factory=dict[int, int])
-    """The place in the new plan, by that in the old one."""
+    """Indexes in the new plan by those in the old one."""
     taken: dict[int, int] = field(default_factory=dict[int, int])
-    """The same the other way round."""
+    """Indexes in the old plan by those in the new one."""
 
     def pair(self, old: int, new: int) -> None:
-        """Let two steps be the same one."""
+        """Records that two steps match."""
         self.partner[old] = new
         self.taken[new] = old
 
     def left_old(self) -> list[int]:
-        """The steps of the old plan that correspond to none."""
+        """The unmatched steps of the old plan."""
         return [i for i in range(len(self.old)) if i not in self.partner]
 
     def left_new(self) -> list[int]:
-        """The steps of the new plan that correspond to none."""
+        """The unmatched steps of the new plan."""
         return [i for i in range(len(self.new)) if i not in self.taken]
 
     def pair_equal(self, old_name: Callable[[int], object], new_name: Callable[[int], object]) -> None:
-        """Pair what is left and has the same name, the first with the first, and so on."""
+        """Pairs unmatched steps with equal names, in order."""
         waiting: defaultdict[object, list[int]] = defaultdict(list)
         for i in reversed(self.left_new()):
             waiting[new_name(i)].append(i)
@@ -65,7 +64,7 @@ class Matching:
 
 
 def match_steps(old: Sequence[Step], new: Sequence[Step]) -> Matching:
-    """The matching of two plans that leaves the least to say."""
+    """The matching that gives the smaller diff of the two plans."""
     old_keys, new_keys = [key_of(s) for s in old], [key_of(s) for s in new]
 
     def empty() -> Matching:
@@ -82,7 +81,7 @@ def _is_number(step_id: str) -> bool:
     return _NUMBERED.fullmatch(step_id) is not None
 
 
-# ---------------------------------------------------------------- two ways
+# ---------------------------------------------------------------- matching by id, by content
 
 
 def _by_id(matching: Matching) -> Matching:
@@ -110,7 +109,7 @@ def _by_content(matching: Matching) -> Matching:
 
 
 def _pair_ends(matching: Matching) -> None:
-    """Pair the steps of equal content from the beginning on, and from the end on."""
+    """Pairs the common prefix and the common suffix of steps with equal content."""
     for backwards in (False, True):
         olds, news = matching.left_old(), matching.left_new()
         if backwards:
@@ -123,7 +122,7 @@ def _pair_ends(matching: Matching) -> None:
 
 
 def _pair_equal_content(matching: Matching) -> None:
-    """Pair equal content: what stands once on each side before what stands there several times."""
+    """Pairs equal content: first content that is unique on both sides, then the rest in order."""
     old_keys, new_keys = matching.old_keys, matching.new_keys
     olds = Counter(old_keys[i].content for i in matching.left_old())
     news = Counter(new_keys[i].content for i in matching.left_new())
@@ -136,7 +135,7 @@ def _pair_equal_content(matching: Matching) -> None:
 
 
 def _pair_alike(matching: Matching) -> None:
-    """Pair steps of one kind that share at least half of their features, the most alike first."""
+    """Pairs steps of one kind that share at least half of their features, the most similar first."""
     olds = {i: features_of(matching.old[i]) for i in matching.left_old()}
     news = {j: features_of(matching.new[j]) for j in matching.left_new()}
     holders: defaultdict[str, list[int]] = defaultdict(list)
@@ -158,7 +157,7 @@ def _pair_alike(matching: Matching) -> None:
 
 
 def _pair_in_place(matching: Matching) -> None:
-    """Pair what stands behind the same step and calls the same tool."""
+    """Pairs steps of the same kind that follow the same matched step."""
 
     def places(left: Iterable[int], known: dict[int, int], *, is_old: bool) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -177,14 +176,14 @@ def _pair_in_place(matching: Matching) -> None:
     )
 
 
-# ---------------------------------------------------------------- what there is to say
+# ---------------------------------------------------------------- cost of a matching
 
 
 def _cost(matching: Matching) -> int:
-    """How much a matching leaves to say.
+    """The size of the diff that a matching gives.
 
-    One for each step added, removed, moved or changed, two for one that does something else; one
-    for each renaming, where steps whose numbers are all shifted alike are one.
+    One for each step added, removed, moved or changed; two for a change of its kind; one for each renaming,
+    where adjacent steps whose numbers shift by the same amount are one renaming.
     """
     pairs = sorted(matching.partner.items())
     alone = len(matching.old) + len(matching.new) - 2 * len(pairs)
@@ -199,9 +198,9 @@ def _cost(matching: Matching) -> int:
 
 
 def renamings_of(pairs: Iterable[tuple[int, int, str, str]]) -> Iterator[list[int]]:
-    """The steps that were renamed, by their old places; neighbours whose numbers shifted alike together.
+    """The renamed steps by old index; adjacent ones whose numbers shift by the same amount form one list.
 
-    Takes old place, new place, old id and new id of each pair, in the order of the old plan.
+    Takes the old index, new index, old id and new id of each pair, in the order of the old plan.
     """
     run: list[int] = []
     last: tuple[int, int, int | None] = (-2, -2, None)

@@ -1,4 +1,4 @@
-"""The fewest elements that have to move to turn one order into another."""
+"""Finds the fewest elements that must move to turn one order into another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def staying(places: Sequence[int]) -> set[int]:
-    """The positions of a longest increasing subsequence: what need not move. About n log n.
+    """The positions of a longest increasing subsequence, which need not move. O(n log n).
 
     >>> sorted(staying([2, 0, 1, 3]))
     [1, 2, 3]

@@ -1,6 +1,6 @@
-"""The parts of a step that are not the same in another, each by its name with its old and new content.
+"""Compares two matched steps, or the heads of two plans, part by part.
 
-In: two steps that correspond, and what says whether an id still means the same step. Out: changes.
+In: the old and new step, and a predicate for whether two ids denote the same step. Out: changes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from callsheet.ir.plan import Plan
 from callsheet.ir.step import Action, Call, Goto, OnFail, Replan, Respond, Retry, Step, Terminate
 
 SameTarget: TypeAlias = "Callable[[str, str], bool]"
-"""Whether an id of the old plan and one of the new plan mean the same step."""
+"""Whether an id of the old plan and one of the new plan denote the same step."""
 
 Named: TypeAlias = "Sequence[tuple[str, Value]]"
 
 
 def head_changes(old: Plan, new: Plan) -> Iterator[Change]:
-    """What differs in the heads of two plans."""
+    """The differences between two plans apart from their steps."""
     for part, was, now in (
         (Part.ID, old.id, new.id),
         (Part.TITLE, old.title, new.title),
@@ -35,7 +35,7 @@ def head_changes(old: Plan, new: Plan) -> Iterator[Change]:
 
 
 def step_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[Change]:
-    """What differs between two steps, but for their ids and groups."""
+    """The differences between two steps except for their ids and groups."""
     yield from _loop(old, new)
     if condition_key(old.condition) != condition_key(new.condition):
         yield Change(Part.CONDITION, old.condition, new.condition)
@@ -49,7 +49,7 @@ def step_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[C
 
 
 def reference_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[Change]:
-    """What differs between two steps of equal content: the steps that they refer to."""
+    """The differences between two steps of equal content: the steps they refer to."""
     if isinstance(old.action, Goto):
         yield from _action(old.action, new.action, is_same_target)
     if old.on_fail is not None and isinstance(old.on_fail.then, Goto):
@@ -87,9 +87,9 @@ def _action(old: Action, new: Action, is_same_target: SameTarget) -> Iterator[Ch
 
 
 def _listed_changes(old: Sequence[Value], new: Sequence[Value]) -> Iterator[Change]:
-    """Changes of values without names; what is equal at both ends stays out of sight.
+    """Changes of positional values; a common prefix and suffix are left out.
 
-    A value that went has its old number, one that came its new one.
+    A removed value has its old number, an added one its new number.
     """
     was, now = [value_key(v) for v in old], [value_key(v) for v in new]
     start = 0

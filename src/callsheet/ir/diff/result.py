@@ -1,4 +1,4 @@
-"""The words for what differs between two plans: parts, changes of parts, steps side by side."""
+"""The data types of a diff of two plans: changed parts, pairs of steps, the whole diff."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from callsheet.ir.step import Action, Foreach, OnFail, Retry, Step
 
 
 class Part(StrEnum):
-    """What a change is about: a part of the plan's head, or of a step."""
+    """The changed part of the plan's head or of a step."""
 
     ID = "id"
     TITLE = "title"
     """Of the plan or of a step."""
     GOAL = "goal"
     ORDER = "order"
-    """What the order of steps means."""
+    """How the execution order is determined."""
     VARIABLE = "variable"
     """An initial variable, by its name."""
     VARIABLE_ORDER = "variable order"
     ACTION = "action"
-    """Another kind of action: an answer instead of a call, say."""
+    """Another kind of action, such as an answer instead of a call."""
     TOOL = "tool"
     ARGUMENT = "argument"
     """By its name, or by its number from 1."""
@@ -33,26 +33,26 @@ class Part(StrEnum):
     TARGET = "goto"
     CONDITION = "condition"
     FOREACH = "foreach"
-    """A loop that comes or goes."""
+    """A loop that is added or removed."""
     LOOP_VARIABLE = "loop variable"
     LOOP_SOURCE = "loop source"
     OUTPUT = "output"
     CAST = "cast"
     RETRY = "retry"
     ON_FAIL = "on_fail"
-    """Where a failure leads."""
+    """Where a failure continues."""
     GROUP = "group"
     AFTER = "after"
-    """The steps that it waits for, in a plan of dependencies."""
+    """The dependencies of a step in a DAG."""
 
 
 Node: TypeAlias = "Value | Condition | Action | Foreach | OnFail | Retry | tuple[str, ...] | str | int | None"
-"""One side of a change; None where there is nothing on that side."""
+"""One side of a change; None if the part is absent there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A part that is not the same; `name` is that of an argument or variable, or its number from 1."""
+    """A changed part; `name` is that of an argument or variable, or an argument's number from 1."""
 
     part: Part
     old: Node
@@ -62,11 +62,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class StepDiff:
-    """A step of the one plan beside the step of the other that it corresponds to.
+    """A pair of matched steps, or an added or removed one.
 
-    `old` is None for a step that was added, `new` for one that was removed; `old_index` and
-    `new_index` are their places from 0. `moved` says that it stands elsewhere among the steps
-    that both plans have.
+    `old` is None for an added step, `new` for a removed one; `old_index` and `new_index` count from 0.
+    `moved` says that its position among the steps of both plans has changed.
     """
 
     old: Step | None
@@ -88,22 +87,21 @@ class StepDiff:
 
     @property
     def is_renamed(self) -> bool:
-        """Whether both plans have it, under two ids."""
+        """Whether both plans have it with different ids."""
         return self.old is not None and self.new is not None and self.old.id != self.new.id
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing is to be said about it."""
+        """Whether it has no differences."""
         both = self.old is not None and self.new is not None
         return both and not (self.changes or self.moved or self.is_renamed)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
-    """Two plans side by side: changes of the head, and all steps.
+    """The diff of two plans: changes of the head, and all steps.
 
-    `steps` stand in the order of the new plan; one that was removed stands behind the step that
-    it followed.
+    `steps` are in the order of the new plan; a removed one comes after the step that it followed.
     """
 
     old: Plan
@@ -113,9 +111,9 @@ class PlanDiff:
 
     @property
     def is_same(self) -> bool:
-        """Whether both are the same plan."""
+        """Whether the plans have no differences."""
         return not self.head and all(step.is_same for step in self.steps)
 
     def different(self) -> Iterator[StepDiff]:
-        """The steps about which something is to be said."""
+        """The steps with differences."""
         return (step for step in self.steps if not step.is_same)
