@@ -16,9 +16,10 @@ from callsheet.api.policies import load_policy
 from callsheet.ir import Effect
 from callsheet.ir.labels import read_label
 from callsheet.machine import Status, ToolFacts
+from callsheet.machine.program import Loop
 from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
 from callsheet.policy.differences import differences
-from callsheet.policy.model import Policy, ToolRule
+from callsheet.policy.model import AgentRule, Policy, ToolRule
 
 OURS = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/pub"))
 OUTSIDE = replace(OURS, egress=True)
@@ -30,7 +31,6 @@ FACTS = {
     "PUSH": ToolFacts(Effect.IDEMPOTENT, ("owner", "repo", "path", "content")),
 }
 MINE = "schema = 1\n"
-WORSE = 'S1: @FORMAT ("schema = 1") > $t\n'
 
 
 @pytest.fixture
@@ -146,6 +146,20 @@ def test_files_are_kept_in_the_journal_and_make_no_other_policy() -> None:
     assert policy_from_json(policy_to_json(policy)) == policy
     assert policy_hash(policy) != policy_hash(Policy())
     assert differences(Policy(), policy) == ()
+
+
+async def test_an_agent_that_asks_for_it_ends_the_run(held: World) -> None:
+    held.policy = replace(held.policy, agent=AgentRule(tools=("WRITE_FILE",)))
+    asked = {"tool": "write_file", "args": {"path": "ours.toml", "content": "schema = 1"}}
+
+    async def model(command: Any, context: Any) -> Any:
+        return asked
+
+    held.more["turn"] = model
+    facts = {"AGENT_SOLVE": ToolFacts(loop=Loop(("WRITE_FILE",)))}
+    plan = 'S1: @AGENT_SOLVE ("go", tools=["write_file"]) > $a ON_FAIL GOTO S2\nS2: @RESPOND ("done")'
+    assert refusal(await held.run(plan, facts=facts)).rule == "path"
+    assert (held.folder / "ours.toml").read_text() == MINE
 
 
 WRITES = [

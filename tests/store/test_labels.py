@@ -20,11 +20,11 @@ PUBLIC, PRIVATE, SECRET = read_label("U/pub"), read_label("U/priv"), read_label(
 def test_they_are_there_for_the_next_process(tmp_path: Path) -> None:
     journal = tmp_path / "journal.db"
     with LabelStore.beside(journal) as store:
-        store.add("/work", ["a.txt"], SECRET)
+        store.add("/srv", ["a.txt"], SECRET)
     with LabelStore.beside(journal) as store:
-        assert store.of("/work", ["a.txt"]) == SECRET
+        assert store.of("/srv", ["a.txt"]) == SECRET
         assert store.of("/elsewhere", ["a.txt"]) is None
-        assert store.of("/work", ["b.txt"]) is None
+        assert store.of("/srv", ["b.txt"]) is None
 
 
 def test_a_write_is_noted_before_it_leaves_and_lowers_nothing_until_it_is_done() -> None:
@@ -58,13 +58,13 @@ def test_workspaces_above_and_below_are_looked_for_once_until_there_are_others(t
     with LabelStore.beside(journal) as store, LabelStore.beside(journal) as other:
         for number in range(20):
             store.add(f"/elsewhere/{number}", ["a"], PUBLIC)
-        assert store.of_files("/work/docs", ["a"]) is None
+        assert store.of_files("/srv/docs", ["a"]) is None
         asked: list[str] = []
         store._database = Asked(store._database, asked)  # type: ignore[assignment]
-        assert store.of_files("/work/docs", ["a"]) is None
+        assert store.of_files("/srv/docs", ["a"]) is None
         assert "SELECT root FROM folder" not in asked
-        other.add("/work", ["docs/a"], SECRET)
-        assert store.of_files("/work/docs", ["a"]) == SECRET
+        other.add("/srv", ["docs/a"], SECRET)
+        assert store.of_files("/srv/docs", ["a"]) == SECRET
         assert "SELECT root FROM folder" in asked
 
 

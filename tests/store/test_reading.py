@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.ir import Plan, plan_hash
+from callsheet.machine import Failed
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import decode_body, encode_body
+from callsheet.store.records import event_of
 
 
 def _run(journal: Journal, plan: Plan, run_id: str, events: int = 1) -> None:
@@ -165,3 +167,15 @@ def test_a_body_reads_back_as_it_was_written(value: Any, has_more: bool) -> None
     """Texts that need no escape, and those that look like the end of one, too."""
     body = {"value": value, "remarks": "r"} if has_more else {"value": value}
     assert decode_body(encode_body("ok", body)) == body
+
+
+@pytest.mark.parametrize(
+    ("told", "rule"), [({}, ""), ({"forbidden": True}, "flow"), ({"forbidden": "path"}, "path")]
+)
+def test_a_call_that_was_forbidden_says_by_which_rule_also_in_older_journals(
+    told: dict[str, Any], rule: str
+) -> None:
+    """Journals of before rules were named say only that the flow of data forbade it."""
+    event = event_of(EventType.ERR, "S1.0.1", {"error": "no", **told}, pytest.fail)
+    assert isinstance(event, Failed)
+    assert event.forbidden == rule

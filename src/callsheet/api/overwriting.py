@@ -6,7 +6,7 @@ only the real values tell is refused when the call is about to leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from callsheet.api.obligations import Undertaking
 from callsheet.diagnostics import Diagnostic, Severity
@@ -17,24 +17,36 @@ from callsheet.policy.builtins import fold, traits_of
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.codes import CODES
 from callsheet.policy.model import Policy
-from callsheet.runtime.in_force import WAY_OUT, places_of, rewritten
+from callsheet.policy.overwriting import WAY_OUT, may_overwrite
+from callsheet.runtime.in_force import places_of, rewritten
 
 
 def rewriting(plan: Plan, policy: Policy, here: Undertaking) -> Iterator[Diagnostic]:
     """What is to be said of steps that would write one of the policy's files."""
     if not policy.files:
         return
-    kept = places_of(policy.files)
+    kept: Mapping[str, str] | None = None
     for step in plan.steps:
-        if not isinstance(step.action, Call):
+        action = step.action
+        if not isinstance(action, Call):
             continue
-        traits = traits_of(policy, fold(step.action.tool))
+        traits = traits_of(policy, fold(action.tool))
+        if not may_overwrite(action.tool, _names(action), traits):
+            continue
+        if kept is None:
+            kept = places_of(policy.files)
         for call in _calls(step, here):
             why = rewritten(kept, here.workspace, call, traits)
             if why is not None:
-                span = step.action.span or step.span
+                span = action.span or step.span
                 yield Diagnostic(CODES[Rule.PATH], Severity.ERROR, why, span, WAY_OUT, step=step.id)
                 break
+
+
+def _names(call: Call) -> Iterator[str]:
+    """The names of the arguments, those without one by their places."""
+    yield from map(str, range(len(call.positional)))
+    yield from (name for name, _ in call.named)
 
 
 def _calls(step: Step, here: Undertaking) -> list[CallView]:

@@ -1,4 +1,4 @@
-"""`Runtime.tail` and `Runtime.search`: follow the journal of a run, and search recorded runs for a text."""
+"""`Runtime.runs`, `tail` and `search`: list recorded runs, follow the journal of one, search in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from callsheet.api.session import Session
 from callsheet.diagnostics.wanted import wanted
 from callsheet.store import RunStatus
 
-_STATUSES = (*map(str, RunStatus), "interrupted")
 _PAUSE = 0.1
 """Seconds between polls for further events."""
 
@@ -77,7 +76,7 @@ class RecordedRun:
 
 
 class Watching(Exporting):
-    """The part of `Runtime` that follows and searches recorded runs."""
+    """The part of `Runtime` that lists, follows and searches recorded runs."""
 
     async def runs(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:
         """The runs of the journal, the newest first, at most `limit`, of one `status` if given.
@@ -85,9 +84,12 @@ class Watching(Exporting):
         `status="interrupted"` gives those that a program which has started anew may resume. Raises ValueError
         for a status that there is not, or a runtime without a journal.
         """
+        from callsheet.store.listing import INTERRUPTED  # noqa: PLC0415 - brings sqlite3
+
         self._require_journal()
-        if status is not None and status not in _STATUSES:
-            raise ValueError(f"there is no status {status!r}; there are {', '.join(_STATUSES)}")
+        statuses = (*map(str, RunStatus), INTERRUPTED)
+        if status is not None and status not in statuses:
+            raise ValueError(f"there is no status {status!r}; there are {', '.join(statuses)}")
         if limit is not None:
             wanted("limit", limit, int, "a number")
         async with self._opened() as session:

@@ -17,6 +17,8 @@ from callsheet.policy.rules.filing import FILE_NAMES, filing_of
 
 _MOVES = re.compile(r"MOVE|RENAME|MV(?:_|\Z)|REPLACE")
 """Names of tools after which what was at the source is gone."""
+WAY_OUT = "write another file; what runs are held by is changed by hand"
+"""What to do instead of writing a file that configures callsheet."""
 
 
 def overwritten(call: CallView, traits: Traits | None) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
@@ -123,7 +123,6 @@ class GuardedGateway(Gateway):
         self._root = ports.workspace
         self._judge = judge_of(guard.policy)
         self._leaving = Leaving(self._judge, guard.labels, ports.workspace, run_id)
-        self._in_force = places_of(guard.policy.files)
         self._hops = Hops(guard.policy)
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
@@ -230,10 +229,17 @@ class GuardedGateway(Gateway):
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be known: {error}")
 
+    @cached_property
+    def _in_force(self) -> Mapping[str, str]:
+        """The places of the files that configure callsheet, looked up by the first call that may write."""
+        return places_of(self._guard.policy.files)
+
     def _rewriting(self, command: CallTool) -> str | None:
         """Why a call would change what runs are held by; None where it does not."""
+        if not self._guard.policy.files:
+            return None
         traits = self._judge.traits(command.tool)
-        if not self._in_force or not may_overwrite(command.tool, command.args, traits):
+        if not may_overwrite(command.tool, command.args, traits):
             return None
         return rewritten(self._in_force, self._root, view_of(command.tool, command.args), traits)
 

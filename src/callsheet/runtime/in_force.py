@@ -15,8 +15,6 @@ from callsheet.policy.calls import CallView
 from callsheet.policy.overwriting import overwritten
 from callsheet.policy.paths import file_key, readings_of
 
-WAY_OUT = "write another file; what runs are held by is changed by hand"
-
 
 def places_of(files: Iterable[str]) -> Mapping[str, str]:
     """These files by the keys of all places where they are written, by their names and where these lead."""

@@ -32,6 +32,7 @@ from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
+from callsheet.policy.overwriting import WAY_OUT
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 _AGENT = Kind.AGENT
@@ -39,7 +40,7 @@ _AGENT = Kind.AGENT
 _WAYS_OUT = {
     Rule.FLOW: "send it to somebody whom the policy trusts; `callsheet labels` shows and corrects what runs"
     " have left",
-    Rule.PATH: "write another file; what runs are held by is changed by hand",
+    Rule.PATH: WAY_OUT,
 }
 
 
