@@ -355,3 +355,40 @@ async def test_a_resumed_agent_keeps_the_time_of_its_first_attempt(
     outcome = await world.resume()
     assert outcome.result is not None
     assert "the time that the policy gives it is over" in outcome.result.response
+
+
+@pytest.mark.parametrize("host", ["api.internal", "docs.example"])
+async def test_private_data_that_an_agent_has_seen_decides_no_call_outside(world: World, host: str) -> None:
+    """A call without arguments sends nothing but that it is made."""
+    pinged: list[Any] = []
+
+    async def fetch(args: dict[str, Any], context: CallContext) -> JSON:
+        return f"the page of {args['url']}"
+
+    async def ping(args: dict[str, Any], context: CallContext) -> JSON:
+        pinged.append(args)
+        return "pong"
+
+    world.tools |= {"FETCH_PAGE": fetch, "PING": ping}
+    world.policy = replace(
+        POLICY,
+        audiences=(Audience(name="trusted", hosts=("api.internal",)),),
+        tools={**POLICY.tools, "PING": ToolRule(destructive=False, returns=read_label("T/pub"))},
+        agent=AgentRule(tools=("FETCH_PAGE", "PING")),
+    )
+    facts = {
+        "AGENT_SOLVE": ToolFacts(loop=Loop(("FETCH_PAGE", "PING"))),
+        "FETCH_PAGE": ToolFacts(Effect.READ, ("url",)),
+        "PING": ToolFacts(Effect.READ),
+    }
+    world.more["turn"] = Model(
+        {"tool": "fetch_page", "args": {"url": f"https://{host}/salaries"}},
+        {"tool": "ping", "args": {}},
+        {"finish": "x"},
+    )
+    outcome = await world.run('S1: @AGENT_SOLVE ("go") > $a\nS2: @RESPOND ("done")', facts=facts)
+    if host == "docs.example":
+        assert (answer_of(outcome), pinged) == ("done", [{}])
+        return
+    found = refusal(outcome)
+    assert (found.tool, found.rule, pinged) == ("PING", "implicit-flow", [])
