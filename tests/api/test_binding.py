@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from callsheet.api.binding import bind_policy
+from callsheet.api.policies import load_policy
 from callsheet.api.proving import prove
 from callsheet.frontends.ltp import parse
+from callsheet.policy.canon import policy_from_json, policy_to_json
+from callsheet.policy.differences import is_of
 from callsheet.policy.model import CallRule, Policy, ToolRule
 from callsheet.ports.calls import CallContext
 from callsheet.ports.tools import Registry, Tool, ToolSpec
@@ -88,3 +93,50 @@ def test_of_a_server_that_is_not_open_nothing_is_said_and_of_one_that_is_each_mi
     policy, found = bind_policy(Policy(tools={"mcp:db/drop": RULE, "mcp:fs/drop": RULE}), registry("fs"))
     assert [d.message for d in found] == ["the policy describes mcp:fs/drop, and there is no such tool here"]
     assert policy.tools.keys() == {"mcp:db/drop", "mcp:fs/drop"}
+
+
+FULL = """
+schema = 1
+name = "ours"
+extends = "workspace"
+[defaults]
+deny = ["@PAY", "mcp:fs/wipe"]
+[audience.finance]
+mail = ["books@corp.example"]
+[tools."mcp:fs/delete"]
+control = ["path"]
+returns = "T/pub"
+no_echo = true
+[tools."@NOTE"]
+egress = false
+[dynamic]
+agent = { tools = ["mcp:fs/delete"], arguments = { "mcp:fs/delete" = { path = ["docs/**"] } } }
+replan = { max = 2 }
+[[rule]]
+tool = "mcp:fs/delete"
+when = "true"
+then = "approve"
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_same"),
+    [
+        ("", "", True),
+        ("max = 2", "max = 3", False),
+        ('returns = "T/pub"', 'returns = "U/pub"', False),
+        ('deny = ["@PAY", "mcp:fs/wipe"]', 'deny = ["@PAY", "@NOTE"]', False),
+        ('when = "true"', 'when = "false"', False),
+        ("books@", "*@", False),
+    ],
+)
+def test_a_bound_policy_of_a_journal_is_still_known(
+    tmp_path: Path, before: str, now: str, is_same: bool
+) -> None:
+    """It differs from the policy as it is written in names of tools alone, and in what a start adds."""
+    (tmp_path / "ours.toml").write_text(FULL)
+    bound, _ = bind_policy(load_policy(tmp_path / "ours.toml"), registry("fs"))
+    bound = replace(bound, approved=frozenset({"S1"})).with_files(["/etc/other"])
+    kept = policy_from_json(policy_to_json(bound))
+    (tmp_path / "now.toml").write_text(FULL.replace(before, now))
+    assert is_of(kept, load_policy(tmp_path / "now.toml")) is is_same

@@ -25,6 +25,7 @@ from callsheet.passes.verify import verify
 from callsheet.policy.model import AgentRule, Audience, ToolRule
 from callsheet.ports.builtin.settings import FetchSettings
 from callsheet.ports.builtin.web import fetch_tool
+from callsheet.ports.calls import ToolFailed
 from callsheet.ports.tools import CallContext
 from callsheet.runtime import carrying
 from callsheet.runtime.capabilities import TokenRefused
@@ -299,3 +300,95 @@ def test_a_tool_whose_data_no_model_may_read_is_given_to_no_agent(returns: str, 
     policy = replace(POLICY, agent=AgentRule(tools=("VAULT",)), tools={**POLICY.tools, "VAULT": own})
     found = verify(plan_of('S1: @AGENT_SOLVE ("go") > $a\nS2: @NOTE ("done") > $b'), policy).violations
     assert [str(v.rule) for v in found] == ([] if is_given else ["flow"])
+
+
+@pytest.mark.parametrize("times_out", [True, False])
+async def test_a_retry_gives_an_agent_no_more_time(
+    world: World, monkeypatch: pytest.MonkeyPatch, times_out: bool
+) -> None:
+    """Neither one after a failure of its model, nor one after its time is over."""
+    world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
+    now = [time.time()]
+    monkeypatch.setattr(carrying, "Guard", partial(Guard, clock=lambda: now[0]))
+    model = Model(note("a"), ToolFailed("busy"), note("b"), note("c"), {"finish": "done"})
+
+    async def turn(command: Any, context: CallContext) -> JSON:
+        now[0] += 250 if times_out else 100
+        said = await model(command, context)
+        if isinstance(said, ToolFailed):
+            raise said
+        return said
+
+    world.more["turn"] = turn
+    plan = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL @RETRY(3) TERMINATE ("$a")\nS2: @RESPOND ($a)'
+    outcome = await world.run(plan, facts=AGENT)
+    assert outcome.result is not None
+    if times_out:
+        assert "the time that the policy gives it is over" in outcome.result.response
+        assert len(model.heard) == 3
+    else:
+        assert outcome.result.response == "done"
+
+
+async def test_a_resumed_agent_keeps_the_time_of_its_first_attempt(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
+    model = Model(note("a"), ToolFailed("busy"), None)
+
+    async def turn(command: Any, context: CallContext) -> JSON:
+        said = await model(command, context)
+        if isinstance(said, ToolFailed):
+            raise said
+        return said
+
+    world.more["turn"] = turn
+    plan = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL @RETRY(3) TERMINATE ("$a")\nS2: @RESPOND ($a)'
+    driving = asyncio.create_task(world.run(plan, facts=AGENT))
+    async with asyncio.timeout(50):
+        await model.hangs.wait()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+    monkeypatch.setattr(carrying, "Guard", partial(Guard, clock=lambda: time.time() + 601))
+    world.more["turn"] = Model(note("b"), {"finish": "done"})
+    outcome = await world.resume()
+    assert outcome.result is not None
+    assert "the time that the policy gives it is over" in outcome.result.response
+
+
+@pytest.mark.parametrize("host", ["api.internal", "docs.example"])
+async def test_private_data_that_an_agent_has_seen_decides_no_call_outside(world: World, host: str) -> None:
+    """A call without arguments sends nothing but that it is made."""
+    pinged: list[Any] = []
+
+    async def fetch(args: dict[str, Any], context: CallContext) -> JSON:
+        return f"the page of {args['url']}"
+
+    async def ping(args: dict[str, Any], context: CallContext) -> JSON:
+        pinged.append(args)
+        return "pong"
+
+    world.tools |= {"FETCH_PAGE": fetch, "PING": ping}
+    world.policy = replace(
+        POLICY,
+        audiences=(Audience(name="trusted", hosts=("api.internal",)),),
+        tools={**POLICY.tools, "PING": ToolRule(destructive=False, returns=read_label("T/pub"))},
+        agent=AgentRule(tools=("FETCH_PAGE", "PING")),
+    )
+    facts = {
+        "AGENT_SOLVE": ToolFacts(loop=Loop(("FETCH_PAGE", "PING"))),
+        "FETCH_PAGE": ToolFacts(Effect.READ, ("url",)),
+        "PING": ToolFacts(Effect.READ),
+    }
+    world.more["turn"] = Model(
+        {"tool": "fetch_page", "args": {"url": f"https://{host}/salaries"}},
+        {"tool": "ping", "args": {}},
+        {"finish": "x"},
+    )
+    outcome = await world.run('S1: @AGENT_SOLVE ("go") > $a\nS2: @RESPOND ("done")', facts=facts)
+    if host == "docs.example":
+        assert (answer_of(outcome), pinged) == ("done", [{}])
+        return
+    found = refusal(outcome)
+    assert (found.tool, found.rule, pinged) == ("PING", "implicit-flow", [])

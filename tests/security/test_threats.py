@@ -28,6 +28,7 @@ TESTED = (
     "a plan that changes the configuration of the next run",
     "confused deputy, token passthrough, SSRF in OAuth, session theft",
     "SSRF in `@FETCH_PAGE`",
+    "SSRF by tools of servers",
     "unbounded loops, output, fan-out",
     "a client of `callsheet mcp`, or the model behind it, that wants more than the operator allows",
     "journal tampering",

@@ -41,7 +41,7 @@ def bind_policy(
             is_called = calls is None or any(
                 fold(name) in calls for name in registry.names_of(names.get(key, key))
             )
-            found.append(_other_pin(key, tool.spec, is_called=is_called))
+            found.append(other_pin(key, tool.spec, is_called=is_called))
         else:
             rules.update((name, rule) for name in registry.names_of(names.get(key, key)))
 
@@ -84,7 +84,8 @@ def _absent(key: str, known: list[str]) -> Diagnostic:
     )
 
 
-def _other_pin(key: str, spec: ToolSpec, *, is_called: bool) -> Diagnostic:
+def other_pin(key: str, spec: ToolSpec, *, is_called: bool = True) -> Diagnostic:
+    """The diagnostic for a policy's entry whose pin is not that of the tool: a warning unless `is_called`."""
     return Diagnostic(
         "POL007",
         Severity.ERROR if is_called else Severity.WARNING,

@@ -21,6 +21,7 @@ from callsheet.ports.tools import Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
 
 if TYPE_CHECKING:
+    from callsheet.policy.model import Policy
     from callsheet.ports.mcp import ServerStatus
 
 
@@ -100,17 +101,23 @@ def pins_of(plan: Plan, registry: Registry, agents: AgentRules | None = None) ->
 
 
 def servers_of(
-    plan: Plan, registry: Registry, open_now: Iterable[ServerStatus], agents: AgentRules | None = None
+    plan: Plan,
+    registry: Registry,
+    open_now: Iterable[ServerStatus],
+    agents: AgentRules | None = None,
+    policy: Policy | None = None,
 ) -> dict[str, JSON]:
     """The server of each server tool that a plan or its agents may call, for the note of a run.
 
-    Maps the tool to the server's name, `pipe` or `tcp`, and the protocol version.
+    Under a bound policy that allows new plans, these may call all tools that it describes. Maps the tool to
+    the server's name, `pipe` or `tcp`, and the protocol version.
     """
     reached: dict[str, list[JSON]] = {
         f"mcp:{server.name}": [server.name, "tcp" if server.pid is None else "pipe", server.protocol or ""]
         for server in open_now
     }
-    names = (*called_names(plan), *names_for_agents(plan, registry, agents))
+    described = () if policy is None or policy.replan is None else policy.tools
+    names = (*called_names(plan), *names_for_agents(plan, registry, agents), *described)
     tools = ((name, registry.get(name)) for name in dict.fromkeys(names))
     return {
         name: reached[tool.spec.origin]

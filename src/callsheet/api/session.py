@@ -32,22 +32,21 @@ from callsheet.api.planning import no_planner
 from callsheet.api.prepared import Prepared, PreparedPlans
 from callsheet.api.proving import Proof, prove
 from callsheet.api.reach import (
-    absent_tools,
     facts_of,
     pins_of,
-    refused_tools,
     servers_of,
     spec_lookup,
 )
 from callsheet.api.reached import OpenTools
 from callsheet.api.resuming import Circumstances, Terms, other_policy, unproved
+from callsheet.api.same_tools import check_present, check_tools
 from callsheet.api.sending import sent_beside
-from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Order, plan_hash
+from callsheet.ir import JSON, Order, Replan, plan_hash
 from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
 from callsheet.machine import Limits, compile_plan
 from callsheet.passes.verify import NOTHING_LEFT, Left
+from callsheet.policy.model import Policy
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.adopting import adopt_run
 from callsheet.runtime.asking import Respondents
@@ -55,7 +54,7 @@ from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.gateway import Ports, Route, TurnPort
-from callsheet.runtime.launch import Launch, Watch, check_pins
+from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.rest import left_before
 from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
 from callsheet.sealing.finder import Finder
@@ -123,7 +122,8 @@ class Session:
         """Prove a plan against the policy and tools of this session; raises ValueError without a policy."""
         if self._kit.policy is None:
             raise ValueError("this runtime has no policy: give Runtime(policy=…)")
-        await self.tools.reach(plan.ir)
+        # the policy's entries for servers' tools count for the plans of a RE-PLAN too
+        await self.tools.reach(None if self._may_plan_anew(plan.ir) else plan.ir)
         policy, registry = self._kit.policy, self._registry
         proof = prove(
             plan.ir,
@@ -136,6 +136,14 @@ class Session:
             left=self._left(),
         )
         return proof.under(self._undertaking())
+
+    def _may_plan_anew(self, plan: Steps) -> bool:
+        """Whether a run of a plan may continue with a new plan, which may call tools of any server."""
+        if self._kit.policy is None or self._kit.policy.replan is None:
+            return False
+        if plan.order is Order.DAG:
+            return self._kit.planner is not None
+        return any(isinstance(step.action, Replan) for step in plan.steps)
 
     async def dry_run(
         self,
@@ -207,7 +215,7 @@ class Session:
             secret=given.secret,
             limits=bounds,
             source="" if plan.source is None else plan.source.text,
-            note=self._note_of(plan),
+            note=self._note_of(plan, ready.policy),
             approve=self._kit.approve,
             approval_timeout=self._kit.approval_timeout,
             program=ready.program,
@@ -215,11 +223,12 @@ class Session:
             verified="" if ready.policy is None else plan_hash(plan.ir),
         )
 
-    def _note_of(self, plan: Plan) -> dict[str, JSON]:
+    def _note_of(self, plan: Plan, policy: Policy | None) -> dict[str, JSON]:
         """Information recorded with a run that does not affect it: the plan's name, the servers used."""
         note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
         if self.tools.servers:
-            note["servers"] = servers_of(plan.ir, self._registry, self.tools.servers, self._kit.agents)
+            opened, agents = self.tools.servers, self._kit.agents
+            note["servers"] = servers_of(plan.ir, self._registry, opened, agents, policy)
         return note
 
     async def _prepare(self, plan: Plan, given: Given) -> Prepared:
@@ -294,16 +303,15 @@ class Session:
             if self._kit.policy is not None and start.policy is None:
                 raise unproved(run_id)
             doubts = await self.tools.reach(None)
-            gone = [
-                self._registry.missing(name) for name in absent_tools(plan, self._registry, self._kit.agents)
-            ]
-            if gone:
-                raise CallsheetError([*doubts, *gone])
-            if not terms.accepts_changed_tools:
-                check_pins(start, pins_of(plan, self._registry, self._kit.agents))
-            refused = refused_tools(plan, self._registry, self._kit.agents)
-            if refused:
-                raise CallsheetError(refused)
+            check_present(plan, self._registry, self._kit.agents, doubts)
+            check_tools(
+                start,
+                plan,
+                self._registry,
+                self._kit.agents,
+                accepts_changed=terms.accepts_changed_tools,
+                is_bound_anew=terms.policy is not None,
+            )
             yield self._ports(ears)
 
         def change(before: Limits) -> Limits:

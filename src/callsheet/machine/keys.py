@@ -75,6 +75,15 @@ def visit_of(key: str) -> str:
     return key.rsplit(".", 2)[0]
 
 
+def item_of(key: str) -> str:
+    """What the keys of all attempts of one call, and of their turns, begin with.
+
+    >>> item_of("r2/S3@4.7.2"), item_of("S3.7.2/t4c1")
+    ('r2/S3@4.7', 'S3.7')
+    """
+    return key.rpartition(".")[0]
+
+
 def place_of_key(key: str) -> tuple[str, int, int]:
     """The step, item and attempt of a key.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -32,6 +32,41 @@ def differences(before: Policy, now: Policy) -> tuple[Difference, ...]:
     """
     told = policy_to_json(replace(before, files=())), policy_to_json(replace(now, files=()))
     return tuple(_between("", *told))
+
+
+def is_of(bound: Policy, policy: Policy) -> bool:
+    """Whether a policy that was bound to tools is `policy`, whatever steps are approved and files protected.
+
+    Binding replaces the names of servers' tools, so the parts of the policy are compared without these names.
+
+    >>> is_of(Policy(approved=frozenset({"S1"})), Policy()), is_of(Policy(exec_network=True), Policy())
+    (True, False)
+    """
+    if not all(rule in policy.tools.values() for rule in bound.tools.values()):
+        return False
+    if not _plain_names(policy.denied_tools) <= bound.denied_tools or bound.declassify - policy.declassify:
+        return False
+    return _without_names(bound) == _without_names(policy)
+
+
+def _plain_names(names: Iterable[str]) -> frozenset[str]:
+    """The names that binding keeps."""
+    return frozenset(name for name in names if not name.startswith("mcp:"))
+
+
+def _without_names(policy: Policy) -> Policy:
+    agent = policy.agent
+    return replace(
+        policy,
+        tools={},
+        denied_tools=frozenset(),
+        allowed_tools=None if policy.allowed_tools is None else frozenset(),
+        agent=None if agent is None else replace(agent, tools=(), arguments={}),
+        rules=tuple(dict.fromkeys(replace(rule, tool="") for rule in policy.rules)),
+        approved=frozenset(),
+        declassify=frozenset(),
+        files=(),
+    )
 
 
 def _between(part: str, before: Any, now: Any) -> Iterator[Difference]:

@@ -16,6 +16,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from callsheet.machine.keys import item_of
 from callsheet.policy.constraints import Arguments, objection_to
 
 _FREE: Arguments = MappingProxyType({})
@@ -102,7 +103,7 @@ class Ledger:
         _in_time(capability, now)
         if run_id != capability.run_id:
             raise TokenRefused("it is that of another run")
-        if talk != capability.talk:
+        if item_of(talk) != item_of(capability.talk):  # a retry is the same agent
             raise TokenRefused("it is that of another agent")
         if tool not in capability.tools:
             raise TokenRefused(f"it does not name @{tool}")

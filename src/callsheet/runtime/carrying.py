@@ -40,7 +40,7 @@ def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> G
         yield Gateway(ports, run_id, facts, at_once)
         return
     with open_labels(journal.path) as store:
-        tasks = Tasks(tasks_of(folded.machine), folded.book.began.get)
+        tasks = Tasks(tasks_of(folded.machine), folded.book.first_asked)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)
 

@@ -158,7 +158,7 @@ def create_run(
 
 
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
-"""Opens the ports for a run with this start; may refuse with CallsheetError."""
+"""Opens the ports for a run with this start and its current policy; may refuse with CallsheetError."""
 PolicyFor = Callable[[Folded], Policy | None]
 """The policy under which a run in this state goes on, None to keep its own; may refuse with CallsheetError.
 It is called after the ports are open.
@@ -210,7 +210,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
-                ports = await stack.enter_async_context(ports_for(folded.start, plan))
+                ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
                 other = policy(folded)
             _change(folded, recorder, limits, other)
             if machine.result is None:
@@ -225,13 +225,18 @@ async def resume_run(  # noqa: PLR0913 - all are independent
             doubtful = folded.in_doubt()
             commands = [rest_of(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
-                ports = await stack.enter_async_context(ports_for(folded.start, plan))
+                ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
             kept = Kept(journal, writer, plan, people, beside)
             with gateway_of(journal, run_id, folded, ports) as gateway:
                 await keep_notes(journal, run_id, plan, gateway, beside)
                 return await drive(kept, folded, commands, gateway, hearing, watch.on_driver)
+
+
+def _start_now(folded: Folded) -> Start:
+    """The run's start with the policy that it is under now."""
+    return folded.start._replace(policy=folded.policy)
 
 
 def _change(

@@ -14,7 +14,7 @@ from callsheet.ir.labels import Label, readers_text
 from callsheet.machine import Machine
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.talk import InnerCall
-from callsheet.machine.keys import turn_key
+from callsheet.machine.keys import item_of, turn_key
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
 from callsheet.policy.rules.agent import dangerous_together
@@ -87,13 +87,14 @@ class Tokens:
 
         Raises TokenRefused if there is no token and none may be issued.
         """
-        held = self._held.get(talk)
+        item = item_of(talk)  # a retry goes on with the same task
+        held = self._held.get(item)
         if held is None:
             task = self._tasks.under_way.get(talk, begins)
             if task is None:
                 raise TokenRefused("the agent has none")
             used = Ledger(set(task.turns), set(task.calls))
-            held = self._held[talk] = self._signer.sign(self._capability(talk, task)), used
+            held = self._held[item] = self._signer.sign(self._capability(talk, task)), used
         return held
 
     def _capability(self, talk: str, task: Task) -> Capability:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Decision, Machine, TookPlace, ToolFacts
+from callsheet.machine.keys import item_of
 from callsheet.machine.run import Run
 from callsheet.machine.snapshots import state_to_json
 from callsheet.store.events import EventType, Stored, decode_body, encode_body
@@ -189,6 +190,12 @@ class Book:
         if key.endswith(_FIRST_TURN):
             self.began.setdefault(key.removesuffix(_FIRST_TURN), moment)
 
+    def first_asked(self, talk: str) -> float | None:
+        """The wall time at which an agent was first asked, in this or an earlier attempt of its call."""
+        item, _, attempt = talk.rpartition(".")
+        times = [self.began.get(f"{item}.{number}") for number in range(1, int(attempt) + 1)]
+        return next((time for time in times if time is not None), None)
+
     def close(self, key: str) -> None:
         """A call has its outcome and is not open any more."""
         self.launched.pop(key, None)
@@ -247,7 +254,7 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
         "launched": {key: book.launched[key] for key in open_keys if key in book.launched},
         "due": {key: book.due[key] for key in open_keys if key in book.due},
         "asked": {key: book.asked[key] for key in open_keys if key in book.asked},
-        "began": {talk: book.began[talk] for talk in _talks(open_keys) if talk in book.began},
+        "began": _still_open(book.began, open_keys),
         "decided": {key: _word(decision) for key, decision in book.decided.items()},
         "posed": [
             [asked.digest, *book.posed[asked.digest]]
@@ -314,9 +321,12 @@ class Given:
         return self._inputs[what] if kind == "in" else [self.give(item) for item in what]
 
 
-def _talks(keys: Iterable[str]) -> list[str]:
-    """The calls of agents that questions and calls under these keys may belong to, each once."""
-    return list(dict.fromkeys(key.rpartition("/")[0] for key in keys if "/" in key))
+def _still_open(began: Mapping[str, float], open_keys: Iterable[str]) -> dict[str, float]:
+    """The times of the agents that are at work, or wait for their next attempt."""
+    if not began:
+        return {}
+    items = {item_of(key) for key in open_keys}
+    return {talk: moment for talk, moment in began.items() if item_of(talk) in items}
 
 
 def book_of(

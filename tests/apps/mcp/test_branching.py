@@ -14,6 +14,7 @@ from mcp_room import Answering, Room
 
 PLAN = 'S1: @LOOK (what=$what) > $seen\nS2: @SEND (text="$seen") > $sent\nS3: @RESPOND ($sent)'
 TEA = {"ltp_text": PLAN, "variables": {"what": "tea"}}
+PUBLIC = {"ltp_text": 'S1: @CALC ("1 + 1") > $seen\nS2: @CALC ("$seen * 2") > $b\nS3: @RESPOND ("$b")'}
 BRANCHES = [
     ("rerun_run", {"step": "S2"}, "sent seen tea"),
     ("fork_run", {"before": "S2", "variables": {"seen": "milk"}}, "sent milk"),
@@ -183,3 +184,35 @@ async def test_an_older_client_is_told_as_well_once_it_has_listed(room: Room) ->
         await done(client)
         async with asyncio.timeout(60):
             await heard.wait()
+
+
+@pytest.mark.parametrize("under", ["", "open"])
+@pytest.mark.parametrize(("tool", "given"), [(tool, given) for tool, given, _ in BRANCHES])
+async def test_no_run_branches_off_from_one_that_is_not_under_the_policy_of_the_server(
+    room: Room, mode: str, under: str, tool: str, given: dict[str, Any]
+) -> None:
+    """A run in the journal may be anybody's; its policy, or that it has none, is not that of the client."""
+    async with room.client(mode, policy=under) as client:
+        run_id = (await call(client, "plan_execute", **(PUBLIC if under else TEA))).structured_content[
+            "run_id"
+        ]
+    before = room.calls
+    async with room.client(mode, policy="workspace") as client:
+        answer = await call(client, tool, run_id=run_id, effects=True, **given)
+        runs = (await call(client, "list_runs")).structured_content["runs"]
+    assert answer.is_error
+    assert "API020" in answer.content[0].text
+    assert room.calls == before
+    assert [run["run_id"] for run in runs] == [run_id]
+
+
+async def test_a_run_branches_off_under_the_policy_of_the_server(room: Room, mode: str) -> None:
+    async with room.client(mode, policy="workspace") as client:
+        run_id = (await call(client, "plan_execute", **PUBLIC)).structured_content["run_id"]
+    async with room.client(mode, policy="workspace") as client:
+        answer = await call(client, "rerun_run", run_id=run_id, step="S1", effects=True)
+        other = await call(
+            client, "fork_run", run_id=run_id, before="S2", variables={"seen": 3}, effects=True
+        )
+    assert answer.structured_content["response"] == "4"
+    assert other.structured_content["response"] == "6"

@@ -265,7 +265,8 @@ def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> 
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.launch import Launch  # noqa: PLC0415
 
-    servers = servers_of(job.plan, toolbox.registry, toolbox.servers, asked.agents) if toolbox.servers else {}
+    opened = toolbox.servers
+    servers = servers_of(job.plan, toolbox.registry, opened, asked.agents, policy) if opened else {}
     return Launch(
         facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), asked.agents),
         pins=pins_of(job.plan, toolbox.registry, asked.agents),

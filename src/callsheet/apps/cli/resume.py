@@ -260,28 +260,27 @@ def _tell_difference(difference: str) -> None:
 @asynccontextmanager
 async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[tuple[Circumstances, Ports]]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
-    from callsheet.api.reach import absent_tools, pins_of, refused_tools  # noqa: PLC0415 - as above
-    from callsheet.api.resuming import Circumstances  # noqa: PLC0415
+    from callsheet.api.resuming import Circumstances  # noqa: PLC0415 - as above
+    from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
     from callsheet.apps.models import asked_by, carried_on, with_fetched  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox, undertaking  # noqa: PLC0415
-    from callsheet.runtime.launch import check_pins  # noqa: PLC0415
 
     setup = with_fetched(carried_on(Setup.from_note(start.launch), job.model), say, plan)
     asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
     needed = None if asked.knows_all_tools(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:
         job.veil.know(toolbox.known)
-        absent = absent_tools(plan, toolbox.registry, asked.agents)
-        gone = [toolbox.registry.missing(name) for name in absent]
-        if gone:
-            raise CallsheetError([*toolbox.diagnostics, *gone])
+        check_present(plan, toolbox.registry, asked.agents, toolbox.diagnostics)
         if not job.quiet:
             print_diagnostics(toolbox.diagnostics, None)
-        if not job.accepts_changed_tools:
-            check_pins(start, pins_of(plan, toolbox.registry, asked.agents))
-        refused = refused_tools(plan, toolbox.registry, asked.agents)
-        if refused:
-            raise CallsheetError(refused)
+        check_tools(
+            start,
+            plan,
+            toolbox.registry,
+            asked.agents,
+            accepts_changed=job.accepts_changed_tools,
+            is_bound_anew=job.policy is not None,
+        )
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
         here = Circumstances(job.journal, job.run_id, undertaking(setup, toolbox.registry), toolbox.workspace)
         yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

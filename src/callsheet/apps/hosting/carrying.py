@@ -12,21 +12,20 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from callsheet.api.reach import absent_tools, pins_of, refused_tools
+from callsheet.api.same_tools import check_present, check_tools
 from callsheet.apps.hosting.frost import Hold
 from callsheet.apps.hosting.orders import Resumption
 from callsheet.apps.hosting.preparing import House
 from callsheet.apps.models import Asked, asked_by, carried_on, with_fetched
 from callsheet.apps.session import Setup, Toolbox
 from callsheet.apps.veil import Veil
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.launch import Watch, check_pins
+from callsheet.runtime.launch import Watch
 from callsheet.runtime.runs import resume_run
 from callsheet.store import Journal
 from callsheet.store.records import Start
@@ -92,15 +91,15 @@ async def carry_on(
 
 def _check(start: Start, plan: Plan, toolbox: Toolbox, asked: Asked, terms: Resumption) -> None:
     """Raise CallsheetError if the tools differ from those that the run was started with."""
-    registry = toolbox.registry
-    gone = [registry.missing(name) for name in absent_tools(plan, registry, asked.agents)]
-    if gone:
-        raise CallsheetError([*toolbox.diagnostics, *gone])
-    if not terms.accepts_changed_tools:
-        check_pins(start, pins_of(plan, registry, asked.agents))
-    refused = refused_tools(plan, registry, asked.agents)
-    if refused:
-        raise CallsheetError(refused)
+    check_present(plan, toolbox.registry, asked.agents, toolbox.diagnostics)
+    check_tools(
+        start,
+        plan,
+        toolbox.registry,
+        asked.agents,
+        accepts_changed=terms.accepts_changed_tools,
+        is_bound_anew=False,
+    )
 
 
 def _on_loop(observer: Observer) -> Observer:

@@ -19,7 +19,7 @@ from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.carried import Carried
 from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
 from callsheet.apps.hosting.preparing import House, prepare
-from callsheet.apps.hosting.revising import consented, revised
+from callsheet.apps.hosting.revising import check_policy, consented, revised
 from callsheet.apps.hosting.reviving import Left, left_by
 from callsheet.apps.hosting.roster import Roster
 from callsheet.apps.hosting.shared import SharedTools
@@ -149,6 +149,7 @@ class Host:
         known = await self.beside(lambda: credentials_for(self.journal, run_id))
         if edits.changes_plan:
             draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
+            check_policy(draft.policy, self.house.policy)
             revision = await revised(draft, self.tools)
         made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision, known))
         return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
@@ -156,6 +157,7 @@ class Host:
     async def _branch_off(
         self, made: forking.Forking, name: str | None, terms: Resumption, *, effects: bool
     ) -> Started:
+        check_policy(made.folded.policy, self.house.policy)
         consented(made, agreed=effects)
         new_id = id_of_run(name)
         with self._roster.reserved():

@@ -96,7 +96,7 @@ def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
     warnings = _check(given, toolbox, asked)
     policy, said = _proved(given, toolbox)
     on_in_doubt = order.on_in_doubt or setup.settings.on_in_doubt
-    servers = servers_of(plan, registry, toolbox.servers, agents) if toolbox.servers else {}
+    servers = servers_of(plan, registry, toolbox.servers, agents, policy) if toolbox.servers else {}
     launch = Launch(
         facts=facts_of(plan, registry, OnInDoubt(on_in_doubt), agents),
         pins=pins_of(plan, registry, agents),

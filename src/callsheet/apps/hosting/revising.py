@@ -14,6 +14,8 @@ from callsheet.apps.models import Asked, asked_by, carried_on
 from callsheet.apps.session import Setup, Toolbox, undertaking
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
+from callsheet.policy.differences import is_of
+from callsheet.policy.model import Policy
 from callsheet.runtime.forking import Draft, Forking, Revision
 from callsheet.store import JournalError
 from callsheet.store.records import secret_labels
@@ -32,6 +34,18 @@ class NeedsConsent(JournalError):
             way_out="say that it may happen: effects",
         )
         self.forking = forking
+
+
+def check_policy(own: Policy | None, policy: Policy | None) -> None:
+    """Raise CallsheetError (API020) for a run under `own` in a host whose runs are under another `policy`."""
+    if policy is None or (own is not None and is_of(own, policy)):
+        return
+    said = "has none" if own is None else f"is under the policy {own.name}"
+    raise CallsheetError.single(
+        "API020",
+        f"all runs here are under the policy {policy.name}, and the run to branch off from {said}",
+        help="start its plan anew; who runs callsheet can branch off with `callsheet rerun` and `fork`",
+    )
 
 
 def consented(forking: Forking, *, agreed: bool) -> None:

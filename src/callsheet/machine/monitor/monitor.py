@@ -269,11 +269,11 @@ class Monitor:
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
         """Judge a call that an agent asks for; raises RefusedByPolicy.
 
-        Its arguments have the label of everything that the agent's model has seen.
+        Its arguments, and that it is made, have the label of everything that the agent's model has seen.
         """
         label, origins = self.underway.talks[call.talk.key]
         arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
-        code, way = call.code, self.deciding.about(call.talk.code.number)
+        code, way = call.code, self.deciding.about(call.talk.code.number).join(label)
         view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
         self.underway.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])

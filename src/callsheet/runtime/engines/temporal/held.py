@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from callsheet.ir import plan_hash
 from callsheet.ir.labels import read_label
 from callsheet.machine import AgentTurn, CallTool, Machine, Probe
+from callsheet.machine.keys import item_of
 from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.runtime.engines.temporal.wire import Remote, allowance_from_json, allowance_to_json
 from callsheet.runtime.tokens import Task, tasks_of
@@ -70,11 +71,14 @@ def talk_of(command: Remote) -> str:
 def held_for(
     order: Order, machine: Machine, command: Remote, began: Mapping[str, float]
 ) -> dict[str, Any] | None:
-    """The rules to pass with a command; None if there are none."""
+    """The rules to pass with a command; None if there are none.
+
+    `began` has the wall times at which agents were first asked, by their key without the attempt.
+    """
     pin = order.start.pins.get(command.tool, "") if isinstance(command, CallTool) else ""
     if not (order.rules or order.secrets or pin):
         return None
     talk = talk_of(command) if order.rules else ""
     task = tasks_of(machine).get(talk) if talk else None
-    own = plan_hash(order.plan), talk, task, began.get(talk)
+    own = plan_hash(order.plan), talk, task, began.get(item_of(talk), began.get(talk))
     return Held(order.rules, *own, order.secrets, pin).to_json()

@@ -32,6 +32,7 @@ with workflow.unsafe.imports_passed_through():
         TimerFired,
         ToolFacts,
     )
+    from callsheet.machine.keys import item_of
     from callsheet.runtime.engines.temporal.held import talk_of
     from callsheet.runtime.engines.temporal.orders import CARRY_OUT, MODELS, TOOLS, Order
     from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
@@ -73,7 +74,7 @@ class Outside:
         self._arrived = arrived
         self._held = held
         self.began: dict[str, float] = {}
-        """The wall times of agents' first turns, by the key of their call."""
+        """The wall times of agents' first turns, by the key of their call without the attempt."""
         self.facts: dict[str, ToolFacts] = dict(order.start.facts)
         self.waiting: deque[Remote] = deque()
         self.doubted: dict[str, Remote] = {}
@@ -160,7 +161,7 @@ class Outside:
         key, tool, may_rerun = command.key, _tool_of(command), self._may_rerun(command)
         talk = talk_of(command)
         if talk:
-            self.began.setdefault(talk, workflow.now().timestamp())
+            self.began.setdefault(item_of(talk), workflow.now().timestamp())
         held = self._held(command, self.began)
         args: list[Any] = [self._order.run_id, command_to_json(command), self._facts_for((tool,))]
         try:

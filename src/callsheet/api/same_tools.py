@@ -1,0 +1,94 @@
+"""Checks that a run is resumed with the tools that it was started with.
+
+In: the start of a run, its plan, a registry. Out: nothing, or CallsheetError that names what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from callsheet.api.agents import AgentRules, names_for_agents
+from callsheet.api.binding import other_pin
+from callsheet.api.drafting import policy_name
+from callsheet.api.reach import absent_tools, pins_of, refused_tools
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ir import Plan
+from callsheet.ir.calling import called_names
+from callsheet.ports.tools import Registry
+from callsheet.runtime.launch import check_pins
+from callsheet.store import JournalError
+from callsheet.store.records import Start
+
+_OTHER_POLICY = "and go on under it: --policy FILE --accept-changed-policy"
+
+
+def check_present(
+    plan: Plan, registry: Registry, agents: AgentRules | None, doubts: tuple[Diagnostic, ...]
+) -> None:
+    """Raise CallsheetError (TOL001, TOL003) for missing tools, after the `doubts` about their servers."""
+    gone = [registry.missing(name) for name in absent_tools(plan, registry, agents)]
+    if gone:
+        raise CallsheetError([*doubts, *gone])
+
+
+def check_tools(
+    start: Start,
+    plan: Plan,
+    registry: Registry,
+    agents: AgentRules | None = None,
+    *,
+    accepts_changed: bool,
+    is_bound_anew: bool,
+) -> None:
+    """Refuse to resume a run with other tools than those it was started with.
+
+    `accepts_changed` lets declarations differ, and servers from which tools come. The pins of the policy in
+    `start` hold all the same, unless the run goes on under a policy that `is_bound_anew`. Raises
+    CallsheetError: JRN021 for changed tools, POL007 for one that the policy was not written for, TOL020 and
+    TOL021 for untrusted ones.
+    """
+    if not accepts_changed:
+        check_pins(start, pins_of(plan, registry, agents))
+        _check_servers(start, registry)
+    wrong = refused_tools(plan, registry, agents)
+    if not is_bound_anew:
+        wrong = (*wrong, *_other_pins(start, plan, registry, agents))
+    if wrong:
+        raise CallsheetError(wrong)
+
+
+def _check_servers(start: Start, registry: Registry) -> None:
+    """Refuse tools that another server offers than at the start; its rules were written for that one."""
+    for name, server in _servers_in(start):
+        tool = registry.get(name)
+        if tool is not None and tool.spec.origin != f"mcp:{server}":
+            now = tool.spec.origin.removeprefix("mcp:")
+            raise JournalError(
+                "JRN021",
+                f"@{name} was a tool of the MCP server {server!r} at the start, and now comes from {now!r}",
+                way_out="look at what changed (`callsheet tools`), then resume with --accept-changed-tools",
+            )
+
+
+def _servers_in(start: Start) -> Iterator[tuple[str, str]]:
+    """The tools of servers that the start of a run names, each with its server."""
+    told = start.launch.get("servers")
+    for name, row in cast("Mapping[str, Any]", told if isinstance(told, Mapping) else {}).items():
+        if isinstance(row, list) and row and isinstance(row[0], str):
+            yield name, row[0]
+
+
+def _other_pins(
+    start: Start, plan: Plan, registry: Registry, agents: AgentRules | None
+) -> Iterator[Diagnostic]:
+    """The tools whose declaration is not the one that the policy's entry was written for."""
+    if start.policy is None:
+        return
+    for name in dict.fromkeys((*called_names(plan), *names_for_agents(plan, registry, agents))):
+        tool, rule = registry.get(name), start.policy.tools.get(name)
+        if tool is None or rule is None or rule.pin is None or tool.spec.pin in (None, rule.pin):
+            continue
+        found = other_pin(policy_name(name, tool.spec), tool.spec)
+        yield replace(found, help=f"{found.help} in a policy, {_OTHER_POLICY}")
