@@ -55,14 +55,15 @@ def ended_steps(done: Mapping[str, Note]) -> int:
     return sum(note.kind in ends for note in done.values())
 
 
+def steps_under_way(done: Mapping[str, Note]) -> list[str]:
+    """The steps that had begun and not come to an end, in the order of their last notes."""
+    return [step for step, note in done.items() if step and note.kind in _UNDER_WAY]
+
+
 def _said_of_before(done: Mapping[str, Note]) -> str:
-    """How far the run was; where no step had ended, with which it goes on."""
+    """How far the run was."""
     count = ended_steps(done)
-    if count:
-        return f"{count} step{'s' if count != 1 else ''} done before, going on"
-    first, *more = [note.step for note in done.values() if note.step] or [""]
-    behind = f" with {first}" if first else ""
-    return f"no step had ended before, going on{behind}{f' and {len(more)} more' if more else ''}"
+    return f"{count or 'no'} step{'s' if count != 1 else ''} done before, going on"
 
 
 class PlainLines:
@@ -75,13 +76,15 @@ class PlainLines:
         """When each step began, seconds of a clock that only goes on, of those that have not ended."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """Say how much was done before, if anything was."""
+        """Say how much was done before, if anything was, and print what is under way as started."""
         now = monotonic()
-        self._since = {step: now for step, note in done.items() if step and note.kind in _UNDER_WAY}
+        self._since = dict.fromkeys(steps_under_way(done), now)
         if done:
             click.echo(_said_of_before(done), err=True)
         if is_replanned(done.values()):
             self._forget()
+        for step in self._since:
+            self._print(step, WORDS[NoteKind.STARTED], self._actions.get(step, ""), None)
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
@@ -90,8 +93,7 @@ class PlainLines:
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
             said = self._actions.get(note.step, "") if begins else said_of(note)
-            text = f"{note.step:<5} {word:<8} {said}".rstrip()
-            click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
+            self._print(note.step, word, said, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()
 
@@ -110,8 +112,12 @@ class PlainLines:
         elif note.kind is NoteKind.ENDED and note.detail != Status.DONE:
             now = monotonic() - ago
             for step, began in self._since.items():
-                click.echo(f"{step:<5} stopped  ({seconds(now - began)})", err=True)
+                self._print(step, "stopped", "", now - began)
             self._since.clear()
+
+    def _print(self, step: str, word: str, said: str, took: float | None) -> None:
+        text = f"{step:<5} {word:<8} {said}".rstrip()
+        click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
 
     def _forget(self) -> None:
         """The new plan has steps of these ids that do something else; that of a graph has ids of its own."""
@@ -123,8 +129,9 @@ class JsonLines:
     """One JSON object a line on standard error: time, event, step, and what there is to say."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """Say how many steps had ended before."""
-        self._print({"event": "begin", "done_before": ended_steps(done)})
+        """Say how many steps had ended before, and which are under way."""
+        under_way = steps_under_way(done)
+        self._print({"event": "begin", "done_before": ended_steps(done), "under_way": under_way})
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note; a value is cut to a preview."""
