@@ -11,17 +11,14 @@ import click
 from callsheet.apps.cli.progress.before import is_replanned
 from callsheet.apps.wording.values import preview, seconds
 from callsheet.ir import Order, Plan
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
 
-WORDS: Mapping[NoteKind, str] = {
+_WORDS: Mapping[NoteKind, str] = {
     NoteKind.EARLY: "early",
     NoteKind.STARTED: "started",
-    NoteKind.SKIPPED: "skipped",
-    NoteKind.FINISHED: "ok",
-    NoteKind.FAILED: "failed",
     NoteKind.RETRYING: "retrying",
     NoteKind.TURN: "works",
     NoteKind.JUMPED: "goes to",
@@ -32,18 +29,28 @@ WORDS: Mapping[NoteKind, str] = {
     NoteKind.ASKED: "asks",
     NoteKind.ANSWERED: "answer",
 }
-"""What a note is called on a line; others have none."""
+"""The words for notes that have no outcome; others are not shown."""
 
 _UNDER_WAY = frozenset(
     {NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED}
 )
 
 
+def word_of(note: Note) -> str | None:
+    """What a note is called on a line; None if it is not shown.
+
+    >>> word_of(Note(NoteKind.FINISHED, "S1")), word_of(Note(NoteKind.FACT, "S1"))
+    ('ok', None)
+    """
+    return note.outcome or _WORDS.get(note.kind)
+
+
 def said_of(note: Note) -> str:
     """What a note says beside its kind: the variable and its value, or why."""
     if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
         set_to = f"${note.var} = {preview(note.value)}"
-        return f"{set_to}; {preview(note.detail, 160)}" if note.is_cut_off else set_to
+        is_stopped = note.outcome is StepOutcome.STOPPED  # of a failure, its item has told why
+        return f"{set_to}; {preview(note.detail, 160)}" if is_stopped else set_to
     if note.kind is NoteKind.CAST_FAILED:
         return f"{preview(note.value, 40)} is {note.detail}"
     return preview(note.detail, 160)
@@ -84,12 +91,12 @@ class PlainLines:
         if is_replanned(done.values()):
             self._forget()
         for step in self._since:
-            self._print(step, WORDS[NoteKind.STARTED], self._actions.get(step, ""), None)
+            self._print(step, _WORDS[NoteKind.STARTED], self._actions.get(step, ""), None)
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
         self._follow(note, ago)
-        word = "stopped" if note.is_cut_off else WORDS.get(note.kind)
+        word = word_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
             said = self._actions.get(note.step, "") if begins else said_of(note)
@@ -139,7 +146,7 @@ class JsonLines:
         if note.detail:
             row["detail"] = note.detail
         if note.kind is NoteKind.FINISHED:
-            row |= {"var": note.var, "preview": preview(note.value, 200)}
+            row |= {"outcome": note.outcome, "var": note.var, "preview": preview(note.value, 200)}
         if took is not None:
             row["seconds"] = round(took, 6)
         self._print(row)
