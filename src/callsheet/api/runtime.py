@@ -310,6 +310,7 @@ class Runtime(Adopting):
         this runtime started.
         """
         self._require_journal()
+        wanted("reason", reason, str, "a text")
         async with self._opened() as session:
             outcome = await session.cancel(session.find(run_id), reason, patience)
             return None if outcome is None else _result(outcome, None, session)
