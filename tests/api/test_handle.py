@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from callsheet import (
     CallInDoubt,
+    CallsheetError,
     CastFailed,
     Journal,
     Limits,
@@ -33,6 +35,8 @@ from callsheet import (
     tool,
 )
 from callsheet.store import EventType
+
+ANSWER = "S1: @RESPOND (1)"
 
 AT_ONCE = Limits(retry_delay=0)
 
@@ -207,6 +211,26 @@ async def test_a_text_that_is_no_plan_starts_nothing() -> None:
     with pytest.raises(PlanError, match="MIC012"):
         Runtime().start("serch 'x'")
     assert tasks() == before
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_an_id_that_is_taken_is_refused_at_the_start(tmp_path: Path, is_open: bool) -> None:
+    runtime = Runtime(journal=tmp_path / "journal.db")
+    async with runtime if is_open else nullcontext():
+        first = runtime.start(ANSWER, run_id="r")
+        with pytest.raises(CallsheetError, match="JRN003"):
+            runtime.start(ANSWER, run_id="r")  # the first is not recorded yet
+        await first.result()
+        with pytest.raises(CallsheetError, match="JRN003"):
+            runtime.start(ANSWER, run_id="r")
+    with pytest.raises(CallsheetError, match="JRN003"):
+        Runtime(journal=tmp_path / "journal.db").start(ANSWER, run_id="r")
+
+
+async def test_an_id_of_runs_that_are_not_recorded_may_be_used_again() -> None:
+    runtime = Runtime()
+    runs = [runtime.start(ANSWER, run_id="r") for _ in range(2)]
+    assert [(await run.result()).response for run in runs] == ["1", "1"]
 
 
 async def test_a_plan_that_must_not_run_is_told_to_who_reads_and_who_waits() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,22 @@ async def test_a_run_waits_is_answered_elsewhere_and_goes_on(tmp_path: Path) -> 
     assert (await runtime(tmp_path).resume("mail")).response == "sent to ada"
     with pytest.raises(CallsheetError, match="approve by Bo"):
         await other.answer("mail", "S1")
+
+
+async def test_a_run_that_waits_or_is_in_doubt_tells_the_variables_so_far(tmp_path: Path) -> None:
+    plan = 'S1: @CALC ("6 * 7") > $n\nS2: @SEND (to=$who) > $sent\nS3: @RESPOND ("$sent")'
+    waits = await runtime(tmp_path).run(plan, {"who": "ada"}, run_id="mail")
+    assert (waits.variables, waits.steps_executed) == ({"n": 42, "who": "ada"}, 2)
+
+    @tool(effect="unsafe", timeout=0.05)
+    async def send(to: str) -> str:
+        await asyncio.sleep(5)
+        return to
+
+    lost = Runtime([send], journal=tmp_path / "runs.db")
+    doubtful = await lost.run(plan, {"who": "ada"}, run_id="lost")
+    assert (doubtful.status, doubtful.variables) == (RunStatus.IN_DOUBT, {"n": 42, "who": "ada"})
+    assert (await lost.decide("lost", "S2", "retry")).variables == doubtful.variables
 
 
 async def test_the_rule_of_the_start_holds_though_the_program_that_resumes_has_none(tmp_path: Path) -> None:

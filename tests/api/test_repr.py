@@ -63,6 +63,7 @@ async def test_a_run_that_is_taken_up_again_is_masked_as_well(tmp_path: Path) ->
     runtime = Runtime([login, fail], journal=tmp_path / "journal.db", approve=["LOGIN"])
     waits = await runtime.run(PLAN, secrets={"token": TOKEN}, run_id="r")
     check(repr(waits))
+    assert waits.variables == {"token": TOKEN}
     assert waits.waiting[0].args == {"token": TOKEN}
     check(repr(waits.waiting[0]))
     again = Runtime([login, fail], journal=tmp_path / "journal.db", approve=["LOGIN"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,25 @@ async def test_a_run_is_followed_while_another_runtime_carries_it_on_to_its_end(
     assert [(event.seq, event.type) for event in seen] == [(1, "start"), (2, "intent"), (3, "ok"), (4, "end")]
     assert (seen[2].key, seen[2].step, seen[2].body) == ("S1.0.1", "S1", {"value": "hello ada"})
     assert rest == seen[2:]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_a_run_is_followed_from_the_moment_that_it_is_started(tmp_path: Path, is_open: bool) -> None:
+    runtime = Runtime(journal=tmp_path / "runs.db")
+    async with runtime if is_open else nullcontext():
+        run = runtime.start("S1: @RESPOND (1)", run_id="r")
+        seen = [event.type async for event in runtime.tail("r", follow=True)]
+        await run.result()
+    assert seen == ["start", "end"]
+
+
+async def test_a_run_that_was_started_and_never_recorded_is_not_waited_for(tmp_path: Path) -> None:
+    async with Runtime(journal=tmp_path / "runs.db") as runtime:
+        run = runtime.start("S1: @NOTHING () > $a", run_id="r")
+        with pytest.raises(CallsheetError, match="JRN002"):
+            await asyncio.wait_for(anext(runtime.tail("r", follow=True)), 20)
+        with pytest.raises(CallsheetError, match="CHK040"):
+            await run.result()
 
 
 async def test_following_ends_where_a_run_waits_for_people(tmp_path: Path) -> None:

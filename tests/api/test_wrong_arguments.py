@@ -33,6 +33,15 @@ def greet(name: str) -> str:
 
 CALLS: dict[str, tuple[str, Callable[[Any, str], object]]] = {
     "a plan of bytes": ("text must be the text of a plan, not bytes", lambda r, _: Plan.parse(b"x")),  # type: ignore[arg-type]
+    "a text as steps": (
+        "ir must be the steps of a plan; a text is read by Plan.parse, not str",
+        lambda r, _: Plan(PLAN),
+    ),  # type: ignore[arg-type]
+    "a goal": ("goal must be a text, not int", lambda r, _: r.compile_sync(3)),
+    "a goal of a graph": ("goal must be a text, not int", lambda r, _: r.create_plan_sync(3)),
+    "a context": ("context must be a text, not int", lambda r, _: r.compile_sync("greet", 3)),
+    "a workspace": ("workspace must be a path", lambda r, _: Runtime(builtins=True, workspace=3)),  # type: ignore[arg-type]
+    "a reason": ("reason must be a text, not int", lambda r, run: r.cancel_sync(run, 3)),
     "no path": ("path must be a path .* not NoneType", lambda r, _: Plan.load(None)),  # type: ignore[arg-type]
     "a path with a null": ("path must be a path, and no file", lambda r, _: Plan.load("a\0b")),
     "another plan": ("new must be a Plan, not str", lambda r, _: Plan.parse(PLAN).diff(PLAN)),  # type: ignore[arg-type]

@@ -33,6 +33,20 @@ def test_the_same_errors_as_json_are_on_standard_output(machine):
     assert all(d["source"] == "p.ltp" and d["code"].startswith("LTP") for d in found["diagnostics"])
 
 
+def test_of_thousands_of_findings_the_worst_are_printed_and_how_many_more_there_are(machine):
+    steps = [f"S{n}: @NONE ($missing) > $x{n}" for n in range(1_000)]
+    plan = machine.write("p.ltp", "\n".join(steps))
+    result = machine("check", plan)
+    heads = [line for line in result.stdout.splitlines() if line.startswith("p.ltp:")]
+    assert (result.exit_code, len(heads)) == (2, 101)
+    assert all(": error CHK040: " in head for head in heads[:-1])
+    assert "… and 900 errors, 1001 warnings, 1 hint more; --json lists all" in result.stdout
+    assert heads[-1] == "p.ltp: 1000 errors, 1001 warnings, 1 hint"
+    assert len(machine.json("check", plan)["diagnostics"]) == 2_002
+    ran = machine("run", plan)
+    assert (ran.exit_code, ran.stderr.count(": error ")) == (2, 100)
+
+
 def test_a_good_plan_is_ok_and_has_a_hash(machine):
     plan = machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)")
     assert machine("check", plan).stdout == "plan.ltp: ok, 2 steps\n"

@@ -76,7 +76,11 @@ def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(machine):
         'S1: ?FOREACH ($i IN [1, "x", 3]) THEN @ADD (a=$i) > $d ON_FAIL TERMINATE ("stopped: $d")',
         "S2: @RESPOND ($d)",
     )
-    assert machine("run", plan, "--tools", machine.tools, "--run-id", "loop").exit_code == 1
+    ran = machine("run", plan, "--tools", machine.tools, "--run-id", "loop")
+    assert ran.exit_code == 1
+    assert [line.split()[1] for line in ran.stderr.splitlines()[:3]] == ["started", "failed", "failed"]
+    played = [line.split() for line in machine("playback", "loop").stdout.splitlines()]
+    assert [words[4] for words in played if words[3] == "S1"] == ["started", "failed", "failed"]
     said = machine.json("show", "loop")
     assert [(step["step"], step["outcome"]) for step in said["steps"]] == [("S1", "failed")]
     assert (said["ended_at"], said["terminated"]) == ("S1", True)

@@ -11,6 +11,7 @@ import pytest
 from callsheet.apps.cli.exits import Exit
 
 LONG = "a" * 5_000
+FILES = "resource.setrlimit(resource.RLIMIT_NOFILE"
 PLAN = 'S1: @RESPOND ("hi")\n'
 
 
@@ -111,6 +112,15 @@ def test_that_no_more_files_may_be_open_is_no_bug(machine, monkeypatch, error):
 
     assert result.exit_code == Exit.FAILED
     assert "error CFG022: too many open files: no more than " in result.stderr
+
+
+def test_with_any_small_number_of_files_a_run_goes_well_or_says_that_they_are_too_few(machine):
+    """A journal needs some; SQLite does not say for what reason it cannot open one."""
+    machine.write("p.ltp", PLAN)
+    machine("run", "p.ltp")
+    for most in range(8, 15):
+        result = machine.shell("run", "p.ltp", prefix=f"import resource; {FILES}, ({most}, {most}))")
+        assert result.returncode == 0 or "error CFG022: too many open files" in result.stderr, most
 
 
 @pytest.mark.parametrize("command", [("check", "p.ltp"), ("run", "p.ltp"), ("doctor",), ("tools",)])

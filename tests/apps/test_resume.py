@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -95,12 +96,19 @@ def test_a_call_that_only_reads_is_made_again_unasked(machine):
     assert "going on" in result.stderr
 
 
-def test_a_run_whose_first_step_was_interrupted_says_with_which_it_goes_on(machine):
+def test_a_run_that_goes_on_names_the_step_that_is_under_way(machine):
     machine.write("ro.py", FLAKY)
     machine.shell("run", machine.plan("S1: @FLAKY () > $a", "S2: @RESPOND ($a)"), "--tools", "ro.py")
     lines = machine("resume", "last").stderr.splitlines()
-    assert lines[0] == "no step had ended before, going on with S1"
-    assert lines[1].split()[:2] == ["S1", "ok"]
+    assert lines[:2] == ["no steps done before, going on", "S1    started  @FLAKY"]
+    assert lines[2].split()[:2] == ["S1", "ok"]
+
+
+def test_a_program_is_told_which_steps_are_under_way_when_a_run_goes_on(machine):
+    machine.write("ro.py", FLAKY)
+    machine.shell("run", machine.plan("S1: @FLAKY () > $a", "S2: @RESPOND ($a)"), "--tools", "ro.py")
+    begin = json.loads(machine("resume", "last", "--progress", "json").stderr.splitlines()[0])
+    assert (begin["event"], begin["done_before"], begin["under_way"]) == ("begin", 0, ["S1"])
 
 
 def test_what_a_decision_alone_leads_to_is_told_in_lines_as_a_run_is(machine):
@@ -108,7 +116,8 @@ def test_what_a_decision_alone_leads_to_is_told_in_lines_as_a_run_is(machine):
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")
     lines = machine("resume", "r", "--in-doubt", "skip").stderr.splitlines()
     assert lines[0] == "1 step done before, going on"
-    assert [line.split()[:2] for line in lines[1:4]] == [["S2", "ok"], ["S3", "started"], ["S3", "ok"]]
+    told = [["S2", "started"], ["S2", "ok"], ["S3", "started"], ["S3", "ok"]]
+    assert [line.split()[:2] for line in lines[1:5]] == told
     assert "going on" not in machine("resume", "r").stderr
 
 

@@ -39,6 +39,18 @@ def test_a_secret_comes_from_the_environment_a_file_or_standard_input(
     assert TOKEN.encode() not in all_bytes(machine.folder)
 
 
+def test_a_run_that_waits_tells_its_variables_so_far_and_no_secret(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    plan = machine.plan('S1: @CALC ("6 * 7") > $n', 'S2: @CHAT ("login $token") > $s')
+    given = ("--tools", machine.tools, "--secret", "token=env:TOKEN", "--approve", "chat", "--json")
+    done = machine("run", plan, *given)
+    assert done.exit_code == 4, done.stderr
+    assert TOKEN not in done.output
+    assert json.loads(done.stdout)["variables"]["n"] == 42
+
+
 def test_events_are_shown_without_their_boxes(
     machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

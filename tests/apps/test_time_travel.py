@@ -57,6 +57,8 @@ def test_a_rerun_reuses_what_came_before_and_makes_the_rest_again(machine):
     assert (result.exit_code, result.stdout.strip()) == (0, "12 17 kept")
     assert notes(machine) == ["17 kept", "17 kept"]
     assert "S1    started" not in result.stderr
+    told = [line.split()[:2] for line in result.stderr.splitlines() if line.startswith("S3")]
+    assert told == [["S3", "started"], ["S3", "ok"]]
     assert machine("runs", "diff", "r1", "r2", "--exit-code").exit_code == 0
     assert "r1 after event" in machine("show", "r2").stdout
     assert "child    r2" in machine("show", "r1").stdout

@@ -15,7 +15,7 @@ from callsheet.machine import (
     Succeeded,
     compile_plan,
 )
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note, NoteKind, StepOutcome
 
 STARTED, FINISHED, SKIPPED, ENDED = NoteKind.STARTED, NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.ENDED
 
@@ -48,9 +48,28 @@ def test_a_loop_that_a_limit_cuts_off_says_so_beside_what_it_has() -> None:
     bench.ok("S1.0.1", 1)
     bench.ok("S1.1.1", 2)
     *_, finished, _ = bench.notes
-    assert finished.is_cut_off
+    assert finished.outcome is StepOutcome.STOPPED
     assert (finished.var, finished.value) == ("a", [1, 2])
     assert "its limit is 2" in finished.detail
+
+
+def test_a_loop_that_a_failed_item_ends_has_failed_with_what_it_has() -> None:
+    text = 'S1: ?FOREACH ($x in ["a", "b", "c"]) THEN @A (x=$x) > $a ON_FAIL TERMINATE "no: $a"'
+    bench = Bench(text)
+    bench.ok("S1.0.1", 1)
+    bench.fail("S1.1.1", "503")
+    _, item, finished, ended = bench.notes
+    assert (item.kind, item.detail) == (NoteKind.FAILED, "503")
+    assert finished == Note(FINISHED, "S1", "503", "a", [1, "503"], is_failure=True)
+    assert (finished.outcome, ended.kind) == (StepOutcome.FAILED, ENDED)
+
+
+def test_a_loop_that_goes_on_after_a_failed_item_is_ok() -> None:
+    bench = Bench('S1: ?FOREACH ($x in ["a", "b"]) THEN @A (x=$x) > $a')
+    bench.fail("S1.0.1", "503")
+    bench.ok("S1.1.1", 2)
+    *_, finished, _ = bench.notes
+    assert (finished.outcome, finished.value) == (StepOutcome.OK, ["503", 2])
 
 
 def test_a_failed_step_tells_its_error_and_does_not_finish() -> None:

@@ -335,6 +335,50 @@ def test_an_exception_is_a_failure_with_its_name(inline, error, text):
     assert failure(broken) == text
 
 
+@pytest.mark.parametrize("error", [SystemExit(2), GeneratorExit("over"), StopIteration("end")])
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_ends_a_program_or_a_generator_only_fails_an_async_tool(error, waits):
+    @tool
+    async def broken():
+        if waits:
+            await asyncio.sleep(0)
+        raise error
+
+    # Python turns a StopIteration that leaves a coroutine into a RuntimeError.
+    assert failure(broken).partition(":")[0] in (type(error).__name__, "RuntimeError")
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), GeneratorExit("over"), StopIteration("end")])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_ends_a_program_or_a_generator_only_fails_a_probe(error, is_async):
+    def broken():
+        raise error
+
+    async def broken_too():
+        raise error
+
+    @tool(effect="probe", probe=broken_too if is_async else broken)
+    def pay():
+        return 1
+
+    probe = tool_of(pay).probe
+    with pytest.raises((ToolFailed, RuntimeError), match=type(error).__name__):
+        asyncio.run(asyncio.wait_for(probe({}, CONTEXT), 5))
+
+
+def test_closing_a_call_of_an_async_tool_is_not_a_failure():
+    @tool
+    async def wait():
+        await asyncio.sleep(5)
+
+    async def main():
+        call = tool_of(wait).handler({}, CONTEXT)
+        call.send(None)
+        call.close()  # raises RuntimeError if the handler goes on
+
+    asyncio.run(main())
+
+
 def test_a_limit_of_time_is_kept_and_leaves_the_call_in_doubt():
     @tool(timeout=0.02)
     async def late():

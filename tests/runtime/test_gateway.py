@@ -22,6 +22,7 @@ from callsheet.machine import (
     Succeeded,
 )
 from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.python_tools import tool, tool_of
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.runs import run_unrecorded
 
@@ -102,27 +103,31 @@ async def test_a_tool_that_cannot_be_called_at_all_is_an_error() -> None:
     assert await Gateway(Ports(route), "run").carry_out(CALL) == Failed("S1.0.1", "ValueError: no registry")
 
 
-async def test_a_call_over_its_routes_timeout_fails_and_is_ended() -> None:
+def limited(function: Any, seconds: float) -> Route:
+    """The route to a function as a Python tool with a timeout."""
+    return Route(tool_of(tool(timeout=seconds)(function)).handler)
+
+
+async def test_a_call_over_its_tools_timeout_fails_and_is_ended() -> None:
     ended = False
 
-    async def slow(args: dict[str, Any], context: CallContext) -> JSON:
+    async def slow(x: int) -> JSON:
         nonlocal ended
         try:
             await asyncio.sleep(30)
         finally:
             ended = True
 
-    outcome = await gateway(Route(slow, timeout=0.01)).carry_out(CALL)
+    outcome = await gateway(limited(slow, 0.01)).carry_out(CALL)
     assert outcome == Failed("S1.0.1", "no answer within 0.01 s", unsettled=True)
     assert ended
 
 
 async def test_a_call_within_its_timeout_succeeds() -> None:
-    assert await gateway(Route(raising_nothing, timeout=5)).carry_out(CALL) == Succeeded("S1.0.1", 1)
+    async def quick(x: int) -> JSON:
+        return x
 
-
-async def raising_nothing(args: dict[str, Any], context: CallContext) -> JSON:
-    return 1
+    assert await gateway(limited(quick, 5)).carry_out(CALL) == Succeeded("S1.0.1", 1)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +203,7 @@ async def test_a_call_that_ignores_its_end_is_given_up_all_the_same() -> None:
     """Its step fails at the timeout; what the call does afterwards is nobody's concern."""
     ended = asyncio.Event()
 
-    async def deaf(args: dict[str, Any], context: CallContext) -> JSON:
+    async def deaf() -> JSON:
         for _ in range(120):
             try:
                 async with asyncio.timeout(0.02):
@@ -211,7 +216,7 @@ async def test_a_call_that_ignores_its_end_is_given_up_all_the_same() -> None:
 
     answered: list[str] = []
     try:
-        result = await run("S1: @A () > $a", {"A": Route(deaf, timeout=0.01)})
+        result = await run("S1: @A () > $a", {"A": limited(deaf, 0.01)})
         assert answered == [], "the run did not wait for it"
         assert result.variables["a"] == "no answer within 0.01 s"
     finally:

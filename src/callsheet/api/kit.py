@@ -138,13 +138,14 @@ def builtin_settings(
 
     Raises ValueError for a workspace without built-in tools.
     """
+    folder = None if workspace is None else wanted_path("workspace", workspace)
     if isinstance(given, BuiltinSettings):
-        return given if workspace is None else replace(given, workspace=Path(workspace))
+        return given if folder is None else replace(given, workspace=folder)
     if not wanted("builtins", given, bool, "True, False or BuiltinSettings(…)"):
-        if workspace is not None:
+        if folder is not None:
             raise ValueError("the workspace is the folder of the built-in tools: give builtins=True as well")
         return None
-    return BuiltinSettings(workspace=Path(workspace or "."), data=data or default_data())
+    return BuiltinSettings(workspace=folder or Path(), data=data or default_data())
 
 
 def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:

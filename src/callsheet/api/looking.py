@@ -15,7 +15,7 @@ from callsheet.api.given import assumed_results, values_of
 from callsheet.api.opening import Opening
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.proving import Proof
-from callsheet.diagnostics.wanted import wanted_names
+from callsheet.diagnostics.wanted import wanted, wanted_names
 from callsheet.ports.calls import CallContext
 
 
@@ -103,6 +103,7 @@ class Looking(Opening):
         >>> [step.title for step in asyncio.run(runtime.create_plan("Greet Ada")).steps]
         ['Say']
         """
+        _wanted_goal(goal, context)
         async with self._opened() as session:
             return await session.create_plan(goal, context, call or CallContext("", "plan"))
 
@@ -140,6 +141,7 @@ class Looking(Opening):
         S2: @RESPOND ($greet)
         PLAN_END
         """
+        _wanted_goal(goal, context)
         given = values_of(inputs)
         async with self._opened() as session:
             return await session.compile(goal, context, given, verify, options)
@@ -190,3 +192,8 @@ class Looking(Opening):
         """Like `verify`, for programs without an event loop."""
         work = self.verify(plan, inputs, approved=approved, can_ask=can_ask)
         return self._run_sync(work, "verify")
+
+
+def _wanted_goal(goal: object, context: object) -> None:
+    wanted("goal", goal, str, "a text")
+    wanted("context", context, str, "a text")

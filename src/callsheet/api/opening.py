@@ -15,6 +15,8 @@ from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit
 from callsheet.api.session import Session
 from callsheet.api.threads import let_go, to_the_end, with_own_threads
+from callsheet.store import Journal, JournalError
+from callsheet.store.errors import run_exists
 
 _T = TypeVar("_T")
 _IS_OPEN = "this runtime is open already; make another one, or share it"
@@ -90,6 +92,26 @@ class Opening:
     def _require_journal(self) -> None:
         if not self._is_recorded:
             raise ValueError("this runtime has no journal: Runtime(journal=PATH)")
+
+    def _refuse_taken(self, run_id: str) -> None:
+        """Raise JournalError (JRN003) for the id of a recorded run, or of one that was started here."""
+        if self._is_recorded and (self._starts(run_id) or self._has_recorded(run_id)):
+            raise run_exists(run_id)
+
+    def _has_recorded(self, run_id: str) -> bool:
+        """Whether the journal has a run with this id; False if it cannot be read, as the run tells why."""
+        try:
+            given = self._kit.journal if self._session is None else self._session.journal
+            if given is None:
+                return False
+            with nullcontext(given) if isinstance(given, Journal) else Journal.open_to_read(given) as journal:
+                return journal.parts.reader.runs.has(run_id)
+        except JournalError:
+            return False
+
+    def _starts(self, run_id: str) -> bool:
+        """Whether a run with this id was started here and has not ended; it need not be recorded yet."""
+        return any(handle.run_id == run_id and not handle.is_done for handle in self._handles)
 
     def _handle(self, handle: RunHandle) -> RunHandle:
         """Keep the handle until its run has ended, so that closing the runtime can interrupt it."""

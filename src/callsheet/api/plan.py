@@ -60,6 +60,9 @@ class Plan:
     source: Source | None = field(default=None, compare=False)
     notes: tuple[Diagnostic, ...] = field(default=(), compare=False)
 
+    def __post_init__(self) -> None:
+        wanted("ir", self.ir, Steps, "the steps of a plan; a text is read by Plan.parse")
+
     # ------------------------------------------------------------ reading
 
     @classmethod

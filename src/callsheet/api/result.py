@@ -27,7 +27,7 @@ class RunResult(Veiled):
     """How a run ended, or what it waits for.
 
     `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is
-    the plan's answer or message; `variables` are the variables at the end, by name without `$`.
+    the plan's answer or message; `variables` are the variables at the end, or so far, by name without `$`.
     `terminated` says that a TERMINATE ended the plan, `ended_at` which step did; `error` is what failed.
 
     Three states are not ends; `Runtime.resume` continues the run:
@@ -79,10 +79,11 @@ class RunResult(Veiled):
         for part in (*made.in_doubt, *made.waiting, *made.unanswered):
             veil(part, hides)
         result = outcome.result
-        if result is None or not result.secret:
+        secret = outcome.secret if result is None else result.secret
+        if not secret:
             return veil(made, hides)
-        names = {*result.secret, "error"} if result.objection is None else result.secret
-        return veil(made, hides._replace(names=frozenset(names)))
+        has_secret_error = result is not None and result.objection is None
+        return veil(made, hides._replace(names=secret | {"error"} if has_secret_error else secret))
 
     @classmethod
     def _of(cls, outcome: RunOutcome, steps: tuple[StepResult, ...]) -> RunResult:
@@ -98,6 +99,8 @@ class RunResult(Veiled):
             return cls(
                 outcome.run_id,
                 status,
+                variables=dict(outcome.variables or {}),
+                steps_executed=outcome.usage.steps,
                 in_doubt=outcome.in_doubt,
                 waiting=outcome.waiting,
                 unanswered=outcome.unanswered,

@@ -233,12 +233,15 @@ class Runtime(Adopting):
         """Start a run on the running event loop and return its handle, which streams the events.
 
         The arguments are those of `run`. Raises PlanError for a text that is not a plan, CallsheetError for
-        invalid inputs, RuntimeError without an event loop; the handle raises all other errors.
+        invalid inputs and for the id of a run that exists (JRN003), RuntimeError without an event loop; the
+        handle raises all other errors.
         """
         require_loop("start", "run_sync")
         values, secret = with_secrets(inputs, secrets)
         read = as_plan(plan, values.keys())
         name = id_of_run(run_id)
+        if run_id is not None:
+            self._refuse_taken(name)
         stream = EventStream(name, read.ir)
 
         log = log_of(read.ir)
@@ -307,6 +310,7 @@ class Runtime(Adopting):
         this runtime started.
         """
         self._require_journal()
+        wanted("reason", reason, str, "a text")
         async with self._opened() as session:
             outcome = await session.cancel(session.find(run_id), reason, patience)
             return None if outcome is None else _result(outcome, None, session)

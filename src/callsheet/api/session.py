@@ -284,6 +284,11 @@ class Session:
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
         return Revision(plan.ir, facts, pins_of(plan.ir, self._registry, self._kit.agents), policy)
 
+    def has(self, run_id: str) -> bool:
+        """Whether a run with exactly this id is recorded."""
+        assert self.journal is not None
+        return self.journal.parts.reader.runs.has(run_id)
+
     def find(self, text: str) -> str:
         """The full id of a recorded run, from a prefix or `last`; raises JournalError (JRN002)."""
         assert self.journal is not None

@@ -176,7 +176,7 @@ def _edited(run_id: str, heard: _Heard) -> VariableEdited:
 def _event(run_id: str, heard: _Heard) -> RunEvent:
     """The event for a note; values are copied only here, so that an unread event costs nothing."""
     number, note, action, replayed = heard
-    kind, step, detail, variable, value, _ = note
+    kind, step, detail, variable, value, *_ = note
     place: _Place = {
         "run_id": run_id,
         "number": number,

@@ -106,12 +106,16 @@ class Watching(Exporting):
 
         `run_id` is an id, a prefix of one, or `last`. With `follow`, new events are yielded as they come,
         also from a run in another process, until the run ends, waits for people or a decision, or its process
-        is gone. Raises CallsheetError: JRN002 for an unknown run, JRN012 if its events cannot be read;
-        ValueError for a runtime without a journal.
+        is gone. A run that this runtime has just started is waited for until it is recorded.
+
+        Raises CallsheetError: JRN002 for an unknown run, JRN012 if its events cannot be read; ValueError for
+        a runtime without a journal.
         """
         self._require_journal()
         wanted("after", after, int, "the number of an event")
         async with self._opened() as session:
+            while self._starts(run_id) and not session.has(run_id):  # noqa: ASYNC110 - a database has no event
+                await asyncio.sleep(_PAUSE)
             name = session.find(run_id)
             while True:
                 was_carried_on = await asyncio.to_thread(_is_carried_on, session, name)

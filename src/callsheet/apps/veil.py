@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from io import TextIOBase
 from typing import Any, TextIO
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ir import JSON
 from callsheet.machine import Result
 from callsheet.machine.notes import Note
 from callsheet.runtime.answers import PendingAsk
@@ -130,6 +131,9 @@ class Veil:
             in_doubt=tuple(map(self._doubt, outcome.in_doubt)),
             unanswered=tuple(map(self._doubt, outcome.unanswered)),
             waiting=tuple(map(self._ask, outcome.waiting)),
+            variables=None
+            if outcome.variables is None
+            else self._variables(outcome.variables, outcome.secret),
         )
 
     def error(self, error: CallsheetError) -> CallsheetError:
@@ -147,10 +151,7 @@ class Veil:
     def _result(self, result: Result) -> Result:
         if self._shows_all:
             return result
-        variables = {
-            name: hidden(value) if name in result.secret else self._value(value)
-            for name, value in result.variables.items()
-        }
+        variables = self._variables(result.variables, result.secret)
         error, objection = result.error, result.objection
         if objection is not None:
             objection = objection._replace(message=mask_text(objection.message, self._finder))
@@ -158,6 +159,13 @@ class Veil:
             error = hidden(error) if result.secret and objection is None else mask_text(error, self._finder)
         response = mask_text(result.response, self._finder.without_shapes())
         return replace(result, response=response, variables=variables, error=error, objection=objection)
+
+    def _variables(self, variables: Mapping[str, JSON], secret: frozenset[str]) -> dict[str, JSON]:
+        if self._shows_all:
+            return dict(variables)
+        return {
+            name: hidden(value) if name in secret else self._value(value) for name, value in variables.items()
+        }
 
     def _doubt(self, call: DoubtfulCall) -> DoubtfulCall:
         return replace(call, args=self._value(call.args), why=mask_text(call.why, self._finder))

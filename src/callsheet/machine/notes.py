@@ -40,11 +40,21 @@ class NoteKind(StrEnum):
     ENDED = "ended"
 
 
+class StepOutcome(StrEnum):
+    """The outcome of a step."""
+
+    OK = "ok"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    STOPPED = "stopped"
+    """A limit ended the run within the step."""
+
+
 class Note(NamedTuple):
     """One thing that happened.
 
     `detail` says why or where to, in words; `value` is the result of a finished step and `var` the variable
-    that it was stored in. A finished step with a detail is a loop that a limit cut off, for this reason.
+    that it was stored in. A finished step with a detail has ended the run, for this reason: see `outcome`.
     """
 
     kind: NoteKind
@@ -54,8 +64,25 @@ class Note(NamedTuple):
     value: JSON = None
     is_secret: bool = False
     """Whether it contains secret data, by the labels of a policy."""
+    is_failure: bool = False
+    """Whether a finished step has ended the run by a failure, such as that of an item of a loop."""
 
     @property
-    def is_cut_off(self) -> bool:
-        """Whether the step is a loop that ended early because a limit forbade further items."""
-        return self.kind is NoteKind.FINISHED and bool(self.detail)
+    def outcome(self) -> StepOutcome | None:
+        """The outcome of a step that ends with this note; None for other notes.
+
+        A loop may finish with the results so far and yet not be OK. The note of an item that failed is
+        followed by that of its loop, which counts.
+        """
+        if self.is_failure:
+            return StepOutcome.FAILED
+        if self.kind is NoteKind.FINISHED and self.detail:
+            return StepOutcome.STOPPED
+        return _OUTCOMES.get(self.kind)
+
+
+_OUTCOMES = {
+    NoteKind.FINISHED: StepOutcome.OK,
+    NoteKind.FAILED: StepOutcome.FAILED,
+    NoteKind.SKIPPED: StepOutcome.SKIPPED,
+}

@@ -57,16 +57,20 @@ def store(run: Run, frame: Frame) -> None:
         run.scope.was_set[slot] = 1
     if run.observer is not None and not (frame.failed and frame.items is None):
         end = frame.control
-        refusal = end.refusal if isinstance(end, End) else None
-        _tell_finished(run, code, value, "" if refusal is None else refusal.describe())
+        if not isinstance(end, End) or end.status is Status.DONE:
+            _tell_finished(run, code, value)
+        elif end.refusal is not None:
+            _tell_finished(run, code, value, end.refusal.describe())
+        else:
+            _tell_finished(run, code, value, end.error or end.response, is_failure=True)
 
 
-def _tell_finished(run: Run, code: StepCode, value: JSON, cut_off: str = "") -> None:
+def _tell_finished(run: Run, code: StepCode, value: JSON, why: str = "", *, is_failure: bool = False) -> None:
     slot = code.out_slot
     var = run.program.names[slot] if slot != NOWHERE else None
     is_secret = run.monitor is not None and slot != NOWHERE and run.monitor.standing.labels[slot].is_secret
     if run.observer is not None:
-        run.observer(Note(NoteKind.FINISHED, code.id, cut_off, var, value, is_secret))
+        run.observer(Note(NoteKind.FINISHED, code.id, why, var, value, is_secret, is_failure))
 
 
 def _gathered(run: Run, frame: Frame) -> list[JSON]:

@@ -13,7 +13,7 @@ from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.beside import Beside, at_once, to_its_end
 from callsheet.runtime.cancelling import Heeding
-from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, stand, unanswered_calls
+from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, stand, unanswered_calls, unfinished
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.runtime.hearing import Hearing
@@ -129,7 +129,7 @@ def standing(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
         writer.set_status(RunStatus.WAITING, min(dues, default=None))
     writer.commit()
     hearing.release()
-    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), unanswered, folded.usage())
+    return unfinished(writer.run_id, folded, doubtful, tuple(waiting), unanswered)
 
 
 def rest_of(folded: Folded, key: str) -> Command:

@@ -7,7 +7,7 @@ and no server opened.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -84,6 +84,24 @@ class RunOutcome:
     """Model calls without an answer; they are repeated when the run is resumed."""
     usage: Usage = field(default_factory=Usage, compare=False, repr=False)
     """What the run has used so far."""
+    variables: Mapping[str, JSON] | None = None
+    """The variables so far of a run without a result; None if they are not known."""
+    secret: frozenset[str] = field(default=frozenset(), repr=False)
+    """Those of them that nobody may read, by the labels of a policy."""
+
+
+def unfinished(
+    run_id: str,
+    folded: Folded,
+    in_doubt: tuple[DoubtfulCall, ...] = (),
+    waiting: tuple[PendingAsk, ...] = (),
+    unanswered: tuple[DoubtfulCall, ...] = (),
+) -> RunOutcome:
+    """The state of a folded run without a result, with its variables so far."""
+    machine = folded.machine
+    secret = frozenset[str]() if machine.monitor is None else machine.monitor.secret_variables()
+    usage, variables = folded.usage(), machine.variables()
+    return RunOutcome(run_id, None, in_doubt, waiting, unanswered, usage, variables, secret)
 
 
 def fold_run(journal: Journal, run_id: str, plan: Plan) -> Folded:
@@ -243,7 +261,7 @@ def decide_calls(
         rest = doubtful_calls(folded)
         writer.set_status(RunStatus.IN_DOUBT if rest else RunStatus.RUNNING)
         writer.commit()
-        return RunOutcome(run_id, None, rest, usage=folded.usage())
+        return unfinished(run_id, folded, rest)
 
 
 def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: bool = False) -> list[str]:

@@ -64,13 +64,12 @@ Carried: TypeAlias = "Remote | Sleep"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How calls of one tool are made: the handler, the time-out in seconds (None: no limit), and its probe.
+    """How calls of one tool are made: the handler and the probe.
 
     `is_builtin` marks callsheet's own tools.
     """
 
     handler: Handler
-    timeout: float | None = None
     probe: Prober | None = None
     is_builtin: bool = False
 
@@ -160,8 +159,7 @@ class Gateway:
                 if type(given) is list or type(given) is dict:
                     own = own_copy(args)
                     break
-            call = route.handler(own, context)
-            value = await (call if route.timeout is None else within(route.timeout, call, context.came_late))
+            value = await route.handler(own, context)
             kind = type(value)
             if kind not in _AS_IT_IS and not (type(value) is int and _LEAST < value < _MOST):
                 if kind is list:

@@ -6,18 +6,15 @@ Nothing is stored or executed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from callsheet.ir import JSON, Action, Plan
-from callsheet.machine import Result, Status
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
-
-_ENDS = {NoteKind.FINISHED: "ok", NoteKind.FAILED: "failed", NoteKind.SKIPPED: "skipped"}
 
 
 @dataclass(slots=True)
@@ -179,7 +176,7 @@ class _Scribe:
         return StepAccount(step, self.now, action=self.actions.get(step))
 
     def _end(self, visit: StepAccount, note: Note) -> None:
-        visit.outcome, visit.ended = _ENDS[note.kind], self.now
+        visit.outcome, visit.ended = note.outcome or visit.outcome, self.now
         visit.detail = note.detail or visit.detail
         visit.var, visit.value = note.var, note.value
 
@@ -198,20 +195,7 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
     """The account of a run from its events; raises JournalError (JRN020) if they cannot be read."""
     scribe = _Scribe(plan_of, actions_of(plan))
     folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
-    result = folded.machine.result
-    if result is not None:
+    if folded.machine.result is not None:
         for visit in scribe.steps:
             visit.outcome = "stopped" if visit.outcome == "running" else visit.outcome
-        _end_loop(scribe.steps, result, folded.machine.program.plan)
     return Account(folded, scribe.steps, scribe.warnings, scribe.late)
-
-
-def _end_loop(visits: Sequence[StepAccount], result: Result, plan: Plan) -> None:
-    """Correct the outcome of a loop that ended the run: it is `ok` with partial results, but an item failed
-    or a limit stopped it.
-    """
-    if result.status is Status.DONE or not any(s.id == result.ended_at and s.foreach for s in plan.steps):
-        return
-    last = next((visit for visit in reversed(visits) if visit.step == result.ended_at), None)
-    if last is not None and last.outcome == "ok":
-        last.outcome = "failed" if result.refusal is None else "stopped"

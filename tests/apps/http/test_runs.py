@@ -129,6 +129,32 @@ def test_a_run_that_cannot_be_is_refused(api, body, status, code):
     assert api.get("/v1/runs")["runs"] == []
 
 
+@pytest.mark.parametrize(
+    ("more", "detail", "way_out"),
+    [
+        (
+            {"limits": {"max_stps": 1}},
+            "limits.max_stps: there is no such field",
+            "did you mean max_steps or max_cost or max_items?",
+        ),
+        ({"limit": {}}, "limit: there is no such field", "did you mean limits?"),
+        ({"run_id": "Tuesday!"}, "run_id: an id is 1 to 64 of a-z, 0-9, dot, dash and underscore", None),
+        ({"inputs": {"a b": 1}}, "inputs.a b: a name is made of A-Z, a-z, 0-9 and underscore", None),
+    ],
+)
+def test_a_field_that_does_not_fit_is_told_by_its_place_and_in_words(api, more, detail, way_out):
+    (row,) = api("POST", "/v1/runs", {"plan": "S1: @ADD (a=1) > $x", **more}).json["diagnostics"]
+    assert row["message"].startswith(detail)
+    assert row.get("help") == way_out
+
+
+def test_a_field_of_an_item_of_a_list_is_compared_with_those_of_its_kind(api):
+    arguments = [{"step": "S1", "nam": "a", "value": 1}]
+    run = api.start("S1: @ADD (a=1) > $x")
+    rows = api("POST", f"/v1/runs/{run}/fork", {"at": 1, "arguments": arguments}).json["diagnostics"]
+    assert "did you mean name?" in [row.get("help") for row in rows]
+
+
 def test_an_id_counts_once(api):
     api.start("S1: @ADD (a=1) > $x", run_id="r")
     said = api("POST", "/v1/runs", {"plan": "S1: @ADD (a=1) > $x", "run_id": "r"})

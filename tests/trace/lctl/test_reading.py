@@ -55,8 +55,10 @@ def test_scalars_are_those_of_the_core_schema(written: str, value: object) -> No
 @pytest.mark.parametrize(
     ("block", "rule"),
     [
-        ("", "P02"), ("# nothing\n", "P02"), ("- a", "P02"), ("lctl", "P02"), ("a: 1\na: 2", "P03"),
-        ("x: {b: 1, 'b': 2}", "P03"), ("--- \na: 1\n--- \n", "P04"), ("a: !mine 1", "P05"),
+        ("", "P02"), ("# nothing\n", "P02"), ("- a", "P02"), ("lctl", "P02"),
+        ("lctl: '3.0'\nchain: {id: c, step: 1, from: a, to: b}\ninstruction: go\ninstruction: no", "P03"),
+        ("lctl: '3.0'\nchain: {id: c, 'id': d, step: 1, from: a, to: b}\ninstruction: go", "P03"),
+        ("--- \na: 1\n--- \n", "P04"), ("a: !mine 1", "P05"),
         ("a: !!int x", "P05"), ("a: !<str> x", "P05"),
         ("a: !!set {b}", "P05"), ("a: &a [*a]", "P06"), ("a: *b", "P01"), ("a: [1", "P01"), ("\ta: 1", "P01"),
         ("[a]: 1", "P01"), (b"a: \xff", "P08"), ("a: 1".encode("utf-16"), "P08"), ("a: \x00", "P08"),
@@ -72,6 +74,16 @@ def test_what_is_no_document_is_refused_by_the_rule_that_says_why(block: str | b
     with pytest.raises(LctlError) as caught:
         parse(block)
     assert rule in render_all(caught.value.diagnostics, caught.value.source)
+
+
+def test_every_key_that_stands_twice_is_told_and_what_else_the_shape_breaks() -> None:
+    reading = read("lctl: '3.0'\nlctl: '3.0'\nchain: {id: c, step: 0, id: d}\ninstruction: ''\n")
+    repeated = [finding for finding in reading.findings if finding.rule == "P03"]
+    assert [finding.message for finding in repeated] == [
+        f"the key '{key}' stands twice in one mapping" for key in ("lctl", "id")
+    ]
+    assert {"C04", "C05", "S08"} <= {finding.rule for finding in reading.findings}
+    assert reading.document is None
 
 
 def calls_made(work: Callable[[], object]) -> int:

@@ -147,6 +147,7 @@ def test_work_that_breaks_a_rule_is_refused() -> None:
         ({"modified": [Fact("F9", "Something", 0.9)]}, "T09"),
         ({"facts": [Fact("F3", " ", 0.9)]}, "F01"),
         ({"facts": [Fact("F3", "x")]}, "F02"),
+        ({"facts": [Fact("F3", "x", 0.9, derived_from=("F9",))]}, "V09"),
         ({"dropped": ["F1"]}, "X07"),
         ({"critical": ["F9"]}, "H01"),
         ({"instruction": ""}, "S08"),
@@ -154,6 +155,23 @@ def test_work_that_breaks_a_rule_is_refused() -> None:
         with pytest.raises(LctlError) as caught:
             got.hand_on(work("checker", "payer", **wrong))
         assert rule in rules_of(caught), rule
+
+
+def test_a_fact_that_derives_from_none_of_the_chain_is_told_by_its_name_and_the_nearest_one() -> None:
+    derived = Fact("F3", "x", 0.9, derived_from=("F2", "f1"))
+    with pytest.raises(LctlError, match=r"F3 derives from f1, and the chain has no such fact; .*F1"):
+        receive(write(first())).hand_on(work("checker", "payer", facts=[derived]))
+    with pytest.raises(LctlError, match="F3 derives from F2"):
+        begin("c", work("reader", "checker", facts=[derived]))
+
+
+def test_a_fact_may_derive_from_one_that_is_left_out_or_that_a_received_fact_names() -> None:
+    named = replace(first().facts["F2"], derived_from=("X7",))
+    got = receive(replace(first(), facts={**first().facts, "F2": named}))
+    onward = got.hand_on(work("checker", "payer", modified=[named], dropped=["F2"]))
+    assert onward.entries[-1].facts_modified == ("F2",)
+    derived = Fact("F3", "x", 0.5, derived_from=("F2",))
+    assert "F3" in receive(onward).hand_on(work("payer", "auditor", facts=[derived])).facts
 
 
 def test_branches_come_together_at_the_lowest_value() -> None:

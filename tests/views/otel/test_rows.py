@@ -123,6 +123,14 @@ def test_a_failure_says_of_which_kind_it_is(world: World) -> None:
     assert root(spent).attributes[ERROR] == "budget_exceeded"
 
 
+def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(world: World) -> None:
+    text = 'S1: ?FOREACH ($i IN ["a", "b"]) THEN @FAIL (text=$i) > $a ON_FAIL TERMINATE ("ended")'
+    told = world.run(text)
+    loop = one(told, "S1")
+    assert loop.attributes[STATUS] == "failed"
+    assert list(loop.events[-1].attributes.values()) == ["S1", "end", "on_fail"]
+
+
 def world_of(world: World, number: int) -> World:
     folder = world.journal.parent / str(number)
     folder.mkdir()

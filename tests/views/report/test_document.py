@@ -15,7 +15,7 @@ from tests.trace.projection.runs import ports_of, scripted, tell
 
 from callsheet import Runtime
 from callsheet.ir import JSON, Plan
-from callsheet.machine import Compile, Failed, PlanCompiled, ToolFacts
+from callsheet.machine import Compile, Failed, Limits, PlanCompiled, ToolFacts
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime.reporting import report_document
 from callsheet.store import Durability, Journal
@@ -116,6 +116,13 @@ def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(journal):
     for on_fail, outcomes in ((' ON_FAIL TERMINATE ("no: $a")', ["failed"]), ("", ["ok", "ok"])):
         tell(journal, plan.format(on_fail), scripted(a=ToolFailed("no")), facts=FACTS)
         assert [visit.outcome for visit in shown(journal).visits] == outcomes
+
+
+def test_a_loop_that_a_limit_ends_is_told_as_stopped_with_what_it_has(journal):
+    plan = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @A (x=$i) > $a\nS2: @RESPOND ($a)"
+    tell(journal, plan, scripted(a=1), limits=Limits(max_calls=2), facts=FACTS)
+    (visit,) = shown(journal).visits
+    assert (visit.outcome, visit.end > 0, visit.write != NONE) == ("stopped", True, True)
 
 
 def test_the_longest_way_goes_through_what_came_last(journal):

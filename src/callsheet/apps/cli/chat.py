@@ -19,7 +19,7 @@ import click
 from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_text, say
-from callsheet.apps.cli.progress.lines import WORDS, PlainLines, said_of
+from callsheet.apps.cli.progress.lines import PlainLines, said_of, word_of
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
@@ -237,7 +237,7 @@ class _Terminal:
         if of_plan and self._lines is not None:
             self._lines.show(note, None)
         elif note.kind in _TOLD:
-            say(f"  {WORDS.get(note.kind, '')}  {said_of(note)}".rstrip())
+            say(f"  {word_of(note) or ''}  {said_of(note)}".rstrip())
 
     async def ask(self, question: str) -> str | None:
         """Ask, where somebody is there."""

@@ -13,12 +13,11 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import status_of
 from callsheet.apps.cli.given import parse_variables
-from callsheet.apps.cli.output import count_of, json_rows, print_json
+from callsheet.apps.cli.output import count_of, json_rows, print_json, rendered
 from callsheet.apps.cli.reading import read_or_tell
 from callsheet.apps.operations.checking import Checked, check_text
 from callsheet.apps.shelf import Shelf
 from callsheet.apps.wording.values import preview
-from callsheet.diagnostics import render_all
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
@@ -55,7 +54,7 @@ def check(
     else:
         for checked in found:
             if checked.diagnostics:
-                click.echo(render_all(checked.diagnostics, checked.text.source))
+                click.echo(rendered(checked.diagnostics, checked.text.source))
             click.echo(_verdict(checked))
     return status_of(d for checked in found for d in checked.diagnostics)
 

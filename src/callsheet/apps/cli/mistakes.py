@@ -22,6 +22,10 @@ _OF_THE_JOURNAL = frozenset(
 """Errors that are not the command line's fault: the disk, the journal or another process."""
 _OF_A_COLLECTOR = frozenset({"TRC001", "TRC002"})
 _OF_THE_SYSTEM = frozenset({"CFG022"})
+_CANTOPEN = 14
+"""The code of SQLite for a file that it cannot open, whatever the reason."""
+_OF_A_DATABASE = 8
+"""How many files the connections to a journal open at most while it is prepared."""
 
 
 def tell(error: Exception, *, as_json: bool) -> Exit:
@@ -58,10 +62,35 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
     return Exit.BUG
 
 
-def _is_out_of_files(error: BaseException) -> bool:
-    """Whether no more files could be opened; what is imported then says so in words of its own."""
-    is_of_system = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
-    return is_of_system or (isinstance(error, ImportError) and os.strerror(errno.EMFILE) in str(error))
+def _is_out_of_files(error: BaseException | None) -> bool:
+    """Whether an error, or the one that caused it, is that no more files could be opened.
+
+    A failed import says so only in its text. SQLite says that it cannot open a file, and has closed others
+    by now, so the count of those that may still be opened decides.
+    """
+    if error is None:
+        return False
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return True
+    if isinstance(error, ImportError) and os.strerror(errno.EMFILE) in str(error):
+        return True
+    if getattr(error, "sqlite_errorcode", None) == _CANTOPEN and not _may_open(_OF_A_DATABASE):
+        return True
+    return _is_out_of_files(error.__cause__ or error.__context__)
+
+
+def _may_open(count: int) -> bool:
+    """Whether so many more files may be opened."""
+    opened: list[int] = []
+    try:
+        for _ in range(count):
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return True
 
 
 def _is_nowhere() -> bool:

@@ -45,6 +45,8 @@ def _items(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
+MOST_SHOWN = 100
+"""How many findings in one text are printed."""
 _on_a_line = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _MANY = 1_000
 """Items of a list from which on each has a line."""
@@ -94,13 +96,26 @@ def print_error(error: CallsheetError, *, as_json: bool) -> None:
     if as_json:
         print_json({"ok": False, "diagnostics": to_json(error.diagnostics, error.source)})
     else:
-        say(render_all(error.diagnostics, error.source))
+        say(rendered(error.diagnostics, error.source))
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic], source: Source | None) -> None:
     """Findings as text on standard error."""
     if diagnostics:
-        say(render_all(diagnostics, source))
+        say(rendered(diagnostics, source))
+
+
+def rendered(diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
+    """Findings as text: of more than `MOST_SHOWN` the worst, in their order, and how many more there are."""
+    order = list(Severity)
+    worst = sorted(diagnostics, key=lambda d: (order.index(d.severity), d.span.start if d.span else -1))
+    text = render_all(worst[:MOST_SHOWN], source)
+    return "\n".join(filter(None, [text, left_out(worst[MOST_SHOWN:])]))
+
+
+def left_out(diagnostics: Sequence[Diagnostic]) -> str:
+    """The line about findings that are not printed; empty if there are none."""
+    return f"… and {count_of(diagnostics)} more; --json lists all" if diagnostics else ""
 
 
 def count_of(diagnostics: Sequence[Diagnostic]) -> str:

@@ -9,9 +9,9 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit, status_of
 from callsheet.apps.cli.given import parse_variables
-from callsheet.apps.cli.output import count_of, json_rows, print_diagnostics, print_json
+from callsheet.apps.cli.output import count_of, json_rows, print_diagnostics, print_json, rendered
 from callsheet.apps.wording.values import preview
-from callsheet.diagnostics import CallsheetError, render_all
+from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.proving import Proved
@@ -59,7 +59,7 @@ def verify(
     else:
         for each in proved:
             if each.diagnostics:
-                click.echo(render_all(each.diagnostics, each.text.source))
+                click.echo(rendered(each.diagnostics, each.text.source))
             for line in _verdict(each):
                 click.echo(line)
     return max(status_of(each.diagnostics) for each in proved)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls
+from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal
 
@@ -18,8 +18,9 @@ def told_outcome(journal: Journal, run_id: str) -> RunOutcome:
     Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events cannot be read.
     """
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
-    result, usage = folded.machine.result, folded.usage()
+    result = folded.machine.result
     if result is not None:
+        usage = folded.usage()
         return RunOutcome(run_id, replace(result, usage=usage), doubtful_calls(folded), usage=usage)
     waiting = tuple(ask for ask in asks_of(journal, run_id) if not ask.is_answered)
-    return RunOutcome(run_id, None, doubtful_calls(folded), waiting, unanswered_calls(folded), usage)
+    return unfinished(run_id, folded, doubtful_calls(folded), waiting, unanswered_calls(folded))

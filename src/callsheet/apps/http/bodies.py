@@ -14,6 +14,13 @@ from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
 
 _NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+_DOCUMENT = r"^[0-9a-f]{32}$"
+SPELLINGS = {
+    _NAME: "a name is made of A-Z, a-z, 0-9 and underscore, and does not begin with a digit",
+    _ID: "an id is 1 to 64 of a-z, 0-9, dot, dash and underscore, with a letter or a digit first",
+    _DOCUMENT: "it is 32 of 0-9 and a-f",
+}
+"""What each pattern of a text demands, in words."""
 Name = Annotated[str, Field(pattern=_NAME, max_length=200)]
 RunId = Annotated[str, Field(pattern=_ID)]
 Text = Annotated[str, Field(max_length=10_000)]
@@ -303,7 +310,7 @@ class DocumentQuery(Query):
     """What the viewer shows beside a run."""
 
     other: RunId | None = Field(None, description="A run with which it is compared.")
-    base: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = Field(
+    base: Annotated[str, Field(pattern=_DOCUMENT)] | None = Field(
         None, description="The name of the document that is there: only what has changed since is given."
     )
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
+from callsheet.apps.http.bodies import SPELLINGS
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import Bounds
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
@@ -132,25 +133,46 @@ def fitted(model: type[M], value: Any, where: str = "", *, strict: bool | None =
     try:
         return model.model_validate(value, strict=strict)
     except ValidationError as error:
-        said = error.errors(include_url=False, include_context=False, include_input=False)
+        said = error.errors(include_url=False, include_input=False)
         rows = [_diagnostic(model, row, where) for row in said[:_MOST_SAID]]
         raise CallsheetError(rows) from None
 
 
 def _diagnostic(model: type[BaseModel], row: Any, where: str) -> Diagnostic:
-    place = ".".join(str(part) for part in row["loc"])[:200]
+    parts = [part for part in row["loc"] if part != "[key]"]
+    place = ".".join(map(str, parts))[:200]
     message, way_out = str(row["msg"]), None
-    if row["type"] == "extra_forbidden":
-        message = "there is no such field"
-        way_out = _near(str(row["loc"][-1]), model.model_fields) if len(row["loc"]) == 1 else None
-    elif row["type"] == "missing":
-        message = "it is missing"
-    else:
-        message = message[:1].lower() + message[1:]
+    match row["type"]:
+        case "extra_forbidden":
+            message, way_out = "there is no such field", _near(model, parts)
+        case "missing":
+            message = "it is missing"
+        case "string_pattern_mismatch":
+            message = SPELLINGS.get(row["ctx"]["pattern"], message)
+        case _:
+            message = message[:1].lower() + message[1:]
     return Diagnostic("API008", Severity.ERROR, f"{where}{place or 'the body'}: {message}", help=way_out)
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    near = did_you_mean(name, names)
+def _near(model: type[BaseModel], place: Sequence[str | int]) -> str | None:
+    """The help for an unknown field at this place: the nearest names, or else all; None outside models."""
+    *above, unknown = place
+    for part in above:
+        if isinstance(part, int):
+            continue  # the model of a list's items is that of its field
+        field = model.model_fields.get(part)
+        inner = None if field is None else next(_models_in(field.annotation), None)
+        if inner is None:
+            return None
+        model = inner
+    names = list(model.model_fields)
+    near = did_you_mean(str(unknown), names)
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a type names: itself, or those of its items or alternatives."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)

@@ -22,7 +22,7 @@ from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer
-from callsheet.runtime.doubt import Resolution, RunOutcome
+from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
 
 
 def told_story(bench: Bench, run: str) -> Story:
@@ -74,7 +74,8 @@ async def _answer(bench: Bench, args: given.AnswerGiven, caller: Caller) -> Repl
         answer = Answer(Verdict(args.verdict), args.value, caller.name, args.note)
         await host.answer(info.run_id, answer, args.key)
     story = await host.beside(lambda: told_story(bench, info.run_id))
-    outcome = RunOutcome(info.run_id, None, story.in_doubt, tuple(a for a in story.asks if not a.is_answered))
+    asks = tuple(ask for ask in story.asks if not ask.is_answered)
+    outcome = host.veil.outcome(unfinished(info.run_id, story.account.folded, story.in_doubt, asks))
     data = outcome_json(outcome, host.journal.path)
     left = "\n".join(waits_for(outcome, bench.hint))
     text = f"taken; resume_run carries run {info.run_id} on" + (

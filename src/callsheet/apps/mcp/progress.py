@@ -12,11 +12,10 @@ from contextlib import asynccontextmanager
 
 from callsheet.apps.mcp.calling import Caller
 from callsheet.ir import Order, Plan
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.describe import describe_action
 
 _log = logging.getLogger("callsheet.mcp")
-_ENDS = {NoteKind.FINISHED: "done", NoteKind.FAILED: "failed", NoteKind.SKIPPED: "skipped"}
 _MOST_WAITING = 1_000
 """A client that reads slowly is told no more than so many steps at once."""
 
@@ -36,9 +35,10 @@ class Progress:
         """Hear what happened; a run that is taken up tells what happened before once more."""
         if note.kind is NoteKind.REPLANNED and self._plan.order is not Order.DAG:
             self._actions = {}  # the new plan has steps of these ids that do something else
-        word = "stopped" if note.is_cut_off else _ENDS.get(note.kind)
-        if word is None or not note.step:
+        outcome = note.outcome
+        if outcome is None or not note.step:
             return
+        word = "done" if outcome is StepOutcome.OK else outcome
         self._ended += 1
         if self._ended > self._told and self._said.qsize() < _MOST_WAITING:
             self._told = self._ended

@@ -26,7 +26,7 @@ def outcome_json(
         "run_id": outcome.run_id if journal is not None else None,
         "status": stands if result is None else str(result.status),
         "response": None if result is None else result.response,
-        "variables": None if result is None else result.variables,
+        "variables": outcome.variables if result is None else result.variables,
         "steps_executed": None if result is None else result.steps_executed,
         "terminated": None if result is None else result.terminated,
         "error": None if result is None else result.error,

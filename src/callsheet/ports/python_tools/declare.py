@@ -209,6 +209,15 @@ def _failure(error: BaseException) -> ToolFailed:
     return ToolFailed(told_of(error))
 
 
+def _closes_caller(error: BaseException) -> bool:
+    """Whether an exception is that of Python for a coroutine that is closed at its `await`.
+
+    It is raised in the frame of the `await`; one of the awaited function has frames of its own.
+    """
+    traceback = error.__traceback__
+    return isinstance(error, GeneratorExit) and (traceback is None or traceback.tb_next is None)
+
+
 def told_of(error: BaseException) -> str:
     """The class and text of an exception from user code, whose `__str__` may itself fail.
 
@@ -249,7 +258,9 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
             return to_json(await function(**bound))
         except ToolFailed:
             raise
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
+            if _closes_caller(error):
+                raise
             raise _failure(error) from error
 
     async def run_inline(args: dict[str, Any], context: CallContext) -> JSON:
@@ -278,9 +289,20 @@ def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
             bound[signature.context] = context
         if takes_key and key_argument is not None:
             bound[key_argument] = context.idempotency_key
-        if inspect.iscoroutinefunction(function):
+        if not inspect.iscoroutinefunction(function):
+            return probed(await asyncio.to_thread(ask, bound))
+        try:
             return probed(await function(**bound))
-        return probed(await asyncio.to_thread(lambda: function(**bound)))
+        except (SystemExit, GeneratorExit) as error:
+            if _closes_caller(error):
+                raise
+            raise _failure(error) from error
+
+    def ask(bound: dict[str, Any]) -> object:
+        try:
+            return function(**bound)
+        except (StopIteration, SystemExit, GeneratorExit) as error:  # none of them may reach the event loop
+            raise _failure(error) from error
 
     return look
 

@@ -6,10 +6,11 @@ are carried, no value is above what it is worth, and what is too unsure to act o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wanted import wanted
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.confidence import Confidence, Effective, effective, is_blocked, lowest
@@ -69,6 +70,8 @@ class _Carried(NamedTuple):
     facts: dict[str, Fact]
     critical: list[str]
     context: list[str]
+    told: frozenset[str] = frozenset()
+    """Ids of facts that are not carried any more and that a trace or another fact names."""
 
 
 def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
@@ -151,6 +154,7 @@ def merged(branches: Sequence[Hop]) -> _Carried:
         facts,
         [fact for fact in fit if fact in critical],
         [fact for fact in fit if fact not in critical],
+        frozenset(fact for branch in kept for fact in branch.told),
     )
 
 
@@ -255,7 +259,12 @@ def _kept(document: Body, values: Mapping[str, Confidence]) -> _Carried:
     }
     fit = [fact for fact in document.handed_on if fact in facts and not is_blocked(facts[fact].confidence)]
     critical = frozenset(document.critical)
-    return _Carried(facts, [f for f in fit if f in critical], [f for f in fit if f not in critical])
+    told = frozenset((*_written(document), *_derived_from(facts.values())))
+    return _Carried(facts, [f for f in fit if f in critical], [f for f in fit if f not in critical], told)
+
+
+def _derived_from(facts: Iterable[Fact]) -> Iterable[str]:
+    return (parent for fact in facts for parent in fact.derived_from)
 
 
 def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective]) -> _Carried:
@@ -267,6 +276,7 @@ def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective
     facts = dict(kept.facts)
     demoted, dropped = frozenset(work.demoted), frozenset(work.dropped)
     _refuse_clashes(facts, work)
+    _refuse_unknown_parents({*facts, *kept.told, *(fact for known in before for fact in known)}, work)
     for fact in work.modified:
         capped = lowest([fact.confidence, facts[fact.id].confidence])
         facts[fact.id] = replace(fact, confidence=capped, source=work.agent, step=step)
@@ -290,6 +300,25 @@ def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective
 
 def _is_out(facts: Mapping[str, Fact], fact: str) -> bool:
     return fact in facts and is_blocked(facts[fact].confidence)
+
+
+def _refuse_unknown_parents(known: Collection[str], work: Work) -> None:
+    """Refuse facts that derive from one that the chain never had: their confidence would not be lowered."""
+    there = {*known, *(fact.id for fact in work.facts)}
+    found = [
+        Finding("V09", 0, _no_parent(fact, parent, there), ("facts", fact.id, "derived_from"), fact=fact.id)
+        for fact in (*work.facts, *work.modified)
+        for parent in fact.derived_from
+        if parent not in there
+    ]
+    if found:
+        raise LctlError.of(found)
+
+
+def _no_parent(fact: Fact, parent: str, there: Collection[str]) -> str:
+    near = did_you_mean(parent, there)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"{fact.id[:40]} derives from {parent[:40]}, and the chain has no such fact{hint}"
 
 
 def _refuse_clashes(facts: Mapping[str, Fact], work: Work) -> None:

@@ -10,7 +10,7 @@ from callsheet.frontends.tree import Mapping
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
 from callsheet.trace.lctl.model import Document
 from callsheet.trace.lctl.shape import document_of
-from callsheet.trace.lctl.yaml_text import Refused, decoded, read_tree
+from callsheet.trace.lctl.yaml_text import Read, Refused, decoded, read_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,19 @@ def read(text: str | bytes, name: str = "<lctl>") -> Reading:
     source = Source(name, "")
     try:
         source = Source(name, decoded(text))
-        root = _tree(source.text)
+        root, repeated = _tree(source.text)
     except Refused as refused:
         notes.add(refused.rule, refused.message, span=refused.span)
         return Reading(source, None, tuple(notes.found))
+    for refused in repeated:
+        notes.add(refused.rule, refused.message, span=refused.span)
     document = document_of(root, notes)
+    if repeated:  # nobody may act on one of two values
+        document = None
     return Reading(source, document, placed(notes.found, root), root)
 
 
-def _tree(text: str) -> Mapping:
+def _tree(text: str) -> Read:
     """The tree of a text; building a large one is twice as fast while nothing looks for cycles."""
     was_on = gc.isenabled()
     gc.disable()

@@ -8,7 +8,7 @@ written. Each use of an alias is a value of its own and counts so.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.tree import Mapping, Node, Scalar
@@ -68,7 +68,14 @@ def _too_long(size: int) -> Refused:
     return Refused("P07", f"{size:,} bytes, more than {MOST_BYTES:,}", Span(0, 0))
 
 
-def read_tree(text: str) -> Mapping:
+class Read(NamedTuple):
+    """The mapping of a text, and the keys in it that stand twice; their first values count."""
+
+    root: Mapping
+    repeated: tuple[Refused, ...] = ()
+
+
+def read_tree(text: str) -> Read:
     """The mapping that a text holds, alone or in a code fence of an answer; raises `Refused`."""
     try:
         block = block_of(text)
@@ -83,23 +90,24 @@ def read_tree(text: str) -> Mapping:
             "half of a surrogate pair" if 0xD800 <= code <= 0xDFFF else f"the control character {code:#04x}"
         )
         raise Refused("P08", said, Span(*forbidden.span()))
-    root = _parsed(block)
+    root, repeated = _parsed(block)
     if root is None:
         raise Refused("P02", "the block is empty", Span(0, 0))
     if not isinstance(root, Mapping):
         raise Refused("P02", "the top level is not a mapping", Span(root.span.start, root.span.start + 1))
-    return root
+    return Read(root, repeated)
 
 
-def _parsed(block: str) -> Node | None:
+def _parsed(block: str) -> tuple[Node | None, tuple[Refused, ...]]:
     import yaml  # noqa: PLC0415 - only where a text is read
 
+    reader = _Reader(block)
     try:
-        return _Reader(block).whole()
+        return reader.whole(), tuple(reader.twice)
     except yaml.MarkedYAMLError as error:
         tree = _as_json(block)
         if tree is not None:
-            return tree
+            return tree, ()
         mark = error.problem_mark or error.context_mark
         at = len(block) if mark is None else min(mark.index, len(block))
         message = " ".join(str(error.problem or error.context or "this is not YAML").split())
@@ -136,6 +144,8 @@ class _Reader(YamlWalk):
         super().__init__(text.translate(hidden))
         self._back = {ord(mark): chr(code) for code, mark in hidden.items()}
         self._anchors: dict[str, Part | None] = {}
+        self.twice: list[Refused] = []
+        """The keys that stand twice."""
 
     def scalar(self, event: Any, is_key: bool) -> Scalar:
         """The value of a scalar; a key stays as it is written."""
@@ -186,8 +196,8 @@ class _Reader(YamlWalk):
         return part
 
     def repeated(self, key: str, first: Span, again: Span) -> None:
-        """Refused: one of the two values would be lost."""
-        raise Refused("P03", f"the key {key[:40]!r} stands twice in one mapping", again)
+        """Noted: one of the two values would be lost."""
+        self.twice.append(Refused("P03", f"the key {key[:40]!r} stands twice in one mapping", again))
 
     def second_document(self, event: Any) -> None:
         """Refused: nobody could say which is meant."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.ir import Goto, Plan, Replan, Step
+from callsheet.ir import Plan, Step
 from callsheet.machine import Result, Status, ToolFacts
 
 BEFORE_ALL = -1
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
     STOPPED = "stopped"
-    """It was under way when the run ended."""
+    """It was under way when the run ended, or a limit ended the run within it."""
     OPEN = "open"
     """It is under way."""
 
@@ -137,15 +137,7 @@ class Record:
         place = next((p for p in places if _is_of(self.visits[p], step)), None)
         if place is None or self.result.status is Status.DONE or self.visits[place].outcome is not Outcome.OK:
             return place
-        return place if self._has_failed_after_all(place) else None
-
-    def _has_failed_after_all(self, place: int) -> bool:
-        """Whether this visit, whose outcome is OK, ended the run, not a later one that never began."""
-        batches, step = self.batches(), self.visits[place].step
-        if batches[place] != batches[-1] or step is None or self.result is None:
-            return False
-        leads_nowhere = isinstance(step.action, Goto) and self.result.refusal is None
-        return leads_nowhere or step.foreach is not None or isinstance(step.action, Replan)
+        return None  # it ended well, and a later visit of this step never began
 
 
 def _is_of(visit: Visit, step: str) -> bool:

@@ -73,6 +73,11 @@ class _Draft:
     has_left: bool = False
     """Whether one of its calls has left."""
 
+    @property
+    def is_loop(self) -> bool:
+        """Whether its step is a FOREACH."""
+        return self.step is not None and self.step.foreach is not None
+
     def leaves(self, row: Event) -> None:
         """Record that a call leaves; if it is the first, and in a later process, the visit begins with it."""
         if not self.has_left and row.epoch > self.epoch:
@@ -210,7 +215,8 @@ class _Scribe:
             case NoteKind.FINISHED:
                 draft = self.open.pop(note.step, None) or self._draft(note.step)
                 self._commit_members(draft.number)
-                self._keep(_Settled(draft, Outcome.OK, note.var, note.value, self.now))
+                draft.detail = draft.detail or note.detail
+                self._keep(_Settled(draft, Outcome(note.outcome), note.var, note.value, self.now))
             case NoteKind.FAILED:
                 self._fail(note)
             case NoteKind.JUMPED:
@@ -249,7 +255,7 @@ class _Scribe:
 
     def _items(self, draft: _Draft, value: JSON) -> tuple[Item, ...]:
         """The single results of a FOREACH, if they were asked for."""
-        if not self.with_items or draft.step is None or draft.step.foreach is None:
+        if not self.with_items or not draft.is_loop:
             return ()
         results = value if isinstance(value, list) else []
         return tuple(Item(shown_value(item), n in draft.failed_items) for n, item in enumerate(results))
@@ -262,7 +268,7 @@ class _Scribe:
     def _fail(self, note: Note) -> None:
         draft = self.open.get(note.step) or self._draft(note.step)
         draft.detail = draft.detail or note.detail
-        if draft.step is not None and draft.step.foreach is not None:
+        if draft.is_loop:
             draft.failures += 1  # it is settled when all of its items are
             self.open[note.step] = draft
             return
@@ -300,7 +306,7 @@ class _Scribe:
         draft, outcome = settled.draft, settled.outcome
         wrote: tuple[Write, ...] = ()
         if settled.var is not None:
-            is_error = outcome is Outcome.FAILED
+            is_error = outcome is Outcome.FAILED and not draft.is_loop
             items = self._items(draft, settled.value)
             wrote = (self._write(settled.var, shown_value(settled.value), is_error=is_error, items=items),)
         self._add(draft.visit(len(self.visits), outcome, self.tick, settled.now, wrote))

@@ -94,5 +94,5 @@ def error_of(visit: Visit) -> str | None:
     if visit.outcome is Outcome.FAILED:
         return visit.detail or "it failed"
     if visit.outcome is Outcome.STOPPED:
-        return "it was under way when the run ended"
+        return visit.detail or "it was under way when the run ended"
     return None

@@ -9,18 +9,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
-from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Probe, RunAgent, Sleep, Status
+from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Probe, RunAgent, Sleep
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import parse_key
 from callsheet.store.events import Event, EventType
 from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.lineage import Visit as Begun
-from callsheet.trace.projection.record import Outcome, Record, Visit
+from callsheet.trace.projection.record import Record, Visit
 from callsheet.views.report.document import CallRow, VisitRow
 from callsheet.views.report.prompts import prompt_of
 from callsheet.views.report.values import NO_VALUE, Values
@@ -115,22 +114,12 @@ def told_by(record: Record) -> dict[tuple[int, int, int], Visit]:
     """The visits of a record by plan, step, and which visit of it it is, from 0."""
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     found: dict[tuple[int, int, int], Visit] = {}
-    last = _failed_loop(record)
     for visit in (*record.visits, *record.under_way):
         place = visit.plan, visit.number
         if visit.step is not None:
-            found[*place, nth[place]] = replace(visit, outcome=Outcome.FAILED) if visit is last else visit
+            found[*place, nth[place]] = visit
             nth[place] += 1
     return found
-
-
-def _failed_loop(record: Record) -> Visit | None:
-    """The loop of which a failed item ended the run: it has the results so far."""
-    place, result = record.ending(), record.result
-    if place is None or result is None or result.status is Status.DONE or result.refusal is not None:
-        return None
-    visit = record.visits[place]
-    return visit if visit.step is not None and visit.step.foreach is not None else None
 
 
 def _call(
@@ -220,7 +209,7 @@ def _visit(
     outcome = "skipped" if visit.skipped else str(told.outcome) if told is not None else "ok"
     gone = [c.start for c in calls if c.left]
     turn = times.of(times.begun(visit.seq, min((c.left for c in calls if c.left), default=0)))
-    is_open = outcome in ("open", "stopped")
+    is_open = outcome == "open" or (outcome == "stopped" and write == NONE)
     until = times.at[-1] if is_open else max([turn, *(c.until for c in calls)])
     detail = visit.skipped or ("" if told is None else told.detail)
     return VisitRow(

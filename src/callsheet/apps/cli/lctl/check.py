@@ -7,7 +7,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.lctl.reading import Documents, documents
-from callsheet.apps.cli.output import count_of, may_stay_unread, print_json, print_text
+from callsheet.apps.cli.output import MOST_SHOWN, count_of, left_out, may_stay_unread, print_json, print_text
 from callsheet.apps.operations.lctl import LctlChecked
 from callsheet.diagnostics import render
 from callsheet.trace.lctl.check import Report
@@ -31,8 +31,10 @@ def check(documents: Documents, infos: bool, as_json: bool) -> int:
         if as_json:
             print_json(LctlChecked(report).to_json())
         else:
-            for finding in shown:
+            for finding in shown[:MOST_SHOWN]:
                 print_text(render(finding.diagnostic, report.readings[finding.document].source))
+            if len(shown) > MOST_SHOWN:
+                print_text(left_out([finding.diagnostic for finding in shown[MOST_SHOWN:]]))
             for place, reading in enumerate(report.readings):
                 print_text(f"{reading.source.name}: {_verdict(report, place)}")
             _print_worth(report)
@@ -55,4 +57,5 @@ def _print_worth(report: Report) -> None:
         ("lost", tuple(f"{lost.fact} at hop {lost.hop}" for lost in report.lost)),
     ):
         if facts:
-            print_text(f"{said}: {', '.join(facts)}")
+            more = f" and {len(facts) - MOST_SHOWN} more" if len(facts) > MOST_SHOWN else ""
+            print_text(f"{said}: {', '.join(facts[:MOST_SHOWN])}{more}")

@@ -8,9 +8,9 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import json_rows, print_json
+from callsheet.apps.cli.output import json_rows, print_json, rendered
 from callsheet.apps.wording.values import preview
-from callsheet.diagnostics import CallsheetError, Source, Span, render_all
+from callsheet.diagnostics import CallsheetError, Source, Span
 
 
 @click.command()
@@ -27,7 +27,7 @@ def check(policies: tuple[str, ...], as_json: bool) -> int:
             is_wrong = True
             rows.extend(json_rows(error.diagnostics, error.source or Source(named, "")))
             if not as_json:
-                click.echo(render_all(error.diagnostics, error.source))
+                click.echo(rendered(error.diagnostics, error.source))
         else:
             if not as_json:
                 click.echo(f"{preview(named, 1_000)}: ok")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from callsheet.apps.wording.values import seconds
 from callsheet.ir import Plan
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.columns import cut, printable
 
 _UNDER_WAY = frozenset(
@@ -21,10 +21,13 @@ _UNDER_WAY = frozenset(
 _STATES = {
     **dict.fromkeys(_UNDER_WAY, "under way"),
     NoteKind.BEFORE: "done",
-    NoteKind.FINISHED: "done",
-    NoteKind.FAILED: "failed",
-    NoteKind.SKIPPED: "left out",
     NoteKind.ASKED: "waiting for people",
+}
+_ENDS = {
+    StepOutcome.OK: "done",
+    StepOutcome.FAILED: "failed",
+    StepOutcome.STOPPED: "stopped",
+    StepOutcome.SKIPPED: "left out",
 }
 _SHOWN = ("done", "under way", "waiting for people", "failed", "stopped", "left out")
 _CALLS = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
@@ -50,7 +53,7 @@ class Heading:
             self._ended, self._status = now, note.detail
             under_way = [step for step, word in self._states.items() if word == "under way"]
             self._states.update(dict.fromkeys(under_way, "stopped"))
-        state = _STATES.get(note.kind)
+        state = _ENDS.get(note.outcome) if note.outcome is not None else _STATES.get(note.kind)
         if state is not None and note.step:
             self._states[note.step] = state
 

@@ -11,17 +11,14 @@ import click
 from callsheet.apps.cli.progress.before import is_replanned
 from callsheet.apps.wording.values import preview, seconds
 from callsheet.ir import Order, Plan
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
 
-WORDS: Mapping[NoteKind, str] = {
+_WORDS: Mapping[NoteKind, str] = {
     NoteKind.EARLY: "early",
     NoteKind.STARTED: "started",
-    NoteKind.SKIPPED: "skipped",
-    NoteKind.FINISHED: "ok",
-    NoteKind.FAILED: "failed",
     NoteKind.RETRYING: "retrying",
     NoteKind.TURN: "works",
     NoteKind.JUMPED: "goes to",
@@ -32,18 +29,28 @@ WORDS: Mapping[NoteKind, str] = {
     NoteKind.ASKED: "asks",
     NoteKind.ANSWERED: "answer",
 }
-"""What a note is called on a line; others have none."""
+"""The words for notes that have no outcome; others are not shown."""
 
 _UNDER_WAY = frozenset(
     {NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED}
 )
 
 
+def word_of(note: Note) -> str | None:
+    """What a note is called on a line; None if it is not shown.
+
+    >>> word_of(Note(NoteKind.FINISHED, "S1")), word_of(Note(NoteKind.FACT, "S1"))
+    ('ok', None)
+    """
+    return note.outcome or _WORDS.get(note.kind)
+
+
 def said_of(note: Note) -> str:
     """What a note says beside its kind: the variable and its value, or why."""
     if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
         set_to = f"${note.var} = {preview(note.value)}"
-        return f"{set_to}; {preview(note.detail, 160)}" if note.is_cut_off else set_to
+        is_stopped = note.outcome is StepOutcome.STOPPED  # of a failure, its item has told why
+        return f"{set_to}; {preview(note.detail, 160)}" if is_stopped else set_to
     if note.kind is NoteKind.CAST_FAILED:
         return f"{preview(note.value, 40)} is {note.detail}"
     return preview(note.detail, 160)
@@ -55,14 +62,15 @@ def ended_steps(done: Mapping[str, Note]) -> int:
     return sum(note.kind in ends for note in done.values())
 
 
+def steps_under_way(done: Mapping[str, Note]) -> list[str]:
+    """The steps that had begun and not come to an end, in the order of their last notes."""
+    return [step for step, note in done.items() if step and note.kind in _UNDER_WAY]
+
+
 def _said_of_before(done: Mapping[str, Note]) -> str:
-    """How far the run was; where no step had ended, with which it goes on."""
+    """How far the run was."""
     count = ended_steps(done)
-    if count:
-        return f"{count} step{'s' if count != 1 else ''} done before, going on"
-    first, *more = [note.step for note in done.values() if note.step] or [""]
-    behind = f" with {first}" if first else ""
-    return f"no step had ended before, going on{behind}{f' and {len(more)} more' if more else ''}"
+    return f"{count or 'no'} step{'s' if count != 1 else ''} done before, going on"
 
 
 class PlainLines:
@@ -75,23 +83,24 @@ class PlainLines:
         """When each step began, seconds of a clock that only goes on, of those that have not ended."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """Say how much was done before, if anything was."""
+        """Say how much was done before, if anything was, and print what is under way as started."""
         now = monotonic()
-        self._since = {step: now for step, note in done.items() if step and note.kind in _UNDER_WAY}
+        self._since = dict.fromkeys(steps_under_way(done), now)
         if done:
             click.echo(_said_of_before(done), err=True)
         if is_replanned(done.values()):
             self._forget()
+        for step in self._since:
+            self._print(step, _WORDS[NoteKind.STARTED], self._actions.get(step, ""), None)
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
         self._follow(note, ago)
-        word = "stopped" if note.is_cut_off else WORDS.get(note.kind)
+        word = word_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
             said = self._actions.get(note.step, "") if begins else said_of(note)
-            text = f"{note.step:<5} {word:<8} {said}".rstrip()
-            click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
+            self._print(note.step, word, said, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()
 
@@ -110,8 +119,12 @@ class PlainLines:
         elif note.kind is NoteKind.ENDED and note.detail != Status.DONE:
             now = monotonic() - ago
             for step, began in self._since.items():
-                click.echo(f"{step:<5} stopped  ({seconds(now - began)})", err=True)
+                self._print(step, "stopped", "", now - began)
             self._since.clear()
+
+    def _print(self, step: str, word: str, said: str, took: float | None) -> None:
+        text = f"{step:<5} {word:<8} {said}".rstrip()
+        click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
 
     def _forget(self) -> None:
         """The new plan has steps of these ids that do something else; that of a graph has ids of its own."""
@@ -123,8 +136,9 @@ class JsonLines:
     """One JSON object a line on standard error: time, event, step, and what there is to say."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """Say how many steps had ended before."""
-        self._print({"event": "begin", "done_before": ended_steps(done)})
+        """Say how many steps had ended before, and which are under way."""
+        under_way = steps_under_way(done)
+        self._print({"event": "begin", "done_before": ended_steps(done), "under_way": under_way})
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note; a value is cut to a preview."""
@@ -132,7 +146,7 @@ class JsonLines:
         if note.detail:
             row["detail"] = note.detail
         if note.kind is NoteKind.FINISHED:
-            row |= {"var": note.var, "preview": preview(note.value, 200)}
+            row |= {"outcome": note.outcome, "var": note.var, "preview": preview(note.value, 200)}
         if took is not None:
             row["seconds"] = round(took, 6)
         self._print(row)

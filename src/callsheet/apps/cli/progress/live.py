@@ -18,7 +18,7 @@ from callsheet.apps.cli.progress.lines import said_of
 from callsheet.apps.cli.progress.screen import Drawing, Screen
 from callsheet.apps.wording.values import seconds
 from callsheet.ir import Plan
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.columns import cut, width
 from callsheet.views.describe import describe_action
 
@@ -55,6 +55,7 @@ _BESIDE = frozenset(
     }
 )
 """Notes that change nothing in a step's row."""
+_BAD = (StepOutcome.FAILED, StepOutcome.STOPPED)
 _BEGINS = (NoteKind.EARLY, NoteKind.STARTED, NoteKind.SKIPPED)
 _AHEAD = 3
 _FAILED_PART = 3
@@ -127,7 +128,8 @@ class LiveDisplay:
         elif self._is_replanned and note.kind in _BEGINS:
             self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.kind is NoteKind.EARLY
-        row.kind, row.said = NoteKind.FAILED if note.is_cut_off else note.kind, said_of(note)
+        row.kind = NoteKind.FAILED if note.outcome in _BAD else note.kind
+        row.said = said_of(note)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic() - ago, row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took

@@ -86,12 +86,12 @@ class Lines:
 
 
 def _line(moment: Moment, said: Said, action: str) -> str:
-    from callsheet.apps.cli.progress.lines import WORDS, said_of  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.progress.lines import said_of, word_of  # noqa: PLC0415 - not for --help
 
     note = said.note
     if note.kind == "ended":
         return _ended(moment)
-    word = WORDS.get(note.kind)
+    word = word_of(note)
     if word is None:
         return ""
     took = "" if said.took is None else f"  ({seconds(said.took)})"
@@ -115,6 +115,8 @@ def _json(moment: Moment, said: Said, at: float) -> dict[str, Any]:
     }
     if note.detail:
         row["detail"] = note.detail
+    if note.kind == "finished":
+        row["outcome"] = note.outcome
     if note.var is not None or note.kind == "finished":
         row |= {"var": note.var, "preview": preview(note.value, 200)}
     if took is not None:

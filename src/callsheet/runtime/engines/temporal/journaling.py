@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from callsheet.ir import plan_from_json
 from callsheet.machine import Machine
 from callsheet.machine.keys import place_of_key
-from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls
+from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
 from callsheet.runtime.engines.temporal.happenings import Row
 from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.runtime.engines.temporal.secret_parts import SecretParts
@@ -76,12 +76,10 @@ def machine_of(journal: Journal, run_id: str) -> Machine:
 def stands(journal: Journal, run_id: str) -> RunOutcome:
     """The state of a run by its journal; raises JournalError if it cannot be read."""
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
-    result, usage, doubtful = folded.machine.result, folded.usage(), doubtful_calls(folded)
+    result, doubtful = folded.machine.result, doubtful_calls(folded)
     if result is not None:
-        return RunOutcome(run_id, result, doubtful, usage=usage)
-    return RunOutcome(
-        run_id, None, doubtful, tuple(asks_of(journal, run_id)), unanswered_calls(folded), usage
-    )
+        return RunOutcome(run_id, result, doubtful, usage=folded.usage())
+    return unfinished(run_id, folded, doubtful, tuple(asks_of(journal, run_id)), unanswered_calls(folded))
 
 
 def _set_status(journal: Journal, run_id: str) -> None:
