@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What it costs to ask a long run: `at`, `why`, `runs diff` and the like as whole commands.
+"""Measures commands that inspect a long run: `at`, `why`, `runs diff` and others.
 
 python3 benchmarks/asking.py                      journals of 100,000 events
 python3 benchmarks/asking.py --events 10000 --rounds 1
-python3 benchmarks/asking.py --only 'diff'        questions whose name has this in it
+python3 benchmarks/asking.py --only 'diff'        only the questions with this in their name
 
-Printed is the processor time of each command, its start included: the least of the rounds. Work on
-other cores does not lengthen it, though a busy machine does by up to a half.
+Prints the CPU time of each command, including its start: the least of the rounds. Work on other cores does
+not change it much, though a busy machine can add up to half.
 """
 
 from __future__ import annotations

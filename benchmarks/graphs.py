@@ -1,8 +1,8 @@
-"""How what is done with JSON plans grows with their size: `python -m benchmarks.graphs`.
+"""Measures how the cost of JSON plans grows with their size: `python -m benchmarks.graphs`.
 
-Each kind of plan in four sizes up to 100,000 steps, each thing done to it once; what is printed are
-microseconds of CPU a step, and the exponent of the whole cost (1 is in proportion). Refused plans
-show what a diagnostic costs.
+Each kind of plan in four sizes up to 100,000 steps, each operation on it once. Prints the microseconds of CPU
+per step, and the exponent of the total cost (1 is proportional). Plans with errors show what a diagnostic
+costs.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="up to 25,000 steps")
     given = parser.parse_args()
     sizes = SIZES[:2] if given.quick else SIZES
-    print("µs a step    ", *(f"{size:>8}" for size in sizes), " exponent")
+    print("µs per step  ", *(f"{size:>8}" for size in sizes), " exponent")
     for make in (*GOOD, *WRONG):
         print(f"{make.__name__}: {(make.__doc__ or '').splitlines()[0]}")
         rows: dict[str, list[tuple[int, float]]] = {}

@@ -1,4 +1,4 @@
-"""Measuring: the least time of interleaved rounds, and how a cost grows."""
+"""Measures the least time of interleaved rounds, and how a cost grows."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@
 # W5 = ["process", "power"]
 # W6 = [""]
 # ///
-"""callsheet in the harness that runs plan runtimes side by side; put it among its adapters.
+"""The adapter of callsheet for a harness that compares plan runtimes; `peers.py` copies it into the harness.
 
-A plan is checked and made a program in `build`; `run` is the machine and the local driver. W5:
-`process` survives the death of the process, `power` a loss of power. W4: a first run knows no durations;
-`again` has those that the steps took in the run before, as a run has from the journal. Of W6, `validate` is
-every pass and `verify` the proof of the plan under a policy, the flow of its data included.
+`build` parses and checks a plan and compiles it to a program; `run` executes it with the machine and the
+local driver. W5: `process` survives the death of the process, `power` a power failure. W4: a first run knows
+no durations; `again` knows those of the run before, as a run with a journal does. Of W6, `validate` is every
+pass and `verify` the proof of the plan under a policy, including its data flow.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""callsheet beside its peers: the goals, our column measured on the spot by a harness, and what is met.
+"""Compares callsheet with its peers: our column is measured by a harness and compared with the goals.
 
 python -m benchmarks.peers --harness FOLDER [--only W1,W2] [--peers ltpmcp] [--rounds 5] [--budget 560]
-python -m benchmarks.peers --harness FOLDER --wheel build/wheel/*.whl      with a compiled wheel beside it
-python -m benchmarks.peers              the table of the run that is kept in peers.json
+python -m benchmarks.peers --harness FOLDER --wheel build/wheel/*.whl      also with a compiled wheel
+python -m benchmarks.peers              the table of the run that is stored in peers.json
 
 The harness runs plan runtimes and hand-written floors interleaved; it is not part of this repository. It is
-copied, our adapter (`peer_callsheet.py`) put among its own, and what it measured held against the goals. What
-it has no case for is measured after it: taking up an interrupted run of 10,000 steps (`resume.py`), beside
-reading the rows of its journal. With --keep the run is written to peers.json.
+copied, and our adapter (`peer_callsheet.py`) added to it. One case that the harness does not have is measured
+afterwards: resuming an interrupted run of 10,000 steps (`resume.py`), compared with reading the rows of its
+journal. With --keep the run is written to peers.json.
 """
 
 from __future__ import annotations
@@ -244,8 +244,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--harness", type=Path, help="the folder of the harness")
-    parser.add_argument("--wheel", type=Path, help="a compiled wheel, measured beside this checkout")
-    parser.add_argument("--results", type=Path, help="a run that the harness has written with --out")
+    parser.add_argument("--wheel", type=Path, help="a compiled wheel to measure as well")
+    parser.add_argument("--results", type=Path, help="the results of a run that the harness wrote with --out")
     parser.add_argument("--keep", action="store_true", help="write the run to peers.json")
     given, options = parser.parse_known_args()
     if given.harness is not None:

@@ -1,4 +1,4 @@
-"""The plans that are measured, and the tools that they call."""
+"""The plans that are measured, and their tools."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Runs a second over HTTP, beside a bare Starlette application that answers as much on the same machine.
+"""Measures runs per second over HTTP, compared with a bare Starlette application on the same machine.
 
     python benchmarks/serving.py [--runs 300] [--clients 4] [--rounds 3]
 
-`callsheet serve` starts runs of a plan of two steps, each written into the journal, and all are waited for.
-The bare application reads the same body and answers the same text. Processor time is that of the server.
+`callsheet serve` executes runs of a plan with two steps, each written to the journal, until all have ended.
+The bare application reads the same body and returns a response of the same text. CPU time is that of the
+server.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def _compare(callsheet: Server, bare: Server, runs: int, clients: int, rounds: i
         looked.append(measured(callsheet, runs, clients, "GET", None, lambda _: True))
         plain.append(measured(bare, max(_BARE, runs), clients, "POST", BODY, lambda _: True))
     floor = least(plain)
-    print("| | a second | ms of processor time each | times the bare framework |")
+    print("| | per second | ms of CPU time each | times the bare framework |")
     print("|---|---|---|---|")
     rows = (("a run, to its end", started), ("a list of runs", looked), ("bare Starlette", plain))
     for name, took in rows:

@@ -1,4 +1,4 @@
-"""Compiles the goals with a model and says how good the plans are.
+"""Compiles the goals with a model and reports the quality of the plans.
 
 python -m benchmarks.compiling --model local:qwen2.5-coder-0.5b --mode documented
 python -m benchmarks.compiling --model local:smollm2-135m --mode free --every 3 --save out.jsonl
@@ -113,8 +113,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", default="local:qwen2.5-coder-0.5b")
     parser.add_argument("--mode", choices=list(MODES), default="documented")
-    parser.add_argument("--only", help="catalogues, kinds or ids that begin so, parted by commas")
-    parser.add_argument("--every", type=int, default=1, help="one of so many goals: 3 takes 20 of the 60")
+    parser.add_argument("--only", help="prefixes of catalogues, kinds or ids, separated by commas")
+    parser.add_argument("--every", type=int, default=1, help="use every N-th goal: 3 takes 20 of the 60")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--further", action="store_true", help="the thirty goals over tools of two other domains"
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="ask only what --save's file does not have; all of it is summed up",
+        help="only ask for goals missing from the file of --save; summarise all",
     )
     parser.add_argument("--rescore", type=Path, help="score a saved file again, without a model")
     parser.add_argument("--by", choices=["catalogue", "kind"], default="catalogue")

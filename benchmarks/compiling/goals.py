@@ -1,10 +1,10 @@
 """The goals and catalogues of this folder's data files, read once.
 
-`goals.jsonl` holds a goal a line: its kind, its catalogue, the tools that a plan for it calls in their
-order, and the plans that reach it. In these plans `…` stands for any text, and `any_order` names steps
-that may change places. `tools.jsonl` declares the tools, `catalogues.json` says which a catalogue offers.
-`further/` and `held_out/` have the same three files over other tools; the compiler is tuned on the goals of
-this folder and of `further/`, and no word of it on those of `held_out/`.
+`goals.jsonl` has one goal per line: its kind, its catalogue, the tools that a plan for it calls in order, and
+the plans that reach it. In these plans `…` stands for any text, and `any_order` names steps that may swap
+places. `tools.jsonl` declares the tools; `catalogues.json` lists the tools of each catalogue. `further/` and
+`held_out/` have the same three files with other tools. The compiler is tuned on the goals of this folder and
+of `further/`, and never on those of `held_out/`.
 """
 
 from __future__ import annotations

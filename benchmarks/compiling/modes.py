@@ -1,4 +1,4 @@
-"""The ways of compiling that are measured beside each other, each a function from a goal to an answer."""
+"""The ways of compiling that are compared, each a function from a goal to an answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a plan comes to: its calls, what flows into each, under which condition, how often.
+"""Reduces a plan to its effect: its calls, what flows into each, under which condition, how often.
 
-In: a plan and the calls that count. Out: an `Outline`, in which names of variables, ids of steps, and
-calls that only pass data on (model operations, transforms) no longer show.
+In: a plan and the calls that count. Out: an `Outline` without the names of variables, the ids of steps, and
+calls that only pass data on (model operations, transforms).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Holds an answer against what is known of a goal; nobody judges, no model is asked.
+"""Scores an answer against what is known about its goal; no person or model judges.
 
-In: the text of an answer. Out: a `Score`. `adequate` means that the plan comes to the same as one of the
-goal's own plans: the same calls in order, the same data into the same arguments, the same literals,
-conditions, loops, groups and ways out of failures, and an answer made of the same results where the goal
-asks for one.
+In: the text of an answer. Out: a `Score`. `adequate` means that the plan is equivalent to one of the goal's
+own plans: the same calls in order, the same data in the same arguments, the same literals, conditions, loops,
+groups and failure handling, and an answer made of the same results if the goal asks for one.
 """
 
 from __future__ import annotations

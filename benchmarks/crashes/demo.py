@@ -1,9 +1,9 @@
-"""The demonstration on real MCP servers, as a subject: its one write is the row in `decisions`.
+"""The demonstration on real MCP servers as a subject: its one write is the row in `decisions`.
 
-The oracle for it: where nothing was skipped, the answer and the variables of the uninterrupted
-run; where the row was there and the call therefore skipped, `$held` is null, and the plan must
-take the path without it (S12 answers in place of S11) with everything else the same. The table
-has one row in either case, and `report.md` what it has without a crash.
+Its oracle: if nothing was skipped, the answer and the variables are those of the uninterrupted run. If the
+row existed and the call was therefore skipped, `$held` is null, and the plan must take the path without it
+(S12 answers instead of S11) with everything else the same. In both cases the table has one row, and
+`report.md` the content that it has without a crash.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What must be true of a run that was killed and resumed, read from its journal's events alone.
+"""The conditions that a killed and resumed run must meet, checked from its journal's events alone.
 
-This is written without the code that resumes runs, so that both would have to be wrong in the
-same way. A call is named by its key. It is *open* from its intent to its outcome (`ok`, `err`,
-or a decision to skip or fail it); open and not to be repeated unasked, it is *in doubt*.
+Written without the code that resumes runs, so that both would have to be wrong in the same way. A call is
+identified by its key. It is *open* from its intent to its outcome (`ok`, `err`, or a decision to skip or fail
+it). An open call that must not be repeated without a decision is *in doubt*.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The plan of Python tools, killed by itself at every single write of its journal.
+"""Kills a run of Python tools at every single write of its journal.
 
-Each life of the run is a forked process that counts the moments of its journal's writes: before
-a write, at the start of each statement that SQLite is given in it (so also inside a transaction,
-before its COMMIT), around what is done with a tail, and after the write is durable but before
-anybody hears of it. It kills
-itself at the n-th; n goes from 1 until a life meets no such moment any more. The life that
-resumes is killed too, at a moment that goes round all those there are.
+Each execution of the run is a forked process that counts the points around its journal's writes: before a
+write, at the start of each SQL statement in it (so also inside a transaction, before its COMMIT), around
+operations on a tail, and after the write is durable but before anybody is told. It kills itself at the n-th
+point; n goes from 1 until there is no such point any more. The process that resumes the run is killed too, at
+each of its points in turn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A callsheet command as a process of its own, killed at a moment, and the processes it leaves.
+"""Starts a callsheet command as a process, kills it at some moment, and finds the processes that it leaves.
 
-Only the command itself is killed: what it started has to end by itself. Where there is no
-/proc, processes that are left cannot be seen and none are found.
+Only the command itself is killed: the processes that it started have to end by themselves. Without /proc,
+such processes cannot be listed and none are found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a sweep needs to know of a plan that it runs, kills and resumes."""
+"""What a sweep needs to know about a plan that it runs, kills and resumes."""
 
 from __future__ import annotations
 

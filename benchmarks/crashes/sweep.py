@@ -1,11 +1,11 @@
-"""Kills the runs of a subject at random moments, resumes them, and compares what comes of it.
+"""Kills the runs of a subject at random moments, resumes them, and checks the results.
 
-A trial is one run with its resumptions, until it ends. Its first process is killed, and so is
-each further one with some probability. After each death the journal is read: everything that
-was seen in it before is there, its chain is whole, no rule of the oracle is broken, and what is
-in doubt is exactly the writes that were made and have no outcome. A `resume` then reports these
-and nothing else, with exit status 4, and does nothing; the world is looked at and the decision
-made. The end has the expected answer, and a further `resume` gives it again without an event.
+A trial is one run with its resumptions, until it ends. Its first process is killed, and so is each later one
+with some probability. After each kill the journal is read: every event seen before is there, the hash chain
+is intact, no rule of the oracle is broken, and exactly the writes without an outcome are in doubt. A `resume`
+then reports these and nothing else, with exit status 4, and does nothing; the state of the world determines
+the decision. At the end the answer is the expected one, and a further `resume` returns it again without a new
+event.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tools of the plan `world.ltp`: every call leaves a line in a log that survives any crash.
 
-The log lies in the folder that $CALLSHEET_CRASH_WORLD names; a line is the call's key and the
-tool. What a tool returns depends on its arguments and its key alone, never on the log.
+The log is in the folder named by $CALLSHEET_CRASH_WORLD; a line has the call's key and the tool. The result
+of a tool depends only on its arguments and its key, never on the log.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Tools that leave a line in a log for every call, before they answer."""
+"""Tools that write a line to a log for every call, before they return."""
 
 import os
 import time

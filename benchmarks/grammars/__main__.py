@@ -1,7 +1,7 @@
-"""Draws random sentences of the grammars and looks what becomes of them: `python -m benchmarks.grammars`.
+"""Draws random sentences of the grammars and checks them: `python -m benchmarks.grammars`.
 
-Each sentence is drawn from the rules, parsed, checked against the catalogue, and given to llguidance byte
-for byte. `--sentences 100000` is what the page of figures has; the default is quick.
+Each sentence is drawn from the rules, parsed, checked against the catalogue, and given to llguidance byte by
+byte. The published figures are for `--sentences 100000`; the default is quick.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--sentences",
         type=int,
         default=2_000,
-        help="how many in all, as many of each grammar (default 2,000)",
+        help="the total number, the same for each grammar (default 2,000)",
     )
     parser.add_argument("--seed", type=int, default=1)
     said = parser.parse_args(arguments)

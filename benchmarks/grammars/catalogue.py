@@ -1,4 +1,4 @@
-"""Tools whose schemas try what an export has to say, and what the checks know of them."""
+"""Tools whose schemas exercise the exports, and their signatures for the checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether llguidance takes a text by a grammar, byte for byte: what a decoder with it could have written."""
+"""Checks byte by byte whether llguidance accepts a text: what a decoder with the grammar could write."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How long random graphs take, over the least that is possible: `python -m benchmarks.makespan`.
+"""Measures how long random graphs take, relative to the least possible: `python -m benchmarks.makespan`.
 
-Virtual time shows the scheduler alone, exactly; on the real clock steps sleep 1 to 50 ms and each
-graph is run several times, the least counts. All figures of a line are of the same graphs.
+Virtual time measures the scheduler alone, exactly. On the real clock steps sleep 1 to 50 ms; each graph is
+run several times, and the least time counts. All figures of a line are of the same graphs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random graphs of steps that take uneven times, each a function of its seed."""
+"""Random graphs of steps with uneven durations, each a function of its seed."""
 
 from __future__ import annotations
 

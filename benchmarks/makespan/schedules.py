@@ -1,6 +1,6 @@
-"""What schedules a graph allows: lower bounds, list schedules by many rules, and levels with a barrier.
+"""Bounds and schedules of a graph: lower bounds, list schedules by many rules, and levels with a barrier.
 
-Written apart from the machine's scheduler, so that one can be held against the other.
+Written independently of the machine's scheduler, so that one can be compared with the other.
 """
 
 from __future__ import annotations

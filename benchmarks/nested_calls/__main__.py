@@ -1,7 +1,7 @@
 """Runs gold sequences of nested calls as plans: `python -m benchmarks.nested_calls DATA.jsonl`.
 
-DATA has a JSON object a line (id, goal, tools, calls with references, gold_answer, run). Sequences of
-arithmetic are run by callsheet and their answers compared; all others convert, parse and pass the checks.
+DATA has one JSON object per line (id, goal, tools, calls with references, gold_answer, run). Sequences of
+arithmetic are run by callsheet and their answers compared; all others are converted, parsed and checked.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def executed(row: Row, runtime: Runtime) -> Outcome:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the figures; 1 where less than 99 % of what can be run gives its gold answer."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("data", type=Path, help="the rows, a JSON object a line")
+    parser.add_argument("data", type=Path, help="the rows, one JSON object per line")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     said = parser.parse_args(arguments)
     rows = rows_of(said.data)

@@ -1,4 +1,4 @@
-"""A gold sequence of calls to a plan: one step a call, references as references, the last result as answer.
+"""Converts a gold sequence of calls to a plan: one step per call, and the last result as the answer.
 
 In: rows of a JSON Lines file, with the catalogue beside it. Out: rows, and the plan of each.
 """

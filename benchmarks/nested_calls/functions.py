@@ -1,6 +1,6 @@
-"""The arithmetic functions that the sequences call, as tools: each gives `{"result": number}`.
+"""The arithmetic functions that the sequences call, as tools: each returns `{"result": number}`.
 
-`sqrt` is the integer square root, `reminder` a second name of the remainder, as the data has it.
+As in the data, `sqrt` is the integer square root, and `reminder` a second name of the remainder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What gold calls cost in tokens: compiled in one call of a model, and as a ReAct loop; without any model.
+"""Counts the tokens of gold calls, compiled by one model call and as a ReAct loop, without any model.
 
-Both are told the same lines on the same tools, and the loop is given the least: no thoughts, no wrong calls,
-results as short as they come. A token is counted as four characters. A cache holds what stays the same
-between goals (instructions and tools) and all that an earlier turn has read or written.
+Both get the same lines about the same tools. The loop is given the most favourable case: no thoughts, no
+wrong calls, results as short as possible. A token is counted as four characters. A cache holds what is the
+same for all goals (instructions and tools), and everything that an earlier turn read or wrote.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One random plan: is it accepted, and does it keep what it is held to, by its proof or by its policy?"""
+"""Checks one random plan: whether it is accepted, and whether its runs keep its proof and its policy."""
 
 from __future__ import annotations
 

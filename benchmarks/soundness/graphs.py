@@ -1,4 +1,4 @@
-"""Random graphs over the same tools: what a step reads it waits for, and now and then for more."""
+"""Draws random graphs over the same tools: a step waits for what it reads, and sometimes for more."""
 
 from __future__ import annotations
 
