@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry for the tests: an HTTP server that reads OTLP with the official messages."""
+"""An OpenTelemetry collector for tests: an HTTP server that parses OTLP with the official messages."""
 
 from __future__ import annotations
 

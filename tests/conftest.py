@@ -1,4 +1,4 @@
-"""Fixtures for all tests: real MCP servers, each in an environment of its own, kept between runs.
+"""Fixtures for all tests: real MCP servers, each in its own environment, cached between runs.
 
 Those of the demonstration are installed by it, where it looks for them. The others lie in the folder
 named by CALLSHEET_TEST_SERVERS, else in the user's cache.

@@ -1,4 +1,4 @@
-"""Generated plans of dependencies that JSON can say, in any order of their steps."""
+"""Generated plans of dependencies in JSON form, with their steps in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a reader's time grows with its text, and not with the square of it."""
+"""Measures whether a parser's time grows linearly with its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data held against a JSON Schema that has to name every key."""
+"""Validates data with a JSON Schema that must name every key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a law is tried: few times in the suite, always the same; many times where there is time.
+"""Hypothesis profiles: how many examples a property test gets.
 
 The profile is chosen with `--hypothesis-profile`; CONTRIBUTING.md says when which is used. What a
 test says of its examples is what it takes in the profile `default`, which is pytest's own choice.

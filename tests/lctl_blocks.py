@@ -1,4 +1,4 @@
-"""Blocks of LCTL for tests: a hop, the hop after it, two branches, a post-mortem, an ack, as plain data."""
+"""LCTL blocks for tests as plain data: a hop, the next hop, two branches, a post-mortem, an ack."""
 
 from __future__ import annotations
 

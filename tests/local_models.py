@@ -1,4 +1,4 @@
-"""Fixtures of real local models: the smallest one, fetched as a user would fetch it, and its server.
+"""Fixtures of real local models: the smallest one, fetched as a user would, and its server.
 
 A `conftest.py` of a folder that needs them imports them.
 """

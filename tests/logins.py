@@ -1,4 +1,4 @@
-"""A user's logins with servers of these tests: where they are kept, and a person who logs in at once."""
+"""Logins of a user with the servers of these tests: their storage, and a person who logs in at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An MCP server that asks for a login, and an authorization server, on real sockets; both can misbehave."""
+"""An MCP server that requires a login, and an authorization server, on real sockets; both can misbehave."""
 
 from __future__ import annotations
 

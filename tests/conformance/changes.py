@@ -1,4 +1,4 @@
-"""Changes that keep the meaning of a plan: what comes of it, and whether it may run, is as before.
+"""Changes that preserve the meaning of a plan: its result and its verdict stay the same.
 
 In: a plan or its text, a source of chance. Out: another plan of the same meaning, None where there is nothing
 to change. Names that the changes bring along end in `_zz`, which no case uses.

@@ -1,4 +1,4 @@
-"""The area `dag`: carries out one case against this checkout.
+"""The area `dag`: runs one case against this checkout.
 
 In: a case. Out: what speaks against it, one text a difference; none is a pass. A plan is read and
 checked first: one that is refused has an outcome at once. What a mode of running would have to

@@ -1,4 +1,4 @@
-"""Runs of the area `dag` in virtual time: what a case expects of them, held against what happened.
+"""Runs of the area `dag` in virtual time, compared with what a case expects.
 
 A stage that takes a run up folds the events of the stages before into a new machine, as a journal
 would be; what was under way when a stage ended is asked again. It goes on with the plan of the start,

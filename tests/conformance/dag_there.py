@@ -1,4 +1,4 @@
-"""Runs of the area `dag` on Temporal, and those of plan tools; how long things take is not looked at.
+"""Runs of the area `dag` on Temporal, and those of plan tools; durations are not compared.
 
 In: a case and a fleet. Out: what speaks against the case. Stages are lives of a worker; what one did is
 folded from the run's journal.

@@ -1,4 +1,4 @@
-"""The area `ltp`: carries out one case against a module with the documented API.
+"""The area `ltp`: runs one case against a module with the documented API.
 
 In: a case and the module. Out: what speaks against it, one text a difference; none is a pass.
 """

@@ -1,4 +1,4 @@
-"""The world that a case scripts: tools, a model and an agent that answer by their scripts.
+"""The scripted world of a case: tools, a model and an agent.
 
 Everything that reaches them is kept, for the checks.
 """

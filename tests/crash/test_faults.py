@@ -1,4 +1,4 @@
-"""Faults of the disk: torn, truncated and flipped files, disks that are full, work killed half-way.
+"""Disk faults: torn, truncated and flipped files, full disks, operations killed half-way.
 
 The oracle: a run that can be taken up comes to the end it would have had, no finished call is
 made again, and no write is repeated unasked; one that cannot is refused, and never goes wrong

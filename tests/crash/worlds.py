@@ -1,4 +1,4 @@
-"""The files of runs that are harmed and resumed, and what must be true of them.
+"""The files of runs that are damaged and resumed, and the conditions that they must meet.
 
 The oracle: a run that can be taken up comes to the end it would have had, no finished call is
 made again, and no write is repeated unasked.

@@ -1,4 +1,4 @@
-"""Files on which the kernel refuses to write from some moment on, as it does for one process.
+"""Makes the kernel refuse writes to files from some moment on, for one process.
 
 The process is a fork with a seccomp filter: each of its system calls that could change a file waits
 until this one has looked at which file it is, and goes on, or fails with the error of a broken disk

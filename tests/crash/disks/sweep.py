@@ -1,4 +1,4 @@
-"""Runs the plan of tests/runtime/crashing.py on a disk that fails from each of its writes on; a program.
+"""A program that runs the plan of tests/runtime/crashing.py on a disk that fails from its n-th write on.
 
 Arguments: a folder, the name of the error, the durability, `on` where the disk stays broken and
 `once` where a single write fails, and n to take each n-th write. It prints figures and what was wrong.
