@@ -1,7 +1,7 @@
 """Hypothesis profiles: how many examples a property test gets.
 
-The profile is chosen with `--hypothesis-profile`; CONTRIBUTING.md says when which is used. What a
-test says of its examples is what it takes in the profile `default`, which is pytest's own choice.
+The profile is chosen with `--hypothesis-profile`; CONTRIBUTING.md says which to use when. The number that a
+test asks for is the number in the profile `default`, which plain pytest uses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fixtures of real local models: the smallest one, fetched as a user would, and its server.
 
-A `conftest.py` of a folder that needs them imports them.
+Import them in the `conftest.py` of a folder that needs them.
 """
 
 from __future__ import annotations

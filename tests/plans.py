@@ -1,4 +1,4 @@
-"""Generated plans that run, and a world in which every call has its outcome by its key.
+"""Generated plans that run, and a world in which each call's outcome follows from its key.
 
 Plans are LTP texts with guards, groups, FOREACH, ON_FAIL, jumps both ways and RE-PLAN; a step
 budget bounds them. An outcome depends on the key alone, never on when the call is made.

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests, in a folder of its own, on a socket of its own."""
+"""A real PostgreSQL server for tests, in its own folder, on its own socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider of models on this machine, over real HTTP, that answers as it is told: well, or wrongly.
+"""A local provider of models over real HTTP that answers as scripted, also wrongly.
 
 It speaks the formats of OpenAI's chat completions and responses, Anthropic's messages and Google's
 contents; which one a request is in is seen from its path.

@@ -1,4 +1,4 @@
-"""Language models of fixed answers, which keep what they were asked."""
+"""Language models with fixed answers that record their requests."""
 
 from __future__ import annotations
 

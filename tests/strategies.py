@@ -1,7 +1,7 @@
-"""Plans, values and conditions in normal form, as Hypothesis draws them, for tests of any layer.
+"""Hypothesis strategies for plans, values and conditions in normal form, for tests of any layer.
 
-`plans()` draws plans in text order that LTP text can say; ids are unique, groups are numbered in
-the order of the text, and every step may have guards, an output, a failure and comments.
+`plans()` draws plans in text order that LTP text can express; ids are unique, groups are numbered in the
+order of the text, and every step may have guards, an output, failure handling and comments.
 """
 
 from __future__ import annotations

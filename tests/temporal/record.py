@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records histories of runs on a Temporal server, for the test that replays those of earlier versions.
+"""Records histories of runs on a Temporal server, for the test that replays earlier versions.
 
     python -m tests.temporal.record FOLDER
 

@@ -1,6 +1,6 @@
 """A hand-written server whose tool `give` logs its call, then answers in the requested odd way.
 
-Arguments: the file of the notes. What `give` may be told: a number of bytes, or the name of an oddity.
+Arguments: the file of the log. `give` takes a number of bytes, or the name of an oddity.
 """
 
 import json
