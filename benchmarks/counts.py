@@ -39,7 +39,7 @@ class Workload(NamedTuple):
 
 
 class Worse(NamedTuple):
-    """A workload that needs more than it may, as ratios to the floor."""
+    """A workload that exceeds its record, as ratios to the floor."""
 
     name: str
     now: float
@@ -92,7 +92,7 @@ def workloads(folder: Path) -> list[Workload]:
 
 
 def work() -> None:
-    """Do each workload, with a mark before and behind it that callgrind sees; run under callgrind.
+    """Execute each workload between marks that callgrind sees; run under callgrind.
 
     Twice before that: what is done once in a process is no part of it, and the interpreter has specialized
     its code. What is there by then is not looked through for cycles: when the collector's turn comes is
@@ -146,7 +146,7 @@ def ratios(counts: dict[str, float]) -> dict[str, float]:
 
 
 def worse(now: dict[str, float], recorded: dict[str, float]) -> list[Worse]:
-    """The workloads that need more than they may."""
+    """The workloads that exceed their records."""
     return [
         Worse(name, ratio, recorded[name])
         for name, ratio in now.items()

@@ -152,7 +152,7 @@ def _sweep_part(
 
 
 def _servers(given: list[str]) -> dict[str, Path]:
-    """The commands of the servers that are named, or of those that the demonstration installs."""
+    """The commands of the given servers, or of those that the demonstration installs."""
     if given:
         return {name: Path(command) for name, _, command in (text.partition("=") for text in given)}
     from platformdirs import user_cache_path  # noqa: PLC0415 - only for the demonstration

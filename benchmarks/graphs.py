@@ -43,12 +43,12 @@ def _step(index: object, after: list[int], read: list[int]) -> dict[str, Any]:
 
 
 def chain(count: int) -> list[dict[str, Any]]:
-    """Each step waits for the one before, and the file has them the other way round."""
+    """Each step waits for the one before, and the file has them in reverse."""
     return [_step(n, [n - 1] if n else [], [n - 1] if n else []) for n in reversed(range(count))]
 
 
 def wide(count: int) -> list[dict[str, Any]]:
-    """Steps side by side, and one that waits for all of them and reads a few."""
+    """Concurrent steps, and one that waits for all of them and reads a few."""
     steps = [_step(n, [], []) for n in range(count - 1)]
     return [*steps, _step(count - 1, list(range(count - 1)), list(range(min(5, count - 1))))]
 
@@ -81,7 +81,7 @@ def doubled(count: int) -> list[dict[str, Any]]:
 
 
 def strangers(count: int) -> list[dict[str, Any]]:
-    """Each step reads what a step sets that it does not wait for."""
+    """Each step reads a variable of a step that it does not wait for."""
     return [_step(n, [], [(n + 1) % count]) for n in range(count)]
 
 
@@ -111,7 +111,7 @@ WRONG = (circle, unknown, doubled, strangers)
 
 
 def simulated(plan: Plan) -> None:
-    """Run the plan in virtual time; raises RuntimeError where it fails."""
+    """Run the plan in virtual time; raises RuntimeError if it fails."""
     limits = Limits(max_steps=10**9, max_calls=None, max_concurrency=8, max_seconds=None)
 
     def answer(command: Command) -> tuple[float, Event]:
@@ -123,7 +123,7 @@ def simulated(plan: Plan) -> None:
 
 
 def measured(make: Callable[[int], list[dict[str, Any]]], count: int) -> Iterator[tuple[str, float]]:
-    """The CPU seconds of each thing that is done with a plan of that size."""
+    """The CPU seconds of each operation on a plan of this size."""
     text = json.dumps({"steps": make(count)})
 
     def timed(work: Callable[[], object]) -> tuple[Any, float]:

@@ -31,7 +31,7 @@ from callsheet.apps.tallies import tally
 
 
 class Asked(NamedTuple):
-    """A goal, where `{repository}` is the sample's, and the texts that an answer which reaches it holds."""
+    """A goal, where `{repository}` is the sample's, and the texts that a right answer contains."""
 
     goal: str
     texts: tuple[str, ...]
@@ -89,7 +89,7 @@ def compared(asked: Asked, sample: Sample, model: str, *, in_program: bool) -> d
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """For each way: what it took in all, and for each goal that it solved."""
+    """For each way: its total cost, and its cost per solved goal."""
     yield "| way | solved | model calls | tool calls | tokens read, cached | written | s | a solved goal |"
     yield "|" + "---|" * 8
     attempts = [[_told(attempt) for way in row["ways"] for attempt in way["attempts"]] for row in rows]
@@ -110,7 +110,7 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _told(attempt: Mapping[str, Any]) -> Way:
-    """An attempt; one that called no tool has made its answer up, however right that looks."""
+    """An attempt; one without a tool call is wrong, since its answer is invented."""
     way = Way(**attempt)
     return replace(way, is_solved=way.is_solved and way.calls > 0)
 

@@ -150,7 +150,7 @@ def graph(case: Case, variant: str) -> Callable[[], Run]:
 
 
 def again(case: Case) -> Callable[[], Run]:
-    """W4: the same plan run again and again, each time with what its steps took before."""
+    """W4: the same plan run repeatedly, each time with the durations of its last run."""
     plan, bounds = checked(parse_dag(plan_of(case["plan"])).require()), limits(case.get("limit"))
     layout, took = compile_graph(plan), dict[str, float]()
 
@@ -188,7 +188,7 @@ def each(case: Case, variant: str) -> Callable[[], Run]:
 
 
 def durable(case: Case, variant: str) -> Callable[[str, bool], Run]:
-    """W5: a chain with a journal, and one that is taken up again."""
+    """W5: a chain with a journal, and one that is resumed."""
     text, output = plan_of(case["plan"]), case["plan"]["output"]
 
     @asynccontextmanager
@@ -218,7 +218,7 @@ def durable(case: Case, variant: str) -> Callable[[str, bool], Run]:
 
 
 def text_of(case: Case, variant: str) -> Callable[[], object]:
-    """W6: what is done with a text before it runs."""
+    """W6: the operations on a text before it runs."""
     text = case["text"]
     plan = parse(text).require()
     work: dict[str, Callable[[], object]] = {

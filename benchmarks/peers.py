@@ -39,7 +39,7 @@ _OF_PROCESSOR = frozenset({"W1", "W2", "W3", "W6", "W7", "resume"})
 
 
 class Cell(NamedTuple):
-    """What one peer took for one case, in seconds and bytes."""
+    """The seconds and bytes of one peer for one case."""
 
     case: str
     peer: str
@@ -113,7 +113,7 @@ def adapters(wheel: Path | None) -> dict[str, str]:
 
 
 def measured(harness: Path, options: list[str], wheel: Path | None = None) -> dict[str, Any]:
-    """A run of the harness with our adapters, as it writes it. Raises RuntimeError where it fails."""
+    """The results of the harness with our adapters; raises RuntimeError if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         copy, out = Path(folder) / "harness", Path(folder) / "results.json"
         shutil.copytree(harness, copy)
@@ -143,7 +143,7 @@ def with_resumed(run: dict[str, Any], steps: int = RESUMED) -> dict[str, Any]:
 
 
 def kept_form(results: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a run: the machine, the cases, and a line for each cell that was measured."""
+    """The stored form of a run: the machine, the cases, and a line for each measured cell."""
     cells = [
         [c["case"], c["peer"], c["variant"], s["cpu_min_s"], s["wall_min_s"], s.get("bytes_written", 0)]
         for c in results["cells"]
@@ -222,7 +222,7 @@ def _figure(goal: Goal, case: dict[str, Any], ours: Cell, floor: Cell | None) ->
 
 
 def _shown(cell: Cell, steps: int) -> str:
-    """Seconds a step; of a makespan and of a start those of all of it."""
+    """Seconds per step; of a makespan or a start, total seconds."""
     if cell.case.startswith(("W4", "W7", "resume")):
         return f"{cell.seconds * 1e3:.1f} ms"
     return f"{cell.seconds / max(1, steps) * 1e6:.3g} us"

@@ -39,7 +39,7 @@ def chain(n: int) -> Plan:
 
 
 def fan_out(n: int) -> Plan:
-    """`n` steps side by side, and one that takes all their results."""
+    """`n` concurrent steps, and one that takes all their results."""
     members = [
         Step(f"S{i}", Call("INC", (), (("x", Literal(i)),)), output=Output(f"v{i}"), group=0)
         for i in range(n)

@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 
 def plan_of(steps: int, *, loops: bool) -> Plan:
-    """A chain of `n` steps, or one step in a loop."""
+    """A chain of steps, or one step in a loop."""
 
     def step(n: int) -> Step:
         return Step(f"S{n}", Call("LOOK", (), (("x", Literal(n)),)), output=Output(f"v{n}"))
@@ -67,7 +67,7 @@ async def run_until(journal: Journal, plan: Plan, steps: int, size: int) -> None
 
 
 async def next_call(path: Path) -> None:
-    """Open the journal and take the run up, until its next call is about to be made."""
+    """Open the journal and resume the run, until its next call is about to be made."""
     called = asyncio.Event()
 
     async def look(args: dict[str, Any], context: CallContext) -> str:
@@ -104,7 +104,7 @@ def least(rounds: int, work: Callable[[], object]) -> dict[str, float]:
 
 
 def taken_up(steps: int, size: int, rounds: int, *, loops: bool) -> dict[str, dict[str, float]]:
-    """From the closed journal of an interrupted run to its next call, and its rows read and no more."""
+    """The time from the closed journal of an interrupted run to its next call, and for only reading rows."""
     plan = plan_of(steps, loops=loops)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.db"
@@ -117,13 +117,13 @@ def taken_up(steps: int, size: int, rounds: int, *, loops: bool) -> dict[str, di
 
 
 def written() -> int:
-    """The bytes that this process has handed to the system so far."""
+    """The bytes that this process has written so far."""
     fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(fields["wchar"])
 
 
 def timed(what: str, work: Callable[[], _T]) -> _T:
-    """Do it and print how long it took."""
+    """Call it and print how long it took."""
     began, cpu = time.perf_counter(), time.process_time()
     result = work()
     clock, spent = time.perf_counter() - began, time.process_time() - cpu

@@ -61,7 +61,7 @@ def machine_only(program: Program, times: int) -> Callable[[], object]:
 
 
 def on_loop(make: Callable[[], Coroutine[Any, Any, object]], times: int) -> Callable[[], object]:
-    """A coroutine, so many times, on a loop that is made once: entering a loop is not measured."""
+    """Run a coroutine repeatedly on one loop, so that entering a loop is not measured."""
     runner = asyncio.Runner()
 
     async def work() -> None:
@@ -138,7 +138,7 @@ def bare_append(n: int, folder: Path, synchronous: str) -> Callable[[], object]:
 
 
 def kept_by_hand(n: int, folder: Path, synchronous: str) -> Callable[[], object]:
-    """As `bare_append`, and what a run must have besides: its row and start in one transaction, its end."""
+    """As `bare_append`, with what else a run needs: its row and start in one transaction, its end."""
     database = sqlite3.connect(folder / f"kept-{synchronous}.db", isolation_level=None)
     database.execute("PRAGMA journal_mode=WAL")
     database.execute(f"PRAGMA synchronous={synchronous}")
@@ -159,7 +159,7 @@ def kept_by_hand(n: int, folder: Path, synchronous: str) -> Callable[[], object]
 
 
 def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
-    """All that is to be measured."""
+    """All cases to measure."""
     found: list[Case] = []
     for name, make, floor in (
         ("chain", plans.chain, bare_chain),
@@ -224,7 +224,7 @@ GROWING = (
 
 
 def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
-    """Print microseconds a step, ratios and growth.
+    """Print microseconds per step, ratios and growth.
 
     `sqlite` is an append a step and nothing else, `kept` a run that is kept by hand, and the two ratios are
     to these. The last five columns are wall time: all sides wait for the disk at every transition.
@@ -258,7 +258,7 @@ def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
 
 
 def _beside(value: dict[str, float], which: str, digits: int) -> str:
-    """The journal beside its floors; nothing where it was not measured."""
+    """The journal compared with its floors; nothing if it was not measured."""
     if f"journal{which}" not in value:
         return ""
     bare, kept, journal = (value[f"{name}{which}"] for name in ("sqlite", "kept", "journal"))

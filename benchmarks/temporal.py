@@ -50,7 +50,7 @@ _LONGEST = 300.0
 
 
 class Kills:
-    """A trial: runs, kills, decisions, and what came of them."""
+    """A trial: runs, kills, decisions, and their results."""
 
     def __init__(self, fleet: Fleet, reached: Reached, journal: Journal, items: int) -> None:
         self.fleet = fleet
@@ -60,7 +60,7 @@ class Kills:
         self.decided: Counter[str] = Counter()
 
     async def carry(self, number: int) -> RunOutcome:
-        """Start a run and bring it to its end, whatever dies meanwhile."""
+        """Start a run and carry it to its end, whatever is killed meanwhile."""
         run_id, text = f"run-{number}", _PLANS[number % 2]
         plan = parse(text).plan
         assert plan is not None

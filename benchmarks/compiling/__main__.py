@@ -33,7 +33,7 @@ _TRUTHS = ("parsed", "known", "valid", "clean", "in_order", "adequate")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One goal: what came of it, what it took."""
+    """The result of one goal, and its cost."""
 
     goal: Goal
     made: Made
@@ -45,7 +45,7 @@ class Row:
 
 
 async def measure(model: LanguageModel, mode: str, chosen: Iterable[Goal], save: Path | None) -> list[Row]:
-    """Compile every goal, one after another; each is written down as it comes."""
+    """Compile the goals one after another; each result is saved at once."""
     rows: list[Row] = []
     for goal in chosen:
         began = time.perf_counter()
@@ -74,7 +74,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def summary(rows: Sequence[Row]) -> dict[str, Any]:
-    """The counts of a measurement, and the means of what it took."""
+    """The counts of a measurement, and its mean costs."""
     scores = [row.score for row in rows]
     counts: dict[str, Any] = {truth: sum(getattr(s, truth) for s in scores) for truth in _TRUTHS}
     size = max(1, len(rows))
@@ -103,7 +103,7 @@ def table(rows: Sequence[Row], by: str) -> str:
 
 
 def _chosen(among: Sequence[Goal], only: str | None, every: int) -> list[Goal]:
-    """The goals of catalogues, kinds or ids that begin so; one of `every` of each."""
+    """The goals whose catalogue, kind or id has such a prefix; every `every`-th one."""
     names = tuple(only.split(",")) if only else ("",)
     wanted = [g for g in among if g.id.startswith(names) or g.kind.startswith(names)]
     return [g for g in wanted if int(g.id.rpartition("/")[2]) % every == 1 % every]

@@ -50,7 +50,7 @@ class ToolText:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A plan that reaches a goal; the steps of `any_order` may change places."""
+    """A plan that reaches a goal; the steps of `any_order` may swap places."""
 
     text: str
     any_order: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A goal, and what a plan for it is held against."""
+    """A goal, and the plans that it is scored by."""
 
     id: str
     kind: str
@@ -80,13 +80,13 @@ def goals() -> tuple[Goal, ...]:
 
 @cache
 def further() -> tuple[Goal, ...]:
-    """Thirty more over tools of two other domains, a fleet of vehicles and a library."""
+    """Thirty more with tools of two other domains, a fleet of vehicles and a library."""
     return _goals_in(_FURTHER)
 
 
 @cache
 def held_out() -> tuple[Goal, ...]:
-    """Goals of other domains over other tools, on which nothing is tuned."""
+    """Goals of other domains with other tools, on which nothing is tuned."""
     return _goals_in(_HELD_OUT)
 
 

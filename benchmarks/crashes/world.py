@@ -57,7 +57,7 @@ class World:
         }
 
     def prepare(self) -> None:
-        """Make the folder anew."""
+        """Recreate the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
 
@@ -93,7 +93,7 @@ class World:
         return answer
 
     def world_problems(self, history: History) -> list[str]:
-        """What the log says against the journal."""
+        """Contradictions between the log and the journal."""
         log = self._log()
         found = [
             f"{key} {tool} was called {times} times, of which the journal knows {history.intents.get(key, 0)}"

@@ -13,7 +13,7 @@ from callsheet import CallContext
 
 
 def _leave(tool: str, context: CallContext) -> None:
-    """One line, on the disk before the tool answers, with some time on both sides of it."""
+    """Write a line, synced before the tool returns, with a pause before and after."""
     pause = float(os.environ.get("CALLSHEET_CRASH_PAUSE", "0"))
     time.sleep(pause)
     log = os.open(
@@ -38,14 +38,14 @@ def look(n: int, context: CallContext) -> int:
 
 @callsheet.tool(effect="unsafe")
 def append(text: str, context: CallContext) -> str:
-    """The text, called out."""
+    """The text with an exclamation mark."""
     _leave("APPEND", context)
     return f"{text}!"
 
 
 @callsheet.tool(effect="idempotent")
 def put(name: str, value: int, context: CallContext) -> str:
-    """What was put where."""
+    """The name and the value as a text."""
     _leave("PUT", context)
     return f"{name} is {value}"
 

@@ -32,7 +32,7 @@ _KINDS: tuple[dict[str, object], ...] = (
 
 
 def examined(variant: str, count: int, seed: int) -> Counter[str]:
-    """What becomes of so many sentences of one variant."""
+    """Counts of the results of this many sentences of one variant."""
     options = VARIANTS[variant]
     matcher = Matcher(plan_lark(TOOLS, options))
     sentences = Sentences(plan_grammar(TOOLS, options), Random(f"{variant} {seed}"))
@@ -58,7 +58,7 @@ def examined(variant: str, count: int, seed: int) -> Counter[str]:
 
 
 def many_tools(count: int, *, are_alike: bool = True) -> list[ToolShape]:
-    """So many tools of one to four arguments of six kinds, half of which must be given.
+    """Tools with one to four arguments of six kinds, half of them required.
 
     Every twelfth has the same arguments; where they are not alike, no two tools share the name of one.
     """
@@ -104,7 +104,7 @@ def times() -> Iterable[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures; 1 where anything disagrees."""
+    """Print the figures; returns 1 if anything disagrees."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--sentences",

@@ -70,7 +70,7 @@ class World:
         return json.dumps([f"{mark} yes", "1", "yes", "more"])
 
     def observe(self, audience: str, what: object) -> None:
-        """Somebody learns something."""
+        """Record that an audience learned something."""
         self.seen.setdefault(audience, []).append(json.dumps(what, sort_keys=True, ensure_ascii=False))
 
     def answer(self, command: Command) -> tuple[float, Event]:

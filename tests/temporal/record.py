@@ -3,7 +3,7 @@
 
     python -m tests.temporal.record FOLDER
 
-What is there already stays as it is: a version of the workflow that leads elsewhere is a defect.
+Existing files are kept: a version of the workflow that replays them differently is a bug.
 """
 
 from __future__ import annotations
