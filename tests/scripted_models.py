@@ -13,7 +13,7 @@ Answer = str | Completion | ModelFailed
 
 @dataclass
 class Scripted:
-    """Answers in their order, the last one again and again; a failure is raised."""
+    """Returns answers in order, then the last one repeatedly; raises failures."""
 
     answers: Sequence[Answer]
     accepts: Sequence[Syntax] = ()
