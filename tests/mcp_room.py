@@ -127,7 +127,7 @@ class Room:
         hearing: Callable[[Any], Awaitable[None]] | None = None,
         **decided: Any,
     ) -> AsyncGenerator[Client]:
-        """A client of a server on such a bench; `answering` plays the person, `hearing` gets notifications."""
+        """A client of a server on such a bench; `answering` is the person, `hearing` gets notifications."""
 
         async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
             self.asked.append(params)
