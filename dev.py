@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The commands of this repository; each makes the environment it needs and needs only Python and pip.
+"""The commands of this repository. Each needs only Python and pip, and creates the environment it needs.
 
 python3 dev.py demo     run the demonstration on real MCP servers
 python3 dev.py test     check the code and run all tests
-python3 dev.py check    formatting, lint, types and layers alone
-python3 dev.py bench    the benchmarks (`python3 dev.py bench --help`)
-python3 dev.py docs     the documentation as a site, in build/site
-python3 dev.py wheel    a wheel whose inner loop is machine code, in build/wheel (needs a C compiler);
-                        with `test …`, the tests on what it holds
-python3 dev.py run …    the callsheet command of this checkout
+python3 dev.py check    only formatting, lint, types and layers
+python3 dev.py bench    run the benchmarks (`python3 dev.py bench --help`)
+python3 dev.py docs     build the documentation as a site, in build/site
+python3 dev.py wheel    build a wheel with a compiled inner loop, in build/wheel (needs a C compiler);
+                        `wheel test …` runs the tests on it
+python3 dev.py run …    run the callsheet command of this checkout
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ QUICK_CHECKS = (
     ("lint-imports",),
 )
 TYPES = ("pyright",)
-WORKERS = (os.cpu_count() or 2) * 3 // 2  # a fifth of the time tests wait for a disk, a clock or a program
+WORKERS = (os.cpu_count() or 2) * 3 // 2  # tests wait a fifth of the time
 TESTS = ("pytest", "-n", str(WORKERS), "--dist", "worksteal", "--hypothesis-profile", "ci")
 FAILED = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
 COMPILED = ROOT / "build" / "compiled"
-FEW = 3  # tests that may fail by chance in one run; when more fail, something is broken
+FEW = 3  # at most so many failed tests are run again; if more fail, something is broken
 
 
 def prepare(*, dev: bool) -> None:
-    """Make the environment, or bring it up to date with pyproject.toml."""
+    """Create the environment, or update it to pyproject.toml."""
     stamp = ENVIRONMENT / f"installed-{'dev' if dev else 'core'}"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
     if not (BIN / "python").exists() and not (BIN / "python.exe").exists():
-        print(f"making an environment in {ENVIRONMENT}", file=sys.stderr)
+        print(f"creating an environment in {ENVIRONMENT}", file=sys.stderr)
         venv.create(ENVIRONMENT, with_pip=True)
         pip("install", "--upgrade", "pip>=25.1")
     print("installing callsheet" + (" and its development tools" if dev else ""), file=sys.stderr)
@@ -54,16 +54,16 @@ def prepare(*, dev: bool) -> None:
 
 
 def pip(*arguments: str) -> None:
-    """Run pip in the environment; its output is shown only when it fails."""
+    """Run pip in the environment; its output is shown only if it fails."""
     command = [str(BIN / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         sys.stderr.write(done.stdout + done.stderr)
-        sys.exit(f"dev.py: pip could not {' '.join(arguments[:1])} what is needed (see above)")
+        sys.exit(f"dev.py: pip {' '.join(arguments[:1])} failed (see above)")
 
 
 def started(*command: str, output: int | None = None) -> subprocess.Popen[str]:
-    """Start a command of the environment; `output` is as `stdout` of `subprocess`."""
+    """Start a command of the environment; `output` is the `stdout` argument of `subprocess.Popen`."""
     path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])
     env = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(ENVIRONMENT)}
     return subprocess.Popen(
@@ -72,12 +72,12 @@ def started(*command: str, output: int | None = None) -> subprocess.Popen[str]:
 
 
 def tool(*command: str) -> int:
-    """Run a command of the environment and give its exit code."""
+    """Run a command of the environment and return its exit code."""
     return started(*command).wait()
 
 
 def checked(*commands: tuple[str, ...]) -> int:
-    """Run checks; all of them, so that one run shows all that is wrong."""
+    """Run all checks, even if one fails, so that one run shows every problem."""
     failed = [command[0] for command in commands if tool(*command)]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
@@ -91,13 +91,13 @@ def demo(arguments: list[str]) -> int:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the callsheet command where the user stands."""
+    """Run the callsheet command in the current directory."""
     prepare(dev=False)
     return subprocess.run([str(BIN / "callsheet"), *arguments], check=False).returncode
 
 
 def browser() -> None:
-    """Where nobody works at the machine (CI=true), have a browser for the tests of the viewer.
+    """In CI (CI=true), install a browser for the tests of the viewer.
 
     Elsewhere nothing is installed: without a browser those tests are skipped, with the reason.
     """
@@ -114,30 +114,30 @@ def browser() -> None:
 
 
 def again(failed: int) -> int:
-    """Run the few tests that failed once more, one by one, and give the exit code that counts.
+    """Run a few failed tests once more, without others beside them, and return the final exit code.
 
-    With real browsers, processes and models on a busy machine a test can fail by chance. What fails twice is
-    broken; what passes alone is named, for it hides a race of product or test and has to be mended.
+    With real browsers, processes and models on a busy machine a test can fail by chance. A test that fails
+    twice is broken. One that passes alone is reported, since it shows a race in the product or the test.
     """
     names = sorted(json.loads(FAILED.read_text())) if failed == 1 and FAILED.exists() else []
     if not 0 < len(names) <= FEW:
         return failed
-    print("once more, alone:", *names, sep="\n  ", flush=True)
+    print("running again, alone:", *names, sep="\n  ", flush=True)
     failed = tool("pytest", "--hypothesis-profile", "ci", *names)
     if not failed:
-        print("passed alone, so they failed by chance; find the race:", *names, sep="\n  ", flush=True)
+        print("flaky (passed when run alone); find the race:", *names, sep="\n  ", flush=True)
     return failed
 
 
 def test(arguments: list[str]) -> int:
-    """Check the code and run all tests; with arguments, only the tests that they name."""
+    """Check the code and run all tests; with arguments, run only the tests that they select."""
     prepare(dev=True)
     browser()
     if arguments:
         return tool(*TESTS, *arguments)
     wrong = checked(*QUICK_CHECKS)
-    types = started(*TYPES, output=subprocess.PIPE)  # beside the tests, which do not keep all cores busy
-    FAILED.unlink(missing_ok=True)  # what earlier runs left
+    types = started(*TYPES, output=subprocess.PIPE)  # concurrently: the tests do not keep all cores busy
+    FAILED.unlink(missing_ok=True)  # left by earlier runs
     failed = again(tool(*TESTS))
     print(types.communicate()[0], end="")
     return failed or wrong or types.returncode
@@ -156,22 +156,22 @@ def bench(arguments: list[str]) -> int:
 
 
 def docs(arguments: list[str]) -> int:
-    """Make the generated pages, and the site of all pages; `serve` shows it and follows changes."""
+    """Generate pages and build the site; `serve` serves it and follows changes."""
     prepare(dev=True)
     failed = tool("python", "-m", "scripts.reference")
     return failed or tool("zensical", *(arguments or ("build", "--clean", "--strict")))
 
 
 def wheel(arguments: list[str]) -> int:
-    """Make a wheel whose inner loop is compiled; with `test`, run tests on the wheel that was made last."""
+    """Build a wheel with a compiled inner loop; with `test`, run tests on the wheel that was built last."""
     if not arguments:
         prepare(dev=False)
         return tool("python", "-m", "scripts.wheel")
     if arguments[0] != "test":
-        sys.exit(f"dev.py: wheel takes nothing, or test and what pytest takes, and not {arguments[0]}")
+        sys.exit(f"dev.py: wheel takes no argument, or `test` and arguments of pytest, not {arguments[0]}")
     prepare(dev=True)
     if not COMPILED.exists():
-        sys.exit("dev.py: there is no wheel yet; `python3 dev.py wheel` makes it")
+        sys.exit("dev.py: there is no wheel yet; build it with `python3 dev.py wheel`")
     os.environ["PYTHONPATH"] = str(COMPILED)
     return tool(*TESTS, *arguments[1:])
 
@@ -188,8 +188,8 @@ COMMANDS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out a command of this file."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - so that an older Python says it in words
+    """Run a command of this file and return its exit code."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - a clear message on an older Python
         sys.exit("callsheet needs Python 3.11 or newer")
     if not arguments or arguments[0] not in COMMANDS:
         print(__doc__, file=sys.stderr)

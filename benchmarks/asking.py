@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What it costs to ask a long run: `at`, `why`, `runs diff` and the like as whole commands.
+"""Measures commands that inspect a long run: `at`, `why`, `runs diff` and others.
 
 python3 benchmarks/asking.py                      journals of 100,000 events
 python3 benchmarks/asking.py --events 10000 --rounds 1
-python3 benchmarks/asking.py --only 'diff'        questions whose name has this in it
+python3 benchmarks/asking.py --only 'diff'        only the questions with this in their name
 
-Printed is the processor time of each command, its start included: the least of the rounds. Work on
-other cores does not lengthen it, though a busy machine does by up to a half.
+Prints the CPU time of each command, including its start: the least of the rounds. Work on other cores does
+not change it much, though a busy machine can add up to half.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Given: TypeAlias = "Callable[[int], JSON]"
 
 
 class Question(NamedTuple):
-    """A command, and the journal that it is asked of."""
+    """A command, and the journal that it inspects."""
 
     name: str
     shape: str
@@ -47,7 +47,7 @@ class Question(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A journal: the text of its plan, and its runs by id, with what they are started with and given."""
+    """A journal: the text of its plan, and its runs by id, with their inputs and results."""
 
     text: str
     inputs: dict[str, Any]
@@ -88,7 +88,7 @@ def _apart(places: set[int]) -> Given:
 
 
 def questions(events: int) -> list[Question]:
-    """What is asked; the runs are those of `shapes`."""
+    """The commands to measure; the runs are those of `shapes`."""
     middle = str(events // 2)
     return [
         Question("at, in the middle", "circle", ("at", "a", middle)),
@@ -116,7 +116,7 @@ def questions(events: int) -> list[Question]:
 
 
 async def keep(journal: Journal, plan: Plan, run_id: str, inputs: dict[str, Any], given: Given) -> None:
-    """Carry a run out, the results of whose @LOOK are `given`."""
+    """Execute a run in which @LOOK returns the results `given`."""
     made = 0
 
     async def look(args: dict[str, Any], context: CallContext) -> JSON:
@@ -133,7 +133,7 @@ async def keep(journal: Journal, plan: Plan, run_id: str, inputs: dict[str, Any]
 
 
 def spent(command: Iterable[str], bytecode: Path) -> float:
-    """The seconds of CPU of a command, whose modules are compiled as those of an installed package are."""
+    """The CPU seconds of a command; its modules have bytecode files, as in an installed package."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(bytecode)}
     subprocess.run(tuple(command), check=True, stdout=subprocess.DEVNULL, env=settings)
@@ -142,7 +142,7 @@ def spent(command: Iterable[str], bytecode: Path) -> float:
 
 
 def main() -> None:
-    """Make the journals, ask, and print."""
+    """Create the journals, measure, and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""Instructions of five small workloads beside a floor, counted by callgrind; a gate against getting slower.
+"""Counts the instructions of small workloads with callgrind, to detect slowdowns.
 
-python benchmarks/counts.py             count, and hold against what is written in counts.json
-python benchmarks/counts.py --record    count, and write it there
+python benchmarks/counts.py             count, and compare with counts.json
+python benchmarks/counts.py --record    count, and write the ratios to counts.json
 
-Counts do not depend on what else the machine does. They depend on the build of Python, so what is kept and
-compared are ratios to a floor that is counted in the same process: a bare interpreter of the same chain.
+Counts do not depend on other load on the machine. They depend on the build of Python, so what is stored and
+compared are ratios to a floor that is counted in the same process: a minimal interpreter of the same chain.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FLOOR = "floor"
 
 
 class Workload(NamedTuple):
-    """A workload by name, how many steps it has, and what does it once."""
+    """A workload: its name, its number of steps, and a function that executes it once."""
 
     name: str
     steps: int
@@ -39,7 +39,7 @@ class Workload(NamedTuple):
 
 
 class Worse(NamedTuple):
-    """A workload that needs more than it may, as ratios to the floor."""
+    """A workload that exceeds its record, as ratios to the floor."""
 
     name: str
     now: float
@@ -47,7 +47,7 @@ class Worse(NamedTuple):
 
 
 def interpreted(n: int) -> Callable[[], object]:
-    """A chain by the least interpreter: slots, a queue of what is ready, awaited calls."""
+    """A chain in a minimal interpreter: slots, a queue of ready steps, awaited calls."""
 
     async def inc(x: int) -> int:
         return x + 1
@@ -92,7 +92,7 @@ def workloads(folder: Path) -> list[Workload]:
 
 
 def work() -> None:
-    """Do each workload, with a mark before and behind it that callgrind sees; run under callgrind.
+    """Execute each workload between marks that callgrind sees; run under callgrind.
 
     Twice before that: what is done once in a process is no part of it, and the interpreter has specialized
     its code. What is there by then is not looked through for cycles: when the collector's turn comes is
@@ -114,7 +114,7 @@ def work() -> None:
 
 
 def count() -> dict[str, float]:
-    """Instructions a step of each workload. Raises RuntimeError where they cannot be counted."""
+    """Instructions per step of each workload. Raises RuntimeError where they cannot be counted."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise RuntimeError("valgrind is not installed")
@@ -141,12 +141,12 @@ def _instructions(part: Path) -> int:
 
 
 def ratios(counts: dict[str, float]) -> dict[str, float]:
-    """Each workload beside the floor of the same run."""
+    """The ratio of each workload to the floor of the same run."""
     return {name: round(found / counts[FLOOR], 2) for name, found in counts.items() if name != FLOOR}
 
 
 def worse(now: dict[str, float], recorded: dict[str, float]) -> list[Worse]:
-    """The workloads that need more than they may."""
+    """The workloads that exceed their records."""
     return [
         Worse(name, ratio, recorded[name])
         for name, ratio in now.items()
@@ -155,11 +155,13 @@ def worse(now: dict[str, float], recorded: dict[str, float]) -> list[Worse]:
 
 
 def main() -> int:
-    """Count, print, and hold against what is recorded; 1 where something has become worse."""
+    """Count, print, and compare with the record; returns 1 if a workload has become slower."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--record", action="store_true", help="write the ratios down instead of comparing")
+    parser.add_argument(
+        "--record", action="store_true", help="write the ratios to counts.json instead of comparing"
+    )
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
@@ -167,7 +169,7 @@ def main() -> int:
         return 0
     counts = count()
     now = ratios(counts)
-    print("instructions a step, and beside the floor")
+    print("instructions per step, and the ratio to the floor")
     for name, found in counts.items():
         print(f"{name:16} {found:10,.0f} {now.get(name, 1.0):8.2f}")
     if given.record:
@@ -175,7 +177,7 @@ def main() -> int:
         return 0
     failed = worse(now, json.loads(RECORDED.read_text()))
     for name, ratio, before in failed:
-        print(f"{name}: {ratio:.2f} times the floor, recorded are {before:.2f}", file=sys.stderr)
+        print(f"{name}: {ratio:.2f} times the floor; recorded: {before:.2f}", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Kills runs with SIGKILL, resumes them, and says whether anything was lost, repeated or changed.
+"""Kills runs with SIGKILL, resumes them, and reports whether anything was lost, repeated or changed.
 
-python3 benchmarks/crash.py --plan all --kills 1000    all that follows; TMPDIR=/dev/shm makes it faster
+python3 benchmarks/crash.py --plan all --kills 1000    all of the following; TMPDIR=/dev/shm makes it faster
 python3 benchmarks/crash.py --kills 50                 the demonstration, on real MCP servers
 python3 benchmarks/crash.py --plan points              twenty steps, killed at every journal write
-python3 benchmarks/crash.py --plan points --tails      the same, where synced commits wait in a tail
+python3 benchmarks/crash.py --plan points --tails      the same, with synced commits in a tail
 python3 benchmarks/crash.py --plan tools --kills 300   the same at random moments
 python3 benchmarks/crash.py --plan long --kills 50     5,300 calls: a journal with snapshots
 
-The exit status is 1 if anything was wrong. What must be true stands in `crashes/sweep.py`,
+The exit status is 1 if anything was wrong. The conditions checked are in `crashes/sweep.py`,
 `crashes/oracle.py` and, for each plan, `crashes/demo.py` and `crashes/world.py`.
 """
 
@@ -38,7 +38,7 @@ from callsheet.store import Durability
 
 _PARTS = ("points", "demo", "long", "tools")
 _SHARES = {"demo": 0.04, "long": 0.05}
-"""Of the kills of `--plan all` that are left after `points`; `tools` has the rest."""
+"""The shares of the kills of `--plan all` that remain after `points`; `tools` gets the rest."""
 _MUST_BE_ZERO = ("finished_again", "lost", "twice_not_in_flight", "writes_twice", "orphans")
 
 
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _judge(figures: Figures) -> bool:
-    """Say in words what the figures say; whether all is as it must be."""
+    """Print a summary of the figures; returns whether everything is right."""
     is_right = (
         not figures.problems
         and figures.equal == figures.trials
@@ -79,7 +79,7 @@ def _judge(figures: Figures) -> bool:
         f" {figures.twice} effects took place again, {figures.twice_not_in_flight} of them not in flight"
         f" at a crash; {figures.writes_twice} unsafe calls took place twice without a decision"
     )
-    print("all as it must be" if is_right else "NOT as it must be")
+    print("all correct" if is_right else "NOT correct")
     return is_right
 
 
@@ -88,24 +88,32 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--plan", choices=["all", *_PARTS], default="demo")
-    parser.add_argument("--kills", type=int, default=50, help="kills that have to meet a living process")
-    parser.add_argument("--seed", type=int, default=None, help="of the random moments; default: by the clock")
+    parser.add_argument("--kills", type=int, default=50, help="number of kills of a living process")
     parser.add_argument(
-        "--server", action="append", default=[], metavar="PACKAGE=COMMAND", help="a server that is there"
+        "--seed", type=int, default=None, help="seed of the random moments; default: from the clock"
+    )
+    parser.add_argument(
+        "--server",
+        action="append",
+        default=[],
+        metavar="PACKAGE=COMMAND",
+        help="the command of a server that is already installed",
     )
     parser.add_argument(
         "--durability", choices=[str(d) for d in Durability], default="full", help="for --plan points"
     )
     parser.add_argument(
-        "--tails", action="store_true", help="synced commits wait in a tail at once, for --plan points"
+        "--tails",
+        action="store_true",
+        help="put synced commits into a tail from the start, for --plan points",
     )
-    parser.add_argument("--small", action="store_true", help="nine steps in place of twenty")
-    parser.add_argument("--every", type=int, default=1, help="take each n-th point, for --plan points")
+    parser.add_argument("--small", action="store_true", help="nine steps instead of twenty")
+    parser.add_argument("--every", type=int, default=1, help="use each n-th point, for --plan points")
     parser.add_argument(
-        "--fresh", action="store_true", help="an interpreter for each command in place of a fork; slower"
+        "--fresh", action="store_true", help="a new interpreter for each command instead of a fork; slower"
     )
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
-    parser.add_argument("--verbose", action="store_true", help="tell of every trial")
+    parser.add_argument("--verbose", action="store_true", help="report every trial")
     given = parser.parse_args()
     if given.seed is None:
         given.seed = time.time_ns() % 1_000_000
@@ -115,7 +123,7 @@ def _arguments() -> argparse.Namespace:
 def _sweep(
     given: argparse.Namespace, folder: Path, say: Callable[[str], None]
 ) -> Iterator[tuple[str, Figures]]:
-    """The figures of each part; of `all`, they come to as many kills as were asked for."""
+    """The figures of each part; with `all`, the kills of all parts add up to the requested number."""
     left = given.kills
     for part in _PARTS if given.plan == "all" else (given.plan,):
         kills = left if part not in _SHARES or given.plan != "all" else round(given.kills * _SHARES[part])
@@ -144,7 +152,7 @@ def _sweep_part(
 
 
 def _servers(given: list[str]) -> dict[str, Path]:
-    """The commands of the servers that are named, or of those that the demonstration installs."""
+    """The commands of the given servers, or of those that the demonstration installs."""
     if given:
         return {name: Path(command) for name, _, command in (text.partition("=") for text in given)}
     from platformdirs import user_cache_path  # noqa: PLC0415 - only for the demonstration

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a policy costs while a run goes on: CPU time a call, beside the same run without one.
+"""Measures what a policy costs during a run: CPU time per call, compared with the same run without one.
 
 python -m benchmarks.enforcement
 """
@@ -160,7 +160,9 @@ def _same(plan: Plan) -> Callable[[int], Plan]:
 
 def main() -> None:
     """Print microseconds a call, without a policy and under one."""
-    print(f"{'':44}{'without':>9}{'first':>9}{'more':>9}{'later':>9}{'more':>9}   microseconds of CPU a call")
+    print(
+        f"{'':44}{'without':>9}{'first':>9}{'more':>9}{'later':>9}{'more':>9}   microseconds of CPU per call"
+    )
     for name, arguments in SHAPES.items():
         row(f"a loop, {name}", _same(loop(arguments)), POLICY)
     row("a chain of different steps", _same(chain()), POLICY)
@@ -171,7 +173,7 @@ def main() -> None:
             partial(different, step),
             PRIVATE if name.startswith("private") else POLICY,
         )
-    print(f"a policy may add {MOST} microseconds to a call, all in all")
+    print(f"the target: a policy adds at most {MOST} microseconds to a call")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""How what is done with JSON plans grows with their size: `python -m benchmarks.graphs`.
+"""Measures how the cost of JSON plans grows with their size: `python -m benchmarks.graphs`.
 
-Each kind of plan in four sizes up to 100,000 steps, each thing done to it once; what is printed are
-microseconds of CPU a step, and the exponent of the whole cost (1 is in proportion). Refused plans
-show what a diagnostic costs.
+Each kind of plan in four sizes up to 100,000 steps, each operation on it once. Prints the microseconds of CPU
+per step, and the exponent of the total cost (1 is proportional). Plans with errors show what a diagnostic
+costs.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def _step(index: object, after: list[int], read: list[int]) -> dict[str, Any]:
 
 
 def chain(count: int) -> list[dict[str, Any]]:
-    """Each step waits for the one before, and the file has them the other way round."""
+    """Each step waits for the one before, and the file has them in reverse."""
     return [_step(n, [n - 1] if n else [], [n - 1] if n else []) for n in reversed(range(count))]
 
 
 def wide(count: int) -> list[dict[str, Any]]:
-    """Steps side by side, and one that waits for all of them and reads a few."""
+    """Concurrent steps, and one that waits for all of them and reads a few."""
     steps = [_step(n, [], []) for n in range(count - 1)]
     return [*steps, _step(count - 1, list(range(count - 1)), list(range(min(5, count - 1))))]
 
@@ -81,7 +81,7 @@ def doubled(count: int) -> list[dict[str, Any]]:
 
 
 def strangers(count: int) -> list[dict[str, Any]]:
-    """Each step reads what a step sets that it does not wait for."""
+    """Each step reads a variable of a step that it does not wait for."""
     return [_step(n, [], [(n + 1) % count]) for n in range(count)]
 
 
@@ -111,7 +111,7 @@ WRONG = (circle, unknown, doubled, strangers)
 
 
 def simulated(plan: Plan) -> None:
-    """Run the plan in virtual time; raises RuntimeError where it fails."""
+    """Run the plan in virtual time; raises RuntimeError if it fails."""
     limits = Limits(max_steps=10**9, max_calls=None, max_concurrency=8, max_seconds=None)
 
     def answer(command: Command) -> tuple[float, Event]:
@@ -123,7 +123,7 @@ def simulated(plan: Plan) -> None:
 
 
 def measured(make: Callable[[int], list[dict[str, Any]]], count: int) -> Iterator[tuple[str, float]]:
-    """The CPU seconds of each thing that is done with a plan of that size."""
+    """The CPU seconds of each operation on a plan of this size."""
     text = json.dumps({"steps": make(count)})
 
     def timed(work: Callable[[], object]) -> tuple[Any, float]:
@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="up to 25,000 steps")
     given = parser.parse_args()
     sizes = SIZES[:2] if given.quick else SIZES
-    print("µs a step    ", *(f"{size:>8}" for size in sizes), " exponent")
+    print("µs per step  ", *(f"{size:>8}" for size in sizes), " exponent")
     for make in (*GOOD, *WRONG):
         print(f"{make.__name__}: {(make.__doc__ or '').splitlines()[0]}")
         rows: dict[str, list[tuple[int, float]]] = {}

@@ -1,9 +1,10 @@
-"""What very large runs take: processor time and peak memory, each in a process of its own.
+"""Measures very large runs: CPU time and peak memory, each case in a process of its own.
 
 python benchmarks/large.py [--only chain,foreach,runs,journal]
 
-chain: 100,000 steps. foreach: one step over 1,000,000 items. runs: 1,000 runs of 20 steps at once in one
-process, each call of which waits for a turn of the loop. journal: 500,000 items, so 1,000,000 events on disk.
+chain: 100,000 steps. foreach: one step over 1,000,000 items. runs: 1,000 concurrent runs of 20 steps in one
+process, where each call waits for one iteration of the loop. journal: 500,000 items, so 1,000,000 events on
+disk.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ EACH = Plan(
 
 
 async def later(args: dict[str, Any], context: CallContext) -> int:
-    """A call that waits for a turn of the loop."""
+    """A call that waits for one iteration of the loop."""
     await asyncio.sleep(0)
     return args["x"] + 1
 
@@ -98,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default=",".join(CASES), help="cases, with commas")
+    parser.add_argument("--only", default=",".join(CASES), help="cases, separated by commas")
     parser.add_argument("--one", choices=CASES, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is None:
@@ -111,7 +112,7 @@ def main() -> None:
     asyncio.run(CASES[given.one]())
     spent = time.process_time() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"{spent:.2f} s of CPU, peak {peak / 1024:.0f} MB ({before / 1024:.0f} before it)")
+    print(f"{spent:.2f} s of CPU, peak {peak / 1024:.0f} MB ({before / 1024:.0f} MB before)")
 
 
 if __name__ == "__main__":

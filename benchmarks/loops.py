@@ -1,9 +1,9 @@
-"""Goals of the demonstration's kind, as compiled plans and as ReAct loops: `python -m benchmarks.loops`.
+"""Compares compiled plans with ReAct loops on goals like the demonstration's: `python -m benchmarks.loops`.
 
-Asks `callsheet compare-react` for each goal, on the three MCP servers of the demonstration and the built-in
-tools, with a real model, and sums up what it prints. `cold` starts a program, and so the model, for each
-goal; `warm` asks in one program, after a goal that is not counted, so that the model's cache holds what it
-can.
+Runs `callsheet compare-react` for each goal, on the three MCP servers of the demonstration and the built-in
+tools, with a real model, and summarises what it prints. `cold` starts a process, and so the model, for each
+goal. `warm` uses one process, after a goal that is not counted, so that the model's cache is filled as far as
+possible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from callsheet.apps.tallies import tally
 
 
 class Asked(NamedTuple):
-    """A goal, where `{repository}` is the sample's, and the texts that an answer which reaches it holds."""
+    """A goal, where `{repository}` is the sample's, and the texts that a right answer contains."""
 
     goal: str
     texts: tuple[str, ...]
@@ -89,7 +89,7 @@ def compared(asked: Asked, sample: Sample, model: str, *, in_program: bool) -> d
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """For each way: what it took in all, and for each goal that it solved."""
+    """For each way: its total cost, and its cost per solved goal."""
     yield "| way | solved | model calls | tool calls | tokens read, cached | written | s | a solved goal |"
     yield "|" + "---|" * 8
     attempts = [[_told(attempt) for way in row["ways"] for attempt in way["attempts"]] for row in rows]
@@ -110,7 +110,7 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _told(attempt: Mapping[str, Any]) -> Way:
-    """An attempt; one that called no tool has made its answer up, however right that looks."""
+    """An attempt; one without a tool call is wrong, since its answer is invented."""
     way = Way(**attempt)
     return replace(way, is_solved=way.is_solved and way.calls > 0)
 
@@ -123,9 +123,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", default="local:qwen2.5-coder-0.5b")
     parser.add_argument("--caches", choices=["cold", "warm"], default="cold")
-    parser.add_argument("--goals", type=int, default=len(GOALS), help="the first so many goals")
-    parser.add_argument("--save", type=Path, help="add what each goal took to this file")
-    parser.add_argument("--rescore", type=Path, help="sum up a saved file, without a model")
+    parser.add_argument("--goals", type=int, default=len(GOALS), help="only the first N goals")
+    parser.add_argument("--save", type=Path, help="append the results of each goal to this file")
+    parser.add_argument("--rescore", type=Path, help="summarise a saved file, without a model")
     asked = parser.parse_args()
     if asked.rescore:
         rows = [json.loads(line) for line in asked.rescore.read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""Measuring: the least time of interleaved rounds, and how a cost grows."""
+"""Measures the least time of interleaved rounds, and how a cost grows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Case(NamedTuple):
 
 
 def measure(cases: list[Case], rounds: int) -> dict[tuple[str, str], float]:
-    """The least seconds a unit of each case; every round runs every case once."""
+    """The least seconds per unit of each case; every round runs every case once."""
     best: dict[tuple[str, str], float] = {}
     gc.collect()
     gc.freeze()  # the plans themselves are not to be looked through again and again
@@ -39,7 +39,7 @@ def measure(cases: list[Case], rounds: int) -> dict[tuple[str, str], float]:
 
 
 def exponent(points: list[tuple[int, float]]) -> float:
-    """How the whole cost grows with the size: 1 is in proportion, 2 is with its square.
+    """The exponent by which the total cost grows with the size: 1 is linear, 2 is quadratic.
 
     `points` are sizes with the cost of a unit; a least-squares line through their logarithms.
     """

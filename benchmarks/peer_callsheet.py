@@ -16,12 +16,12 @@
 # W5 = ["process", "power"]
 # W6 = [""]
 # ///
-"""callsheet in the harness that runs plan runtimes side by side; put it among its adapters.
+"""The adapter of callsheet for a harness that compares plan runtimes; `peers.py` copies it into the harness.
 
-A plan is checked and made a program in `build`; `run` is the machine and the local driver. W5:
-`process` survives the death of the process, `power` a loss of power. W4: a first run knows no durations;
-`again` has those that the steps took in the run before, as a run has from the journal. Of W6, `validate` is
-every pass and `verify` the proof of the plan under a policy, the flow of its data included.
+`build` parses and checks a plan and compiles it to a program; `run` executes it with the machine and the
+local driver. W5: `process` survives the death of the process, `power` a power failure. W4: a first run knows
+no durations; `again` knows those of the run before, as a run with a journal does. Of W6, `validate` is every
+pass and `verify` the proof of the plan under a policy, including its data flow.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def graph(case: Case, variant: str) -> Callable[[], Run]:
 
 
 def again(case: Case) -> Callable[[], Run]:
-    """W4: the same plan run again and again, each time with what its steps took before."""
+    """W4: the same plan run repeatedly, each time with the durations of its last run."""
     plan, bounds = checked(parse_dag(plan_of(case["plan"])).require()), limits(case.get("limit"))
     layout, took = compile_graph(plan), dict[str, float]()
 
@@ -188,7 +188,7 @@ def each(case: Case, variant: str) -> Callable[[], Run]:
 
 
 def durable(case: Case, variant: str) -> Callable[[str, bool], Run]:
-    """W5: a chain with a journal, and one that is taken up again."""
+    """W5: a chain with a journal, and one that is resumed."""
     text, output = plan_of(case["plan"]), case["plan"]["output"]
 
     @asynccontextmanager
@@ -218,7 +218,7 @@ def durable(case: Case, variant: str) -> Callable[[str, bool], Run]:
 
 
 def text_of(case: Case, variant: str) -> Callable[[], object]:
-    """W6: what is done with a text before it runs."""
+    """W6: the operations on a text before it runs."""
     text = case["text"]
     plan = parse(text).require()
     work: dict[str, Callable[[], object]] = {

@@ -1,13 +1,13 @@
-"""callsheet beside its peers: the goals, our column measured on the spot by a harness, and what is met.
+"""Compares callsheet with its peers: our column is measured by a harness and compared with the goals.
 
 python -m benchmarks.peers --harness FOLDER [--only W1,W2] [--peers ltpmcp] [--rounds 5] [--budget 560]
-python -m benchmarks.peers --harness FOLDER --wheel build/wheel/*.whl      with a compiled wheel beside it
-python -m benchmarks.peers              the table of the run that is kept in peers.json
+python -m benchmarks.peers --harness FOLDER --wheel build/wheel/*.whl      also with a compiled wheel
+python -m benchmarks.peers              the table of the run that is stored in peers.json
 
 The harness runs plan runtimes and hand-written floors interleaved; it is not part of this repository. It is
-copied, our adapter (`peer_callsheet.py`) put among its own, and what it measured held against the goals. What
-it has no case for is measured after it: taking up an interrupted run of 10,000 steps (`resume.py`), beside
-reading the rows of its journal. With --keep the run is written to peers.json.
+copied, and our adapter (`peer_callsheet.py`) added to it. One case that the harness does not have is measured
+afterwards: resuming an interrupted run of 10,000 steps (`resume.py`), compared with reading the rows of its
+journal. With --keep the run is written to peers.json.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_PROCESSOR = frozenset({"W1", "W2", "W3", "W6", "W7", "resume"})
 
 
 class Cell(NamedTuple):
-    """What one peer took for one case, in seconds and bytes."""
+    """The seconds and bytes of one peer for one case."""
 
     case: str
     peer: str
@@ -113,7 +113,7 @@ def adapters(wheel: Path | None) -> dict[str, str]:
 
 
 def measured(harness: Path, options: list[str], wheel: Path | None = None) -> dict[str, Any]:
-    """A run of the harness with our adapters, as it writes it. Raises RuntimeError where it fails."""
+    """The results of the harness with our adapters; raises RuntimeError if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         copy, out = Path(folder) / "harness", Path(folder) / "results.json"
         shutil.copytree(harness, copy)
@@ -143,7 +143,7 @@ def with_resumed(run: dict[str, Any], steps: int = RESUMED) -> dict[str, Any]:
 
 
 def kept_form(results: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a run: the machine, the cases, and a line for each cell that was measured."""
+    """The stored form of a run: the machine, the cases, and a line for each measured cell."""
     cells = [
         [c["case"], c["peer"], c["variant"], s["cpu_min_s"], s["wall_min_s"], s.get("bytes_written", 0)]
         for c in results["cells"]
@@ -222,7 +222,7 @@ def _figure(goal: Goal, case: dict[str, Any], ours: Cell, floor: Cell | None) ->
 
 
 def _shown(cell: Cell, steps: int) -> str:
-    """Seconds a step; of a makespan and of a start those of all of it."""
+    """Seconds per step; of a makespan or a start, total seconds."""
     if cell.case.startswith(("W4", "W7", "resume")):
         return f"{cell.seconds * 1e3:.1f} ms"
     return f"{cell.seconds / max(1, steps) * 1e6:.3g} us"
@@ -244,8 +244,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--harness", type=Path, help="the folder of the harness")
-    parser.add_argument("--wheel", type=Path, help="a compiled wheel, measured beside this checkout")
-    parser.add_argument("--results", type=Path, help="a run that the harness has written with --out")
+    parser.add_argument("--wheel", type=Path, help="a compiled wheel to measure as well")
+    parser.add_argument("--results", type=Path, help="the results of a run that the harness wrote with --out")
     parser.add_argument("--keep", action="store_true", help="write the run to peers.json")
     given, options = parser.parse_known_args()
     if given.harness is not None:

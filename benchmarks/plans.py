@@ -1,4 +1,4 @@
-"""The plans that are measured, and the tools that they call."""
+"""The plans that are measured, and their tools."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def chain(n: int) -> Plan:
 
 
 def fan_out(n: int) -> Plan:
-    """`n` steps side by side, and one that takes all their results."""
+    """`n` concurrent steps, and one that takes all their results."""
     members = [
         Step(f"S{i}", Call("INC", (), (("x", Literal(i)),)), output=Output(f"v{i}"), group=0)
         for i in range(n)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a long run writes, and what taking it up again costs, folded from its start and from a snapshot.
+"""Measures what a long run writes, and what resuming it costs, from its start and from a snapshot.
 
-python3 benchmarks/resume.py                      10,000 steps that give 10 kB each
+python3 benchmarks/resume.py                      10,000 steps with results of 10 kB each
 python3 benchmarks/resume.py --loop --steps 50000 --bytes 100
-python3 benchmarks/resume.py --bytes 100 --json   from the closed file to the next call, beside its rows read
+python3 benchmarks/resume.py --bytes 100 --json   from the closed file to the next call, and reading its rows
 
-The run is interrupted before its last step. Times are those of one process: by the clock, and of its
-CPU, which other work on the machine does not lengthen.
+The run is interrupted before its last step. Prints the elapsed time of one process and its CPU time, which
+other load on the machine does not change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 
 def plan_of(steps: int, *, loops: bool) -> Plan:
-    """So many steps one after another, or one that is gone back to."""
+    """A chain of steps, or one step in a loop."""
 
     def step(n: int) -> Step:
         return Step(f"S{n}", Call("LOOK", (), (("x", Literal(n)),)), output=Output(f"v{n}"))
@@ -47,7 +47,7 @@ def plan_of(steps: int, *, loops: bool) -> Plan:
 
 
 async def run_until(journal: Journal, plan: Plan, steps: int, size: int) -> None:
-    """Run until so many steps are done, and leave it there."""
+    """Run until this many steps are done, and stop."""
     done = asyncio.Event()
     made = 0
 
@@ -67,7 +67,7 @@ async def run_until(journal: Journal, plan: Plan, steps: int, size: int) -> None
 
 
 async def next_call(path: Path) -> None:
-    """Open the journal and take the run up, until its next call is about to be made."""
+    """Open the journal and resume the run, until its next call is about to be made."""
     called = asyncio.Event()
 
     async def look(args: dict[str, Any], context: CallContext) -> str:
@@ -88,7 +88,7 @@ async def next_call(path: Path) -> None:
 
 
 def read(path: Path) -> None:
-    """Read all rows of the journal's events and no more."""
+    """Only read all rows of the journal's events."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("SELECT * FROM events").fetchall()
 
@@ -104,7 +104,7 @@ def least(rounds: int, work: Callable[[], object]) -> dict[str, float]:
 
 
 def taken_up(steps: int, size: int, rounds: int, *, loops: bool) -> dict[str, dict[str, float]]:
-    """From the closed journal of an interrupted run to its next call, and its rows read and no more."""
+    """The time from the closed journal of an interrupted run to its next call, and for only reading rows."""
     plan = plan_of(steps, loops=loops)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.db"
@@ -117,13 +117,13 @@ def taken_up(steps: int, size: int, rounds: int, *, loops: bool) -> dict[str, di
 
 
 def written() -> int:
-    """The bytes that this process has handed to the system so far."""
+    """The bytes that this process has written so far."""
     fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(fields["wchar"])
 
 
 def timed(what: str, work: Callable[[], _T]) -> _T:
-    """Do it and print how long it took."""
+    """Call it and print how long it took."""
     began, cpu = time.perf_counter(), time.process_time()
     result = work()
     clock, spent = time.perf_counter() - began, time.process_time() - cpu
@@ -137,10 +137,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--steps", type=int, default=10_000)
-    parser.add_argument("--bytes", type=int, default=10_000, help="of each result")
-    parser.add_argument("--loop", action="store_true", help="one step, gone back to, in place of a chain")
+    parser.add_argument("--bytes", type=int, default=10_000, help="the size of each result")
+    parser.add_argument("--loop", action="store_true", help="one step in a loop instead of a chain")
     parser.add_argument("--json", action="store_true", help="the least seconds of several rounds, as JSON")
-    parser.add_argument("--rounds", type=int, default=5, help="of those")
+    parser.add_argument("--rounds", type=int, default=5, help="the number of rounds for --json")
     given = parser.parse_args()
     if given.json:
         print(json.dumps(taken_up(given.steps, given.bytes, given.rounds, loops=given.loop)))
@@ -156,7 +156,7 @@ def main() -> None:
         with Journal.open(path, Durability.NORMAL) as journal:
             info = journal.find_run("run")
             taken = [e.size for e in journal.events("run") if e.type is EventType.SNAPSHOT]
-            print(f"{info.events} events, {len(taken)} snapshots of {sum(taken)} bytes together")
+            print(f"{info.events} events, {len(taken)} snapshots of {sum(taken)} bytes in total")
             print(f"written: {ratio:.2f} times the bytes of the results")
             stored = timed("the plan, read", lambda: journal.plan_of(info.plan_hash))
             timed("taken up from the last snapshot", lambda: stand_of(journal, "run", stored))

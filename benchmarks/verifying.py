@@ -1,4 +1,4 @@
-"""What the proof of a plan costs, to 100,000 steps, and what one call costs that is judged during a run.
+"""Measures the proof of plans of up to 100,000 steps, and the judgement of one call during a run.
 
 python -m benchmarks.verifying [--quick]
 """
@@ -30,7 +30,7 @@ _WEB, _OWN = read_label("U/pub"), read_label("U/priv")
 
 
 def plan(count: int) -> Plan:
-    """A plan of about so many steps with guards, jumps, files, failures and sinks."""
+    """A plan of about this many steps with guards, jumps, files, failures and sinks."""
     lines: list[str] = []
     for n in range(1, count, 5):
         read = f'@READ_FILE (path="docs/a{n}.md") > $c'
@@ -92,7 +92,7 @@ def main() -> None:
     options = parser.parse_args()
     for count in (1_000, 10_000) if options.quick else (1_000, 10_000, 100_000):
         taken = seconds_of(count, 3 if count < 100_000 else 1)
-        print(f"{count:>7,} steps  {taken:6.2f} s  {taken / count * 1e6:5.0f} µs a step", flush=True)
+        print(f"{count:>7,} steps  {taken:6.2f} s  {taken / count * 1e6:5.0f} µs per step", flush=True)
     judge = Judge(POLICY)
     for name, call in CALLS.items():
         print(f"{name:<20} {microseconds_of(call, judge, 5_000):6.2f} µs", flush=True)

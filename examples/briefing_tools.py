@@ -1,4 +1,4 @@
-"""Tools for examples/briefing.ltp: services that take their time, as those behind a network do."""
+"""Tools for examples/briefing.ltp: services that are as slow as those behind a network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def calendar(day: str) -> list[dict[str, str]]:
 
 @tool(effect="read")
 async def forecast(city: str) -> dict[str, Any]:
-    """The weather that is expected, and how likely rain is in percent."""
+    """The weather forecast, with the probability of rain in percent."""
     await asyncio.sleep(0.6)
     rain = 80 if city == "Bergen" else 10
     return {"city": city, "rain": rain, "degrees": 11}
@@ -33,14 +33,14 @@ async def forecast(city: str) -> dict[str, Any]:
 
 @tool(effect="read")
 async def trains(city: str) -> list[str]:
-    """The trains that are late."""
+    """The delayed trains."""
     await asyncio.sleep(0.5)
     return [f"{city} 8:14, 5 minutes late"]
 
 
 @tool(effect="unsafe")
 async def remind(text: str) -> str:
-    """Note a reminder."""
+    """Save a reminder."""
     await asyncio.sleep(0.2)
     _reminders.append(text)
     return text
@@ -48,13 +48,13 @@ async def remind(text: str) -> str:
 
 @tool(effect="read")
 async def travel(place: str) -> str:
-    """How long it takes to get to a place."""
+    """The travel time to a place."""
     await asyncio.sleep(0.3)
     return f"{place}: {_MINUTES[place]} min"
 
 
 @tool(effect="read")
 async def headlines() -> list[str]:
-    """What is in the news."""
+    """The headlines of the day."""
     await asyncio.sleep(0.5)
     return ["Ferry timetable changes on Monday"]

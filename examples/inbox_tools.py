@@ -13,23 +13,23 @@ MESSAGES = [
 
 @tool(effect="read")
 async def list_messages(folder: str) -> list[dict[str, str]]:
-    """The messages of a folder."""
+    """The messages in a folder."""
     return MESSAGES
 
 
 @tool(effect="read")
 async def count_messages(folder: str) -> int:
-    """How many messages a folder holds."""
+    """The number of messages in a folder."""
     return len(MESSAGES)
 
 
 @tool(effect="unsafe")
 async def reply(to: str, text: str) -> str:
-    """Send an answer; doing it twice would send it twice."""
+    """Send an answer; a repeated call sends it twice."""
     return f"answered {to}"
 
 
 @tool(effect="idempotent")
 async def file_messages(folder: str, into: str) -> dict[str, int]:
-    """Move all messages of a folder; doing it twice is doing it once."""
+    """Move all messages of a folder; a repeated call changes nothing."""
     return {"count": len(MESSAGES)}

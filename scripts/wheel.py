@@ -1,8 +1,8 @@
-"""A wheel whose inner loop is compiled to machine code by mypyc: `python3 dev.py wheel`.
+"""Builds a wheel whose inner loop is compiled to machine code by mypyc: `python3 dev.py wheel`.
 
-In: the sources as they are. Out: a wheel for this machine and this version of Python in `build/wheel`, and
-the same unpacked in `build/compiled`, for tests and benchmarks. Everywhere else the same sources run
-uncompiled; nothing in them asks which of both they are. It needs a C compiler, and some minutes.
+In: the sources, unchanged. Out: a wheel for this machine and this version of Python in `build/wheel`, and its
+content in `build/compiled`, for tests and benchmarks. Everywhere else the same sources run uncompiled;
+nothing in them depends on that. It needs a C compiler and some minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "callsheet"
 OUT = ROOT / "build" / "wheel"
 UNPACKED = ROOT / "build" / "compiled"
 PACKAGES = ("ir", "machine", "machine/agents", "machine/monitor", "passes", "passes/verify", "policy/rules")
-"""What a step of a run goes through, and what the proof of a plan does; all modules of these packages."""
+"""Packages that execute a step or prove a plan; all their modules are compiled, except those in `APART`."""
 MODULES = (
     "policy/judge",
     "policy/prepared",
@@ -32,15 +32,15 @@ MODULES = (
     "views/describe",
     "views/mermaid",
 )
-"""Modules of other packages that they call for each step."""
+"""Modules of other packages that are called for each step."""
 APART = {
-    "ir/control": "mypyc 2.4 cannot go over a bytearray with its numbers",
-    "ir/strict_json": "set.add in a condition, which mypy refuses",
-    "machine/limits": "the configuration asks its fields for their types, which mypyc does not keep",
-    "machine/result": "it makes objects without their constructor",
-    "machine/snapshots": "a call with * and a name, which mypy takes for one argument given twice",
+    "ir/control": "mypyc 2.4 cannot enumerate a bytearray",
+    "ir/strict_json": "it uses set.add in a condition, which mypy refuses",
+    "machine/limits": "the configuration reads the types of its fields, which mypyc does not keep",
+    "machine/result": "it creates objects without their constructor",
+    "machine/snapshots": "it has a call with * and a keyword, which mypy takes for a duplicate argument",
 }
-"""Modules of these packages that stay as they are, and why."""
+"""Modules of these packages that are not compiled, and why."""
 _BUILD_SYSTEM = """[build-system]
 requires = ["setuptools>=80,<90", "mypy>=2.4,<3"]
 build-backend = "setuptools.build_meta"
@@ -52,7 +52,7 @@ _CHECKED = (
     "--follow-imports=silent",
     "--disable-error-code=return-value",
 )
-"""How mypy looks at the modules; whether a function gives what it says is pyright's to say."""
+"""Options of mypy; pyright already checks what functions return."""
 _SETUP = """from mypyc.build import mypycify
 from setuptools import setup
 
@@ -64,7 +64,7 @@ setup(
 
 
 def compiled() -> Iterator[str]:
-    """The modules that are compiled, by their paths in the package, without an ending."""
+    """The modules that are compiled, as paths in the package without a suffix."""
     for package in PACKAGES:
         for file in sorted((PACKAGE / package).glob("*.py")):
             name = f"{package}/{file.stem}"
@@ -74,7 +74,7 @@ def compiled() -> Iterator[str]:
 
 
 def lay_out(folder: Path) -> None:
-    """Make a project of setuptools in a folder: the sources, their description, what is compiled."""
+    """Create a setuptools project in a folder: the sources, the metadata, the list of compiled modules."""
     shutil.copytree(PACKAGE, folder / "src" / "callsheet", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
@@ -85,10 +85,12 @@ def lay_out(folder: Path) -> None:
 
 
 def main() -> int:
-    """Make the wheel, in an environment of its own, and unpack it; gives the exit code."""
+    """Build the wheel, in an isolated environment, and unpack it; returns the exit code."""
     compiler = str(sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
-        sys.exit(f"a wheel needs a C compiler, and {compiler} is not installed (on Debian: apt install gcc)")
+        sys.exit(
+            f"building a wheel needs a C compiler, but {compiler} is not installed (Debian: apt install gcc)"
+        )
     shutil.rmtree(OUT, ignore_errors=True)
     with tempfile.TemporaryDirectory() as place:
         lay_out(Path(place))

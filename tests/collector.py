@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry for the tests: an HTTP server that reads OTLP with the official messages."""
+"""An OpenTelemetry collector for tests: an HTTP server that parses OTLP with the official messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REQUESTS = {
 
 
 class Collector:
-    """Keeps spans by their ids, as a store of traces does. `answers` are statuses to answer with first."""
+    """Stores spans by their ids, like a trace backend. `answers` are the first statuses to answer with."""
 
     def __init__(self) -> None:
         self.answers: list[int] = []
@@ -101,6 +101,6 @@ class Collector:
 
 
 def attribute(span: dict[str, Any], name: str) -> Any:
-    """The value of an attribute of a span as it has arrived; None where it has none of that name."""
+    """The value of an attribute of a received span; None if it has none of that name."""
     found = [each["value"] for each in span["attributes"] if each["key"] == name]
     return next(iter(found[0].values())) if found else None

@@ -1,4 +1,4 @@
-"""Whether the tests run on a wheel whose inner loop is compiled, and what cannot be asked of one."""
+"""Whether the tests run on a compiled wheel, and which tests such a wheel cannot pass."""
 
 from __future__ import annotations
 

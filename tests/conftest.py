@@ -1,4 +1,4 @@
-"""Fixtures for all tests: real MCP servers, each in an environment of its own, kept between runs.
+"""Fixtures for all tests: real MCP servers, each in its own environment, cached between runs.
 
 Those of the demonstration are installed by it, where it looks for them. The others lie in the folder
 named by CALLSHEET_TEST_SERVERS, else in the user's cache.
@@ -38,13 +38,13 @@ NODE_PROGRAMS = {
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C reach the programs under test where the tests run in the background, which ignores it."""
+    """Reset SIGINT for the programs under test, since background jobs ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try each law as often as the profile says."""
+    """Give each property test the examples of the profile."""
     give_examples(items)
 
 
@@ -55,7 +55,7 @@ def _cache() -> Path:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Hold off other processes of the tests that would build in this folder too."""
+    """Lock the folder against other test processes that would build in it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -64,7 +64,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _built(folder: Path) -> Iterator[bool]:
-    """Whether the folder is complete; holds off other processes that would build it too."""
+    """Whether the folder is complete; locks it against other processes that would build it."""
     with _alone(folder):
         done = folder / "complete"
         if not done.exists():
@@ -99,7 +99,7 @@ def _environment(name: str, requirements: tuple[str, ...]) -> Path:
 
 @pytest.fixture(scope="session")
 def demonstration_servers() -> dict[str, Path]:
-    """The commands of the servers of the demonstration, by their packages; it finds them installed."""
+    """The commands of the demonstration's servers, by package, installed beforehand."""
     folder = platformdirs.user_cache_path("callsheet", appauthor=False) / "servers"
     with _alone(folder):
         return asyncio.run(install_servers(folder, lambda text: None))
@@ -107,13 +107,13 @@ def demonstration_servers() -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def server_python(demonstration_servers: dict[str, Path]) -> Callable[[str], Path]:
-    """The Python of a server package's own environment; its commands lie beside it."""
+    """The Python of a server package's own environment; its commands are beside it."""
     return lambda package: demonstration_servers[package].with_name("python")
 
 
 @pytest.fixture(scope="session")
 def broken_server_python() -> Callable[[str], Path]:
-    """An environment with an SDK that the package does not work with: the server ends at its start."""
+    """An environment with an incompatible SDK: the server exits at its start."""
     return lambda package: _environment(f"{package}-broken", BROKEN_REQUIREMENTS[package])
 
 

@@ -1,4 +1,4 @@
-"""Generated plans of dependencies that JSON can say, in any order of their steps."""
+"""Generated plans of dependencies in JSON form, with their steps in any order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SAID = st.none() | st.text(max_size=12)
 
 @cache
 def variables() -> st.SearchStrategy[str]:
-    """Names of variables, some with a dash, as JSON plans may have them."""
+    """Names of variables, some with a dash, which JSON plans allow."""
     return names() | st.builds("{}-{}".format, names(), st.sampled_from(["1", "a"]))
 
 
@@ -54,7 +54,7 @@ def _is_message(value: Value) -> bool:
 
 @cache
 def failures() -> st.SearchStrategy[OnFail]:
-    """What to do on failure, as JSON plans say it."""
+    """Failure handling that JSON plans can express."""
     texts = st.builds(Literal, st.text(min_size=1, max_size=8))
     message = (texts | refs()).filter(_is_message).map(lambda value: (value,))
     then = st.builds(Terminate, st.just(()) | message)
@@ -80,7 +80,7 @@ def _steps() -> st.SearchStrategy[Step]:
 
 @st.composite
 def dag_plans(draw: st.DrawFn, most: int = 4) -> Plan:
-    """A plan of dependencies without circles, its steps in any order."""
+    """A plan of dependencies without cycles, its steps in any order."""
     ids = draw(st.lists(indexes(), max_size=most, unique=True))
     steps = [
         replace(

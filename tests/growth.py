@@ -1,4 +1,4 @@
-"""Whether a reader's time grows with its text, and not with the square of it."""
+"""Measures whether a parser's time grows linearly with its text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def grows_with_the_text(read: Callable[[str], object], around: str, piece: str) 
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The CPU seconds that a piece of work takes, and nothing else of this process.
+    """The CPU seconds of a piece of work alone.
 
     Threads that other tests left behind are not counted, nor is a collection of the garbage that
     thousands of tests made.

@@ -1,4 +1,4 @@
-"""Data held against a JSON Schema that has to name every key."""
+"""Validates data with a JSON Schema that must name every key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 
 def holds(data: Any, schema: Mapping[str, Any]) -> None:
-    """Fail where the data is not as the schema says, or has a key that the schema does not name."""
+    """Fail if the data does not match the schema, or has a key that the schema does not name."""
     Draft202012Validator(closed(schema)).validate(json.loads(json.dumps(data, default=str)))
 
 

@@ -1,7 +1,7 @@
-"""How often a law is tried: few times in the suite, always the same; many times where there is time.
+"""Hypothesis profiles: how many examples a property test gets.
 
-The profile is chosen with `--hypothesis-profile`; CONTRIBUTING.md says when which is used. What a
-test says of its examples is what it takes in the profile `default`, which is pytest's own choice.
+The profile is chosen with `--hypothesis-profile`; CONTRIBUTING.md says which to use when. The number that a
+test asks for is the number in the profile `default`, which plain pytest uses.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ settings.register_profile("thorough", deadline=None)
 
 
 def examples(asked: int, profile: str | None) -> int:
-    """How many examples a test is given that asks for so many."""
+    """The number of examples for a test that asks for `asked`."""
     return max(min(asked, LEAST), round(asked * SHARES.get(profile or "", 1.0)))
 
 
 def give_examples(items: Iterable[pytest.Item]) -> None:
-    """Change the settings of the laws among the tests to what the profile gives them."""
+    """Set the number of examples of all property tests by the profile."""
     profile = settings.get_current_profile_name()
     laws: dict[int, Any] = {id(test): test for item in items if is_hypothesis_test(test := _test(item))}
     for law in laws.values():

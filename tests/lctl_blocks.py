@@ -1,4 +1,4 @@
-"""Blocks of LCTL for tests: a hop, the hop after it, two branches, a post-mortem, an ack, as plain data."""
+"""LCTL blocks for tests as plain data: a hop, the next hop, two branches, a post-mortem, an ack."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def minimal() -> Block:
 
 
 def branch(agent: str, fact: str) -> Block:
-    """What one of the branches that `joined` joins hands back: one new fact."""
+    """The document of one of the branches that `joined` joins: one new fact."""
     entries = [
         {"step": 1, "agent": "lead", "action": "Split the work", "confidence": 0.98},
         {
@@ -71,7 +71,7 @@ def branch(agent: str, fact: str) -> Block:
 
 
 def joined() -> Block:
-    """Where the branches of web (F1) and api (F2) come together."""
+    """The join of the branches of web (F1) and api (F2)."""
     one, two = branch("web", "F1"), branch("api", "F2")
     return one | {
         "chain": {"id": "inv-7", "step": 3, "source": "lead", "target": "ops", "parallel_merge": True},
@@ -118,7 +118,7 @@ def text(block: Block) -> str:
 
 
 def changed(block: Block, path: str, value: Any) -> Block:
-    """The block with another value at a path such as `trace.0.agent`; `...` takes the key away."""
+    """The block with another value at a path such as `trace.0.agent`; `...` removes the key."""
     made = copy.deepcopy(block)
     *way, last = path.split(".")
     inner: Any = made

@@ -1,6 +1,6 @@
-"""Fixtures of real local models: the smallest one, fetched as a user would fetch it, and its server.
+"""Fixtures of real local models: the smallest one, fetched as a user would, and its server.
 
-A `conftest.py` of a folder that needs them imports them.
+Import them in the `conftest.py` of a folder that needs them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def model_file() -> Path:
 
 @pytest.fixture(scope="session")
 def opened(model_file: Path) -> Iterator[Callable[..., LocalModel]]:
-    """Opens the smallest model with settings of a test; all that were opened share one process."""
+    """Opens the smallest model with the settings of a test; all opened ones share one process."""
     yield lambda **settings: open_local(
         str(model_file), LocalSettings(threads=1, **{"context": 512, **settings})
     )

@@ -1,4 +1,4 @@
-"""A user's logins with servers of these tests: where they are kept, and a person who logs in at once."""
+"""Logins of a user with the servers of these tests: their storage, and a person who logs in at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from callsheet.store.vault import Vault
 
 
 class User:
-    """Somebody with a configuration of one server, "wiki", and logins of their own."""
+    """A user with a configuration of one server, "wiki", and a file of logins."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class User:
         self.configure()
 
     def configure(self, url: str = "", **oauth: Any) -> McpServerConfig:
-        """Write the configuration, with what the operator says of logins, and read it."""
+        """Write the configuration, with the operator's settings of logins, and read it."""
         entry: dict[str, Any] = {"url": url or self.url}
         if oauth:
             entry["callsheet"] = {"oauth": oauth}
@@ -47,7 +47,7 @@ class User:
         return LoginFile(self.logins, Vault(self.folder / "seal.key"))
 
     async def log_in(self, *, opens: bool = True, **more: Any) -> Login:
-        """Log in, with a browser in which everything is agreed to; or open none."""
+        """Log in with a browser that agrees to everything, or without one."""
 
         def show(begun: Begun) -> None:
             if opens and "hand_over" not in more:
@@ -67,7 +67,7 @@ def authority() -> Iterator[Authority]:
 
 @pytest.fixture
 def wiki(authority: Authority) -> Iterator[Protected]:
-    """An MCP server that takes its tokens."""
+    """An MCP server that accepts its tokens."""
     made = Protected(authority)
     yield made
     made.close()
@@ -75,7 +75,7 @@ def wiki(authority: Authority) -> Iterator[Protected]:
 
 @pytest.fixture
 def user(tmp_path: Path, wiki: Protected, monkeypatch: pytest.MonkeyPatch) -> User:
-    """Somebody who uses that server."""
+    """A user of that server."""
     monkeypatch.setenv("CALLSHEET_LOGINS", str(tmp_path / "mcp-logins.json"))
     monkeypatch.setenv("CALLSHEET_SEAL_KEY_FILE", str(tmp_path / "seal.key"))
     monkeypatch.delenv("CALLSHEET_SEAL_KEY", raising=False)

@@ -86,7 +86,7 @@ class Room:
 
     @property
     def calls(self) -> list[str]:
-        """The calls that have reached the tools."""
+        """The calls that the tools received."""
         place = self.folder / "calls.txt"
         return place.read_text().splitlines() if place.exists() else []
 
@@ -127,7 +127,7 @@ class Room:
         hearing: Callable[[Any], Awaitable[None]] | None = None,
         **decided: Any,
     ) -> AsyncGenerator[Client]:
-        """A client of a server on such a bench; `answering` is the person at it, `hearing` is told things."""
+        """A client of a server on such a bench; `answering` is the person, `hearing` gets notifications."""
 
         async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
             self.asked.append(params)

@@ -1,4 +1,4 @@
-"""An MCP server that asks for a login, and an authorization server, on real sockets; both can misbehave."""
+"""An MCP server that requires a login, and an authorization server, on real sockets; both can misbehave."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOK = {"name": "look", "inputSchema": {"type": "object", "properties": {}}}
 
 
 class Asked(NamedTuple):
-    """A request as it came."""
+    """A received request."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ def told(value: object, status: int = 200) -> Answer:
 
 
 class Site:
-    """A port of this machine; `answers` has what is answered on a path in place of the usual."""
+    """A local port; `answers` overrides the answers by path."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -88,7 +88,7 @@ class Site:
 
 
 class Authority(Site):
-    """An authorization server: asks nobody, gives codes and tokens, and holds everybody to their word."""
+    """An authorization server: asks nobody, issues codes and tokens, and validates every request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ class Authority(Site):
 
 
 class Protected(Site):
-    """An MCP server at /mcp that answers who has a token of its authority for itself, and nobody else."""
+    """An MCP server at /mcp that accepts only tokens that its authority issued for it."""
 
     def __init__(self, authority: Authority) -> None:
         super().__init__()
@@ -247,6 +247,6 @@ class Protected(Site):
 
 
 def browse(address: str) -> httpx2.Response:
-    """What a browser does with the address of a login, with somebody who agrees to everything."""
+    """Acts as a browser at the URL of a login, with a user who agrees to everything."""
     with httpx2.Client(follow_redirects=True, trust_env=False) as browser:
         return browser.get(address)

@@ -1,4 +1,4 @@
-"""Generated plans that run, and a world in which every call has its outcome by its key.
+"""Generated plans that run, and a world in which each call's outcome follows from its key.
 
 Plans are LTP texts with guards, groups, FOREACH, ON_FAIL, jumps both ways and RE-PLAN; a step
 budget bounds them. An outcome depends on the key alone, never on when the call is made.
@@ -117,7 +117,7 @@ def value_or_error(seed: int, tool: str, key: str) -> tuple[bool, JSON]:
 
 
 def outcome(seed: int, command: Awaited) -> Event:
-    """What comes of a command in the world of this seed."""
+    """The outcome of a command in the world of this seed."""
     key = command.key
     if isinstance(command, Compile):
         if crc32(f"{seed}:{key}".encode()) % 4 == 0:
@@ -129,5 +129,5 @@ def outcome(seed: int, command: Awaited) -> Event:
 
 
 def duration(schedule: int, key: str) -> float:
-    """How many virtual seconds the call of this key takes on this schedule."""
+    """The virtual duration of the call with this key on this schedule, in seconds."""
     return 1.0 + crc32(f"{schedule}/{key}".encode()) % 1000 / 100

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests, in a folder of its own, on a socket of its own."""
+"""A real PostgreSQL server for tests, in its own folder, on its own socket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUICK = ("fsync=off", "listen_addresses=", "shared_buffers=16MB", "max_connecti
 
 @dataclass(frozen=True)
 class Server:
-    """A server that can be stopped at once and started again; nobody else can reach it."""
+    """A private server that can be stopped at once and started again."""
 
     programs: Path
     data: Path
@@ -41,7 +41,7 @@ class Server:
         self._control("-m", "immediate", "stop")
 
     def make(self) -> None:
-        """Make its files."""
+        """Create its files."""
         who = "-U", "tests", "-A", "trust"
         self._run("initdb", "-D", str(self.data), *who, "-N", "-E", "UTF8", "--locale=C")
 
@@ -64,7 +64,7 @@ def _programs() -> Path | None:
 
 
 def _is_refused() -> bool:
-    """Whether there is nobody whom the server could run as."""
+    """Whether there is no user that the server could run as."""
     if os.geteuid():
         return False
     try:
@@ -76,7 +76,7 @@ def _is_refused() -> bool:
 
 @contextmanager
 def running_server() -> Iterator[Server]:
-    """A server; the test is skipped where PostgreSQL is not installed."""
+    """A server; the test is skipped if PostgreSQL is not installed."""
     programs = _programs()
     if programs is None or _is_refused():
         pytest.skip("PostgreSQL's programs (initdb, pg_ctl) are not installed")

@@ -1,4 +1,4 @@
-"""A provider of models on this machine, over real HTTP, that answers as it is told: well, or wrongly.
+"""A local provider of models over real HTTP that answers as scripted, also wrongly.
 
 It speaks the formats of OpenAI's chat completions and responses, Anthropic's messages and Google's
 contents; which one a request is in is seen from its path.
@@ -22,7 +22,7 @@ NOISE = "zq xv " * 40_000
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request: noted, then answered as the next behaviour says."""
+    """One request: recorded, then answered by the next behaviour."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
@@ -37,7 +37,7 @@ class Handler(BaseHTTPRequestHandler):
         provider.behaviour()(self)
 
     def send(self, status: int, body: str, **headers: str) -> None:
-        """Answer with a status and a body of JSON or whatever else."""
+        """Answer with a status and any body, JSON or not."""
         content = body.encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -56,12 +56,12 @@ class _Server(ThreadingHTTPServer):
     provider: Provider
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has gone away is no error here."""
+        """Ignore clients that have disconnected."""
 
 
 @dataclass
 class Asked:
-    """A request as it came."""
+    """A received request."""
 
     path: str
     headers: dict[str, str]
@@ -73,7 +73,7 @@ Behaviour = Callable[[Handler], None]
 
 @dataclass
 class Provider:
-    """What a provider does: `next` behaviours one after another, then `always`."""
+    """The behaviour of a provider: those in `next` one after another, then `always`."""
 
     url: str = ""
     next: list[Behaviour] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Provider:
 
 @contextmanager
 def serving(*behaviours: Behaviour, always: Behaviour | None = None) -> Iterator[Provider]:
-    """A provider that runs within the context."""
+    """A provider that runs during the context."""
     server = _Server(("127.0.0.1", 0), Handler)
     provider = Provider(f"http://127.0.0.1:{server.server_port}", list(behaviours))
     if always is not None:
@@ -197,7 +197,7 @@ def _answer(path: str, text: str, read: int, written: int, cached: int, *, cut: 
 
 
 def refuses(status: int, message: str = "no", **headers: str) -> Behaviour:
-    """An error of a status, with a message as providers write it."""
+    """An error with a status, and a message as providers write it."""
     error = {"type": "error", "error": {"type": "some_error", "message": message, "code": None}}
     return lambda request: request.send(status, json.dumps(error), **headers)
 
@@ -208,7 +208,7 @@ def says(body: str, status: int = 200) -> Behaviour:
 
 
 def packs(text: str) -> Behaviour:
-    """A good answer, packed although nobody asked for that."""
+    """A good answer, compressed although not requested."""
 
     def behave(request: Handler) -> None:
         content = gzip.compress(json.dumps(_answer(request.path, text, 100, 20, 40, cut=False)).encode())
@@ -223,7 +223,7 @@ def packs(text: str) -> Behaviour:
 
 
 def takes(seconds: float) -> Behaviour:
-    """No answer for so long."""
+    """No answer for some seconds."""
 
     def behave(request: Handler) -> None:
         time.sleep(seconds)
@@ -245,7 +245,7 @@ def breaks_off(request: Handler) -> None:
 
 
 def declines(request: Handler) -> None:
-    """The model refuses, as its provider's format says it."""
+    """A refusal of the model, in the provider's format."""
     if request.path.endswith("/messages"):
         data = _answer(request.path, "", 10, 2, 0, cut=False)
         data["stop_reason"] = "refusal"

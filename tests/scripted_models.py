@@ -1,4 +1,4 @@
-"""Language models of fixed answers, which keep what they were asked."""
+"""Language models with fixed answers that record their requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Answer = str | Completion | ModelFailed
 
 @dataclass
 class Scripted:
-    """Answers in their order, the last one again and again; a failure is raised."""
+    """Returns answers in order, then the last one repeatedly; raises failures."""
 
     answers: Sequence[Answer]
     accepts: Sequence[Syntax] = ()

@@ -1,7 +1,7 @@
-"""Plans, values and conditions in normal form, as Hypothesis draws them, for tests of any layer.
+"""Hypothesis strategies for plans, values and conditions in normal form, for tests of any layer.
 
-`plans()` draws plans in text order that LTP text can say; ids are unique, groups are numbered in
-the order of the text, and every step may have guards, an output, a failure and comments.
+`plans()` draws plans in text order that LTP text can express; ids are unique, groups are numbered in the
+order of the text, and every step may have guards, an output, failure handling and comments.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def tool_names() -> st.SearchStrategy[str]:
 
 @cache
 def texts() -> st.SearchStrategy[str]:
-    """Texts that try what a text can hold: quotes, dollars, lines that look like steps, anything."""
+    """Texts with difficult content: quotes, dollars, lines that look like steps, anything."""
     pieces = st.sampled_from(_PIECES)
     mixed = st.lists(pieces | st.text(max_size=3), max_size=6).map("".join)
     return st.text(max_size=12) | mixed
@@ -156,7 +156,7 @@ def calls() -> st.SearchStrategy[Call]:
 
 @cache
 def failures() -> st.SearchStrategy[OnFail]:
-    """What to do on failure: retries, then perhaps elsewhere or the end."""
+    """Failure handling: retries, then perhaps a jump or the end."""
     wait = st.none() | st.integers(0, 60) | st.floats(0, 100)
     retries = st.builds(Retry, st.integers(0, 20), wait, wait)
     then = st.builds(Goto, ids()) | st.builds(Terminate, _value_tuples(2))
@@ -165,7 +165,7 @@ def failures() -> st.SearchStrategy[OnFail]:
 
 @cache
 def comments() -> st.SearchStrategy[tuple[str, ...]]:
-    """Comment lines as a text can hold them: no line ends in them, no blanks at their ends."""
+    """Comment lines that a text can contain: without line ends and outer blanks."""
     line = st.text(st.characters(exclude_characters="\r\n", exclude_categories=("Cs",)), max_size=10)
     return st.lists(line.map(str.rstrip), max_size=2).map(tuple)
 
@@ -184,7 +184,7 @@ def actions() -> st.SearchStrategy[Action]:
 
 @cache
 def steps() -> st.SearchStrategy[Step]:
-    """One step, `S1`, outside any group, with whatever else a step can have."""
+    """One step, `S1`, outside any group, with everything that a step can have."""
     return st.builds(
         Step,
         st.just("S1"),
@@ -204,7 +204,7 @@ _PLACES = st.sampled_from(["alone", "alone", "new group", "same group"])
 
 @st.composite
 def plans(draw: st.DrawFn, max_steps: int = 4) -> Plan:
-    """A plan in text order that LTP text can say."""
+    """A plan in text order that LTP text can express."""
     step_ids = draw(st.lists(ids(), min_size=1, max_size=max_steps, unique=True))
     drawn: list[Step] = []
     group = -1

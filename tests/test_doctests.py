@@ -1,4 +1,4 @@
-"""Every line of use in a docstring does what it shows, in every module of the package."""
+"""The examples in all docstrings of the package are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A law is tried as often as the profile says."""
+"""The profile determines the number of examples of a property test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links between the pages of the documentation lead somewhere."""
+"""Links between the pages of the documentation lead to files."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Compiling measured: goals of our own with the plans that reach them, over catalogues of 5 to 60 tools."""
+"""Measures compiling: our own goals with the plans that reach them, over catalogues of 5 to 60 tools."""

@@ -1,4 +1,4 @@
-"""Compiles the goals with a model and says how good the plans are.
+"""Compiles the goals with a model and reports the quality of the plans.
 
 python -m benchmarks.compiling --model local:qwen2.5-coder-0.5b --mode documented
 python -m benchmarks.compiling --model local:smollm2-135m --mode free --every 3 --save out.jsonl
@@ -33,7 +33,7 @@ _TRUTHS = ("parsed", "known", "valid", "clean", "in_order", "adequate")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One goal: what came of it, what it took."""
+    """The result of one goal, and its cost."""
 
     goal: Goal
     made: Made
@@ -45,7 +45,7 @@ class Row:
 
 
 async def measure(model: LanguageModel, mode: str, chosen: Iterable[Goal], save: Path | None) -> list[Row]:
-    """Compile every goal, one after another; each is written down as it comes."""
+    """Compile the goals one after another; each result is saved at once."""
     rows: list[Row] = []
     for goal in chosen:
         began = time.perf_counter()
@@ -74,7 +74,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def summary(rows: Sequence[Row]) -> dict[str, Any]:
-    """The counts of a measurement, and the means of what it took."""
+    """The counts of a measurement, and its mean costs."""
     scores = [row.score for row in rows]
     counts: dict[str, Any] = {truth: sum(getattr(s, truth) for s in scores) for truth in _TRUTHS}
     size = max(1, len(rows))
@@ -103,7 +103,7 @@ def table(rows: Sequence[Row], by: str) -> str:
 
 
 def _chosen(among: Sequence[Goal], only: str | None, every: int) -> list[Goal]:
-    """The goals of catalogues, kinds or ids that begin so; one of `every` of each."""
+    """The goals whose catalogue, kind or id has such a prefix; every `every`-th one."""
     names = tuple(only.split(",")) if only else ("",)
     wanted = [g for g in among if g.id.startswith(names) or g.kind.startswith(names)]
     return [g for g in wanted if int(g.id.rpartition("/")[2]) % every == 1 % every]
@@ -113,8 +113,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", default="local:qwen2.5-coder-0.5b")
     parser.add_argument("--mode", choices=list(MODES), default="documented")
-    parser.add_argument("--only", help="catalogues, kinds or ids that begin so, parted by commas")
-    parser.add_argument("--every", type=int, default=1, help="one of so many goals: 3 takes 20 of the 60")
+    parser.add_argument("--only", help="prefixes of catalogues, kinds or ids, separated by commas")
+    parser.add_argument("--every", type=int, default=1, help="use every N-th goal: 3 takes 20 of the 60")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--further", action="store_true", help="the thirty goals over tools of two other domains"
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="ask only what --save's file does not have; all of it is summed up",
+        help="only ask for goals missing from the file of --save; summarise all",
     )
     parser.add_argument("--rescore", type=Path, help="score a saved file again, without a model")
     parser.add_argument("--by", choices=["catalogue", "kind"], default="catalogue")

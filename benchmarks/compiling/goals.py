@@ -1,10 +1,10 @@
 """The goals and catalogues of this folder's data files, read once.
 
-`goals.jsonl` holds a goal a line: its kind, its catalogue, the tools that a plan for it calls in their
-order, and the plans that reach it. In these plans `…` stands for any text, and `any_order` names steps
-that may change places. `tools.jsonl` declares the tools, `catalogues.json` says which a catalogue offers.
-`further/` and `held_out/` have the same three files over other tools; the compiler is tuned on the goals of
-this folder and of `further/`, and no word of it on those of `held_out/`.
+`goals.jsonl` has one goal per line: its kind, its catalogue, the tools that a plan for it calls in order, and
+the plans that reach it. In these plans `…` stands for any text, and `any_order` names steps that may swap
+places. `tools.jsonl` declares the tools; `catalogues.json` lists the tools of each catalogue. `further/` and
+`held_out/` have the same three files with other tools. The compiler is tuned on the goals of this folder and
+of `further/`, and never on those of `held_out/`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ToolText:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A plan that reaches a goal; the steps of `any_order` may change places."""
+    """A plan that reaches a goal; the steps of `any_order` may swap places."""
 
     text: str
     any_order: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A goal, and what a plan for it is held against."""
+    """A goal, and the plans that it is scored by."""
 
     id: str
     kind: str
@@ -80,13 +80,13 @@ def goals() -> tuple[Goal, ...]:
 
 @cache
 def further() -> tuple[Goal, ...]:
-    """Thirty more over tools of two other domains, a fleet of vehicles and a library."""
+    """Thirty more with tools of two other domains, a fleet of vehicles and a library."""
     return _goals_in(_FURTHER)
 
 
 @cache
 def held_out() -> tuple[Goal, ...]:
-    """Goals of other domains over other tools, on which nothing is tuned."""
+    """Goals of other domains with other tools, on which nothing is tuned."""
     return _goals_in(_HELD_OUT)
 
 

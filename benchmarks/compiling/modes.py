@@ -1,4 +1,4 @@
-"""The ways of compiling that are measured beside each other, each a function from a goal to an answer."""
+"""The ways of compiling that are compared, each a function from a goal to an answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_TOKENS = 400
 
 
 class Made(NamedTuple):
-    """An answer and what it took: tokens read, of them not from the cache, tokens written, calls."""
+    """An answer and its cost: tokens read, those of them not cached, tokens written, calls."""
 
     text: str
     input_tokens: int = 0
@@ -37,17 +37,17 @@ Mode: TypeAlias = Callable[[LanguageModel, Goal], Awaitable[Made]]
 
 
 async def free(model: LanguageModel, goal: Goal) -> Made:
-    """The language in words, no example, nothing that holds the answer to it."""
+    """The language described in words, without examples and without constraints."""
     return await _asked(model, conversation(BARE, goal.tools, goal.goal))
 
 
 async def documented(model: LanguageModel, goal: Goal) -> Made:
-    """Worked examples as the language documents them; nothing holds the answer to it."""
+    """The documented worked examples, without constraints."""
     return await _asked(model, conversation(DOCUMENTED, goal.tools, goal.goal))
 
 
 async def constrained(model: LanguageModel, goal: Goal) -> Made:
-    """The same prompt as `documented`, and a grammar that the answer is held to."""
+    """The same prompt as `documented`, constrained by a grammar."""
     shapes = [ToolShape(tool.name, tool.parameters) for tool in goal.tools]
     options = ExportOptions(form=Form.CANONICAL, max_steps=12, operations=OFFERED)
     grammar = Constraint(Syntax.LARK, plan_lark(shapes, options), "plan")
@@ -66,17 +66,17 @@ async def compiled_once(model: LanguageModel, goal: Goal) -> Made:
 
 
 async def compiled_freely(model: LanguageModel, goal: Goal) -> Made:
-    """The compiler without a grammar, as for a model that takes none."""
+    """The compiler without a grammar, as for a model that supports none."""
     return await _compiled(model, goal, Options(constrained=False))
 
 
 async def compiled_as_json(model: LanguageModel, goal: Goal) -> Made:
-    """The compiler with the flat JSON schema, as for a model that takes schemas and no grammar."""
+    """The compiler with the flat JSON schema, as for a model that supports only schemas."""
     return await _compiled(_WithSchemas(model), goal, Options())
 
 
 class _WithSchemas:
-    """A model that takes JSON schemas alone, whatever else it could."""
+    """A model restricted to JSON schemas, whatever else it supports."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model

@@ -1,7 +1,7 @@
-"""What a plan comes to: its calls, what flows into each, under which condition, how often.
+"""Reduces a plan to its effect: its calls, what flows into each, under which condition, how often.
 
-In: a plan and the calls that count. Out: an `Outline`, in which names of variables, ids of steps, and
-calls that only pass data on (model operations, transforms) no longer show.
+In: a plan and the calls that count. Out: an `Outline` without the names of variables, the ids of steps, and
+calls that only pass data on (model operations, transforms).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WORDS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An argument or an answer: its text with holes, where its data come from, and by which last key."""
+    """An argument or an answer: its text with gaps, the source of its data, and the last key of the path."""
 
     text: str
     origins: Origins
@@ -99,7 +99,7 @@ def called(plan: Plan) -> list[str]:
 
 
 def outline(plan: Plan, tools: Mapping[str, ToolSignature], counted: Collection[str]) -> Outline:
-    """What a plan comes to; `counted` names the operations that count beside the tools."""
+    """The outline of a plan; `counted` names the operations that count in addition to the tools."""
     found = Outline()
     origins: dict[str, Origins] = {}
     ended: frozenset[Atom] = frozenset()
@@ -165,7 +165,7 @@ def _giving_up(step: Step, plan: Plan, known: Mapping[str, Origins]) -> str | No
 
 
 def _given(values: Iterable[Value], known: Mapping[str, Origins]) -> Given:
-    """What values come to; the path is that of a value that is one reference."""
+    """The outline of values; the path is that of a value that is a single reference."""
     made: Origins = NOWHERE
     texts: list[str] = []
     all_values = list(values)
@@ -201,7 +201,7 @@ def _joined(parts: list[tuple[str, Origins]]) -> tuple[str, Origins]:
 
 
 def _atoms(condition: Condition, known: Mapping[str, Origins]) -> frozenset[Atom]:
-    """A condition as facts that must all hold, in one spelling each."""
+    """A condition as normalised facts that must all hold."""
     if isinstance(condition, And):
         return frozenset[Atom]().union(*(_atoms(part, known) for part in condition.conditions))
     return frozenset({_atom(condition, known)})
@@ -239,7 +239,7 @@ def _opposite(atom: Atom) -> Atom:
 
 
 def _negated(atoms: frozenset[Atom]) -> frozenset[Atom]:
-    """What holds where these facts do not all hold."""
+    """The negation of the conjunction of these facts."""
     if len(atoms) == 1:
         return frozenset({_opposite(next(iter(atoms)))})
     return frozenset({("no", ("and", atoms))})

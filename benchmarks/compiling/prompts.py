@@ -1,6 +1,6 @@
-"""The prompts that compiling is measured beside: a bare one, and one as the language documents it.
+"""The prompts that the compiler is compared with: a minimal one, and one with the documented examples.
 
-Both show the catalogue before the goal, so that a server reads it once for all goals over it.
+Both show the catalogue before the goal, so that a server can cache it for all goals with the same catalogue.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Holds an answer against what is known of a goal; nobody judges, no model is asked.
+"""Scores an answer against what is known about its goal; no person or model judges.
 
-In: the text of an answer. Out: a `Score`. `adequate` means that the plan comes to the same as one of the
-goal's own plans: the same calls in order, the same data into the same arguments, the same literals,
-conditions, loops, groups and ways out of failures, and an answer made of the same results where the goal
-asks for one.
+In: the text of an answer. Out: a `Score`. `adequate` means that the plan is equivalent to one of the goal's
+own plans: the same calls in order, the same data in the same arguments, the same literals, conditions, loops,
+groups and failure handling, and an answer made of the same results if the goal asks for one.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _MOST_ORDERS = 720
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What is true of an answer; each of these needs that it parses.
+    """The properties of an answer; each requires that it parses.
 
     `valid` is without an error in the checks, `clean` without any finding in them; `known` names only
     tools of the catalogue and variables that an earlier step sets; `in_order` calls the expected tools in
@@ -47,7 +46,7 @@ class Score:
 
 
 def score(goal: Goal, answer: str) -> Score:
-    """Hold the text of an answer against its goal."""
+    """Score the text of an answer."""
     result = read_answer_plan(answer)
     if result.plan is None:
         first = next((d.message for d in result.diagnostics if d.is_error), "no plan")
@@ -56,7 +55,7 @@ def score(goal: Goal, answer: str) -> Score:
 
 
 def score_plan(goal: Goal, plan: Plan) -> Score:
-    """Hold a plan against its goal."""
+    """Score a plan."""
     tools = signatures_of(goal.catalogue)
     found = check(plan, tools=tools)
     errors = [d for d in found if d.is_error]
@@ -105,7 +104,7 @@ _PASSING = frozenset({"SELECT", "CALC", "FORMAT", "ASK_HUMAN"})
 
 
 def _orders(deeds: Sequence[Deed], any_order: Sequence[str]) -> Iterator[tuple[int, ...]]:
-    """For each wanted call the place in the text where it may stand: neighbours that may change places do."""
+    """The position in the text for each expected call; neighbours that may swap places are swapped."""
     runs: list[list[int]] = []
     for number, deed in enumerate(deeds):
         free = deed.group is not None or deed.step in any_order

@@ -1,1 +1,1 @@
-"""Runs that are killed and resumed: what is run, how it is killed, and what must be true afterwards."""
+"""Kills and resumes runs: what is run, how it is killed, and what must be true afterwards."""

@@ -1,9 +1,9 @@
-"""The demonstration on real MCP servers, as a subject: its one write is the row in `decisions`.
+"""The demonstration on real MCP servers as a subject: its one write is the row in `decisions`.
 
-The oracle for it: where nothing was skipped, the answer and the variables of the uninterrupted
-run; where the row was there and the call therefore skipped, `$held` is null, and the plan must
-take the path without it (S12 answers in place of S11) with everything else the same. The table
-has one row in either case, and `report.md` what it has without a crash.
+Its oracle: if nothing was skipped, the answer and the variables are those of the uninterrupted run. If the
+row existed and the call was therefore skipped, `$held` is null, and the plan must take the path without it
+(S12 answers instead of S11) with everything else the same. In both cases the table has one row, and
+`report.md` the content that it has without a crash.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Demo:
         self.env: Mapping[str, str] = {"XDG_DATA_HOME": str(data), "CALLSHEET_PINS": str(pins)}
 
     def prepare(self) -> None:
-        """Make the sample anew."""
+        """Recreate the sample."""
         self._sample = make_sample(self._folder, self._servers)
         self._trials += 1
         self.journal = self._folder / f"journal-{self._trials}.db"
@@ -48,7 +48,7 @@ class Demo:
         return self._sample
 
     def run_arguments(self) -> Sequence[str]:
-        """The command that `callsheet demo` carries out."""
+        """The command that `callsheet demo` runs."""
         sample = self._made
         return (
             *("run", str(sample.plan), "--mcp-config", str(sample.config)),
@@ -66,7 +66,7 @@ class Demo:
         return bool(self._rows())
 
     def times(self) -> Mapping[str, int]:
-        """The rows of the one write; of the other calls the world does not tell."""
+        """The number of rows of the one write; other calls leave no trace."""
         return {"S7.0.1": len(self._rows())}
 
     def expected(self, reference: Answer, history: History) -> Answer:
@@ -78,7 +78,7 @@ class Demo:
         return answer
 
     def world_problems(self, history: History) -> list[str]:
-        """What the table and the report say against the journal."""
+        """Contradictions between the table, the report and the journal."""
         rows, made = self._rows(), {key for key in history.intents if key.startswith("S7.")}
         is_known = history.has_ended or bool(made & history.finished)
         found: list[str] = []

@@ -1,7 +1,7 @@
-"""A callsheet command in a fork of this process, which has all that commands import already.
+"""Runs a callsheet command in a fork of this process, which has imported everything already.
 
-A new interpreter costs a command half a second; a fork costs it two hundredths, and what the
-command does from its first line on is the same. So a sweep of a thousand kills takes minutes.
+A new interpreter costs half a second per command, a fork 0.02 s, and the command does the same from its first
+line on. So a sweep of a thousand kills takes minutes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What must be true of a run that was killed and resumed, read from its journal's events alone.
+"""The conditions that a killed and resumed run must meet, checked from its journal's events alone.
 
-This is written without the code that resumes runs, so that both would have to be wrong in the
-same way. A call is named by its key. It is *open* from its intent to its outcome (`ok`, `err`,
-or a decision to skip or fail it); open and not to be repeated unasked, it is *in doubt*.
+Written without the code that resumes runs, so that both would have to be wrong in the same way. A call is
+identified by its key. It is *open* from its intent to its outcome (`ok`, `err`, or a decision to skip or fail
+it). An open call that must not be repeated without a decision is *in doubt*.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAY_RERUN = frozenset({Effect.PURE, Effect.READ, Effect.LLM, Effect.IDEMPOTENT,
 
 
 class Call(NamedTuple):
-    """A call as its intent tells of it."""
+    """A call, from its intent."""
 
     key: str
     tool: str
@@ -27,7 +27,7 @@ class Call(NamedTuple):
 
 
 class History:
-    """The events of a run so far, and what they say of its calls."""
+    """The events of a run so far, and the state of its calls."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.events: Sequence[Event] = tuple(events)
@@ -60,12 +60,12 @@ class History:
 
     @property
     def in_doubt(self) -> dict[str, Call]:
-        """The open calls that must not be repeated unasked."""
+        """The open calls that must not be repeated without a decision."""
         return {key: call for key, call in self.open.items() if not self._is_safe(call)}
 
     @property
     def writes(self) -> tuple[int, ...]:
-        """The sequence numbers of the intents of calls that must not be repeated unasked."""
+        """The sequence numbers of the intents of calls that must not be repeated without a decision."""
         return tuple(
             event.seq
             for event in self.events
@@ -76,15 +76,15 @@ class History:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the run's end is written down."""
+        """Whether the run's end is in the journal."""
         return bool(self.events) and self.events[-1].type is EventType.END
 
     def tool_of(self, key: str) -> str:
-        """The tool that a call, which has been made, is of."""
+        """The tool of a call that has been made."""
         return self._tool_of[key]
 
     def continues(self, earlier: History) -> list[str]:
-        """What is wrong if these events do not begin with all the earlier ones."""
+        """The problem if these events do not begin with all earlier ones."""
         before = [event.hash for event in earlier.events]
         after = [event.hash for event in self.events[: len(before)]]
         return [] if before == after else [f"of {len(before)} events some are gone or changed"]
@@ -96,7 +96,7 @@ class History:
         return {tool for tool, (effect, _) in facts.items() if Effect(effect) in _MAY_RERUN}
 
     def is_write(self, key: str) -> bool:
-        """Whether a call, which has been made, must not be repeated unasked."""
+        """Whether a call that has been made must not be repeated without a decision."""
         return self._tool_of[key] not in self._safe
 
     def _is_safe(self, call: Call) -> bool:
@@ -185,7 +185,7 @@ class History:
 
 
 def read_history(journal: Journal, run_id: str) -> History:
-    """What the journal has of a run, nothing if it does not know it; a broken chain is a problem."""
+    """The journal's events of a run, none for an unknown run; a broken chain is a problem."""
     try:
         bad = journal.verify(run_id)
     except JournalError as error:

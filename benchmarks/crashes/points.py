@@ -1,11 +1,10 @@
-"""The plan of Python tools, killed by itself at every single write of its journal.
+"""Kills a run of Python tools at every single write of its journal.
 
-Each life of the run is a forked process that counts the moments of its journal's writes: before
-a write, at the start of each statement that SQLite is given in it (so also inside a transaction,
-before its COMMIT), around what is done with a tail, and after the write is durable but before
-anybody hears of it. It kills
-itself at the n-th; n goes from 1 until a life meets no such moment any more. The life that
-resumes is killed too, at a moment that goes round all those there are.
+Each execution of the run is a forked process that counts the points around its journal's writes: before a
+write, at the start of each SQL statement in it (so also inside a transaction, before its COMMIT), around
+operations on a tail, and after the write is durable but before anybody is told. It kills itself at the n-th
+point; n goes from 1 until there is no such point any more. The process that resumes the run is killed too, at
+each of its points in turn.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _LIMITS = Limits(retry_delay=0.001)
 
 
 class Life(NamedTuple):
-    """What became of one process: whether it was killed, else what it had to say."""
+    """The result of one process: whether it was killed, otherwise its output."""
 
     is_killed: bool
     points: int = 0
@@ -49,7 +48,7 @@ class Life(NamedTuple):
 
 
 class _Points:
-    """Counts moments and kills the process at one of them."""
+    """Counts the points and kills the process at one of them."""
 
     def __init__(self, last: int) -> None:
         self._last = last
@@ -61,7 +60,7 @@ class _Points:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def watch(self) -> None:
-        """Put the moments around the writes of this process's journal."""
+        """Insert the points around the writes of this process's journal."""
         connect = write_connection.connect_writing
 
         def connect_watched(path: Path, durability: Durability) -> Any:
@@ -88,7 +87,7 @@ class _Points:
 
 
 class Runner:
-    """Carries out the lives of one run after another."""
+    """Executes the processes of one run after another."""
 
     def __init__(self, folder: Path, file: Path, durability: Durability, *, tails_at_once: bool) -> None:
         self.world = World(folder, file, pause=0.0)
@@ -113,7 +112,7 @@ class Runner:
         return Life(False, told["points"], frozenset(told["doubts"]), told["answer"])
 
     def read(self) -> History:
-        """What the journal has."""
+        """The content of the journal."""
         with Journal.open(self.world.journal, self._durability) as journal:
             return read_history(journal, RUN_ID)
 
@@ -215,7 +214,7 @@ class _Trial:
         self.was_killed_again = False
 
     def run(self, last: int, again: int) -> bool:
-        """Whether there was such a moment in the first life."""
+        """Whether the first process reached such a point."""
         figures, runner = self._figures, self._runner
         runner.world.prepare()
         if not runner.live(last).is_killed:
@@ -234,7 +233,7 @@ class _Trial:
         return True
 
     def _next_life(self, last: int) -> Life:
-        """Start the run again if nothing of it is there, else resume it, having decided if need be."""
+        """Start the run again if the journal has nothing of it; otherwise decide if needed, and resume it."""
         figures, runner, doubts = self._figures, self._runner, self._history.in_doubt
         if not self._history.events:
             return runner.live(last)

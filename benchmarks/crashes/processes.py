@@ -1,7 +1,7 @@
-"""A callsheet command as a process of its own, killed at a moment, and the processes it leaves.
+"""Starts a callsheet command as a process, kills it at some moment, and finds the processes that it leaves.
 
-Only the command itself is killed: what it started has to end by itself. Where there is no
-/proc, processes that are left cannot be seen and none are found.
+Only the command itself is killed: the processes that it started have to end by themselves. Without /proc,
+such processes cannot be listed and none are found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Process(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """When to kill: so many seconds after so many new events, or after the start if none."""
+    """When to kill: a number of seconds after a number of new events, or after the start."""
 
     kind: str
     events: int
@@ -49,7 +49,7 @@ class Ended(NamedTuple):
 
 
 class Killed(NamedTuple):
-    """A command that was killed: the events seen in the journal before, and what it had started."""
+    """A command that was killed: the events seen before in the journal, and its child processes."""
 
     seen: int
     started: frozenset[Process]
@@ -62,7 +62,7 @@ class Child(Protocol):
 
     @property
     def returncode(self) -> int | None:
-        """As `poll` gave it last."""
+        """The last result of `poll`."""
         ...
 
     def poll(self) -> int | None:
@@ -185,7 +185,7 @@ def _kill(child: Child) -> frozenset[Process]:
 
 
 def _below(pid: int) -> list[Process]:
-    """The living processes that a process has started, and those that these have."""
+    """The living child processes of a process, and their children."""
     of: dict[int, list[Process]] = {}
     for entry in _PROC.glob("[0-9]*"):
         fields = _stat(int(entry.name))

@@ -1,4 +1,4 @@
-"""What a sweep needs to know of a plan that it runs, kills and resumes."""
+"""What a sweep needs to know about a plan that it runs, kills and resumes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ RUN_ID = "crash"
 
 
 class Subject(Protocol):
-    """A plan, the world it acts on, and what must come of both."""
+    """A plan, the world it acts on, and the expected results of both."""
 
     env: Mapping[str, str]
     journal: Path
     """A new path for every trial."""
 
     def prepare(self) -> None:
-        """Make the world anew, without a journal."""
+        """Recreate the world, without a journal."""
 
     def run_arguments(self) -> Sequence[str]:
         """The `callsheet run` that starts the plan."""
@@ -33,22 +33,22 @@ class Subject(Protocol):
         ...
 
     def happened(self, call: Call) -> bool:
-        """Whether a call that is in doubt took place, as a person would look it up."""
+        """Whether a call in doubt took place, as a person would find out."""
         ...
 
     def times(self) -> Mapping[str, int]:
-        """How often each call took place, by key, as far as the world tells."""
+        """How often each call took place, by key, as far as the world shows."""
         ...
 
     def expected(self, reference: Answer, history: History) -> Answer:
-        """The answer that a run must have, whose calls in doubt were decided as its history says."""
+        """The answer that a run must have, given the decisions in its history."""
         ...
 
     def world_problems(self, history: History) -> list[str]:
-        """What is wrong in the world, with this much done; nothing of the run is alive any more."""
+        """Problems in the world after this history; no process of the run is alive any more."""
         ...
 
 
 def answer_of(data: Mapping[str, Any]) -> Answer:
-    """What is compared of the JSON that `run` and `resume` print."""
+    """The compared part of the JSON that `run` and `resume` print."""
     return {name: data[name] for name in ("status", "response", "variables")}

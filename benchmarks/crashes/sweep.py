@@ -1,11 +1,11 @@
-"""Kills the runs of a subject at random moments, resumes them, and compares what comes of it.
+"""Kills the runs of a subject at random moments, resumes them, and checks the results.
 
-A trial is one run with its resumptions, until it ends. Its first process is killed, and so is
-each further one with some probability. After each death the journal is read: everything that
-was seen in it before is there, its chain is whole, no rule of the oracle is broken, and what is
-in doubt is exactly the writes that were made and have no outcome. A `resume` then reports these
-and nothing else, with exit status 4, and does nothing; the world is looked at and the decision
-made. The end has the expected answer, and a further `resume` gives it again without an event.
+A trial is one run with its resumptions, until it ends. Its first process is killed, and so is each later one
+with some probability. After each kill the journal is read: every event seen before is there, the hash chain
+is intact, no rule of the oracle is broken, and exactly the writes without an outcome are in doubt. A `resume`
+then reports these and nothing else, with exit status 4, and does nothing; the state of the world determines
+the decision. At the end the answer is the expected one, and a further `resume` returns it again without a new
+event.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The uninterrupted run: its answer, its events, and when they stood in the journal."""
+    """The uninterrupted run: its answer, its events, and when they were in the journal."""
 
     answer: Answer
     events: int
@@ -138,7 +138,7 @@ class Sweep:
         self.figures = Figures()
 
     def run(self, kills: int) -> Figures:
-        """Trials until so many kills have met a living process."""
+        """Trials until the given number of kills met a living process."""
         while self.figures.kills < kills:
             reference = self._take_reference()
             trial = Trial(
@@ -246,7 +246,7 @@ class Trial:
         return self._problems
 
     def _choose(self) -> Kill:
-        """A moment of the rest of the run, by time or by what has happened."""
+        """A moment in the rest of the run, by time or by events."""
         reference, chance = self._reference, self._random
         done = len(self._history.events)
         rest = max(1, reference.events - done)
@@ -294,7 +294,7 @@ class Trial:
                 self._problems.append(f"resume of a run that is not there: {answer}")
 
     def _read(self) -> History:
-        """What the journal has now, checked, and compared with what it had."""
+        """The journal's events, checked, and compared with those before."""
         with Journal.open(self._subject.journal) as journal:
             history = read_history(journal, RUN_ID)
         self._problems += history.continues(self._history)
@@ -316,7 +316,7 @@ class Trial:
         return self._answer_doubts(json.loads(ended.stdout)), None
 
     def _answer_doubts(self, told: dict[str, Any]) -> list[str]:
-        """Compare what is told to be in doubt with the journal, look at the world, and decide."""
+        """Compare the reported doubts with the journal, inspect the world, and decide."""
         doubts = self._history.in_doubt
         reported = {(d["key"], d["step"], d["tool"]) for d in told["in_doubt"]}
         if reported != {(c.key, c.step, c.tool) for c in doubts.values()} or told["status"] != "in_doubt":
@@ -330,7 +330,7 @@ class Trial:
         return self._resume("--in-doubt", decision)
 
     def _let_all_end(self) -> None:
-        """Wait for what the killed processes had started; what does not end is an orphan."""
+        """Wait for the child processes of the killed ones; those that do not end are orphans."""
         alive = still_alive(self._left, _GRACE)
         self._left = frozenset()
         self._figures.orphans += len(alive)

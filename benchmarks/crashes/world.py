@@ -1,8 +1,8 @@
-"""The plan of built-in and Python tools: no server, so that a trial takes a second.
+"""A plan of built-in and Python tools as a subject: without a server, so that a trial takes a second.
 
-Its tools keep a log of every call. The oracle for it: a line for every call that has an outcome;
-no line for a call whose intent is not in the journal; no more lines of a call than intents; of a
-write at most one, whatever happened, since it is decided to be made again only if it was not made.
+Its tools log every call. Its oracle: a line for every call that has an outcome; no line for a call whose
+intent is not in the journal; no more lines of a call than intents; at most one line of a write in any case,
+since it is repeated only if it was not made.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class World:
         }
 
     def prepare(self) -> None:
-        """Make the folder anew."""
+        """Recreate the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
 
@@ -93,7 +93,7 @@ class World:
         return answer
 
     def world_problems(self, history: History) -> list[str]:
-        """What the log says against the journal."""
+        """Contradictions between the log and the journal."""
         log = self._log()
         found = [
             f"{key} {tool} was called {times} times, of which the journal knows {history.intents.get(key, 0)}"

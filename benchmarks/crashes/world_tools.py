@@ -1,7 +1,7 @@
 """The tools of the plan `world.ltp`: every call leaves a line in a log that survives any crash.
 
-The log lies in the folder that $CALLSHEET_CRASH_WORLD names; a line is the call's key and the
-tool. What a tool returns depends on its arguments and its key alone, never on the log.
+The log is in the folder named by $CALLSHEET_CRASH_WORLD; a line has the call's key and the tool. The result
+of a tool depends only on its arguments and its key, never on the log.
 """
 
 import os
@@ -13,7 +13,7 @@ from callsheet import CallContext
 
 
 def _leave(tool: str, context: CallContext) -> None:
-    """One line, on the disk before the tool answers, with some time on both sides of it."""
+    """Write a line, synced before the tool returns, with a pause before and after."""
     pause = float(os.environ.get("CALLSHEET_CRASH_PAUSE", "0"))
     time.sleep(pause)
     log = os.open(
@@ -38,14 +38,14 @@ def look(n: int, context: CallContext) -> int:
 
 @callsheet.tool(effect="unsafe")
 def append(text: str, context: CallContext) -> str:
-    """The text, called out."""
+    """The text with an exclamation mark."""
     _leave("APPEND", context)
     return f"{text}!"
 
 
 @callsheet.tool(effect="idempotent")
 def put(name: str, value: int, context: CallContext) -> str:
-    """What was put where."""
+    """The name and the value as a text."""
     _leave("PUT", context)
     return f"{name} is {value}"
 

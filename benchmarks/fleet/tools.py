@@ -1,4 +1,4 @@
-"""Tools that leave a line in a log for every call, before they answer."""
+"""Tools that write a line to a log for every call, before they return."""
 
 import os
 import time
@@ -18,7 +18,7 @@ def _log(line: str) -> None:
 
 @tool(effect="read")
 def look(run: str, item: int) -> int:
-    """Reads something, which may be repeated."""
+    """Reads something; may be repeated."""
     _log(f"look {run} {item}")
     time.sleep(_PAUSE)
     return item * 2
@@ -26,7 +26,7 @@ def look(run: str, item: int) -> int:
 
 @tool
 def write(run: str, item: int) -> str:
-    """Changes something, which must not be repeated unasked."""
+    """Changes something; must not be repeated without a decision."""
     _log(f"write {run} {item}")
     time.sleep(_PAUSE)
     return f"{run}:{item}"
@@ -34,6 +34,6 @@ def write(run: str, item: int) -> str:
 
 @tool
 def bulk(run: str, size: int) -> str:
-    """Gives a text of so many bytes, and must not be repeated unasked."""
+    """Returns a text of this many bytes; must not be repeated without a decision."""
     _log(f"bulk {run} {size}")
     return "x" * size

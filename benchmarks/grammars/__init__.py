@@ -1,1 +1,1 @@
-"""Whether the grammars of plans and the parser agree, on random sentences, and how long grammars take."""
+"""Checks with random sentences that the grammars of plans and the parser agree, and times the grammars."""

@@ -1,7 +1,7 @@
-"""Draws random sentences of the grammars and looks what becomes of them: `python -m benchmarks.grammars`.
+"""Draws random sentences of the grammars and checks them: `python -m benchmarks.grammars`.
 
-Each sentence is drawn from the rules, parsed, checked against the catalogue, and given to llguidance byte
-for byte. `--sentences 100000` is what the page of figures has; the default is quick.
+Each sentence is drawn from the rules, parsed, checked against the catalogue, and given to llguidance byte by
+byte. The published figures are for `--sentences 100000`; the default is quick.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KINDS: tuple[dict[str, object], ...] = (
 
 
 def examined(variant: str, count: int, seed: int) -> Counter[str]:
-    """What becomes of so many sentences of one variant."""
+    """Counts of the results of this many sentences of one variant."""
     options = VARIANTS[variant]
     matcher = Matcher(plan_lark(TOOLS, options))
     sentences = Sentences(plan_grammar(TOOLS, options), Random(f"{variant} {seed}"))
@@ -58,7 +58,7 @@ def examined(variant: str, count: int, seed: int) -> Counter[str]:
 
 
 def many_tools(count: int, *, are_alike: bool = True) -> list[ToolShape]:
-    """So many tools of one to four arguments of six kinds, half of which must be given.
+    """Tools with one to four arguments of six kinds, half of them required.
 
     Every twelfth has the same arguments; where they are not alike, no two tools share the name of one.
     """
@@ -104,13 +104,13 @@ def times() -> Iterable[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures; 1 where anything disagrees."""
+    """Print the figures; returns 1 if anything disagrees."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--sentences",
         type=int,
         default=2_000,
-        help="how many in all, as many of each grammar (default 2,000)",
+        help="the total number, the same for each grammar (default 2,000)",
     )
     parser.add_argument("--seed", type=int, default=1)
     said = parser.parse_args(arguments)

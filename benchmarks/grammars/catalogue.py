@@ -1,4 +1,4 @@
-"""Tools whose schemas try what an export has to say, and what the checks know of them."""
+"""Tools whose schemas exercise the exports, and their signatures for the checks."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ OPERATIONS = MODEL_OPERATIONS | AGENT_OPERATIONS | TRANSFORMS
 
 
 def signatures() -> dict[str, ToolSignature]:
-    """What the checks of a plan are told of these tools and of the transforms."""
+    """The signatures of these tools and of the transforms, for the checks."""
     known = {tool.canonical: ToolSignature.from_schema(tool.parameters) for tool in TOOLS}
     for tool in transform_tools():
         name = tool.spec.name

@@ -1,4 +1,4 @@
-"""Whether llguidance takes a text by a grammar, byte for byte: what a decoder with it could have written."""
+"""Checks byte by byte whether llguidance accepts a text: what a decoder with the grammar could write."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Matcher:
         return self.refused_at(text) is None
 
     def refused_at(self, text: str) -> int | None:
-        """How many bytes of the text it takes where it does not take all, or would go on."""
+        """The number of accepted bytes if the text is not a whole sentence."""
         self._texts += 1
         if self._texts > _MOST_TEXTS:
             self._matcher, self._texts = LLMatcher(tokenizer(), self._grammar, log_level=0), 0

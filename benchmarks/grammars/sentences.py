@@ -1,6 +1,6 @@
-"""Random sentences of a grammar, drawn from its rules: what a decoder might write that obeys it.
+"""Random sentences of a grammar, drawn from its rules: what a constrained decoder might write.
 
-In: a `Grammar` and a random generator. Out: texts. The text of the grammar plays no part in it.
+In: a `Grammar` and a random generator. Out: texts. The printed form of the grammar is not used.
 """
 
 from __future__ import annotations

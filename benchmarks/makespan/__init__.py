@@ -1,1 +1,1 @@
-"""How close a scheduler comes to the least time that a graph of steps can take."""
+"""Measures how close the scheduler comes to the least time that a graph of steps can take."""

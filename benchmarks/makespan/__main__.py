@@ -1,7 +1,7 @@
-"""How long random graphs take, over the least that is possible: `python -m benchmarks.makespan`.
+"""Measures how long random graphs take, relative to the least possible: `python -m benchmarks.makespan`.
 
-Virtual time shows the scheduler alone, exactly; on the real clock steps sleep 1 to 50 ms and each
-graph is run several times, the least counts. All figures of a line are of the same graphs.
+Virtual time measures the scheduler alone, exactly. On the real clock steps sleep 1 to 50 ms; each graph is
+run several times, and the least time counts. All figures of a line are of the same graphs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SLOTS = (None, 8, 3)
 
 
 class Row(NamedTuple):
-    """One graph with so many slots: the least that is possible, and the seconds by each way of running."""
+    """One graph and number of slots: the least possible time, and the time of each schedule."""
 
     bound: float
     best: float
@@ -46,7 +46,7 @@ def virtual_row(work: Work, slots: int | None) -> Row:
 
 
 def real_row(work: Work, slots: int | None, rounds: int) -> Row:
-    """All figures of a graph on the real clock, the least of the rounds, which take turns."""
+    """All figures of a graph on the real clock, the least of interleaved rounds."""
     ranks = ranks_for(work, slots)
     ways: dict[str, Callable[[], float]] = {
         BY_HAND: lambda: by_hand(work, slots),
@@ -69,7 +69,7 @@ def _spread(ratios: Sequence[float]) -> str:
 
 
 def show(name: str, rows: Sequence[Row]) -> None:
-    """Print the ratios of each way of running: median, 95 of 100, most."""
+    """Print the ratios of each schedule: median, 95th percentile, maximum."""
     print(f"\n{name:34}over the bound            over the best list schedule")
     print(f"{'':32}{'  median     95%    most' * 2}  within 5 %")
     for way in rows[0].took:

@@ -1,4 +1,4 @@
-"""Random graphs of steps that take uneven times, each a function of its seed."""
+"""Random graphs of steps with uneven durations, each a function of its seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMES = ("even", "heavy-tailed", "few long")
 
 
 def random_work(seed: int) -> Work:
-    """The graph of a seed: 20 to 120 steps of 1 to 50 ms; shapes and kinds of times take turns."""
+    """The graph of a seed: 20 to 120 steps of 1 to 50 ms; shapes and distributions alternate."""
     chance = random.Random(seed)
     shape, times = SHAPES[seed % 3], TIMES[seed // 3 % 3]
     count = chance.randint(20, 120)

@@ -33,7 +33,7 @@ def plan_of(work: Work) -> Plan:
 
 
 def ranks_for(work: Work, slots: int | None) -> dict[str, int]:
-    """The ranks of the steps where a run before has told how long each takes."""
+    """The ranks of the steps, with durations known from a run before."""
     ranks = ranks_of(compile_graph(plan_of(work)), work.seconds, slots or MANY)
     return {str(n): rank for n, rank in enumerate(ranks)}
 
@@ -44,7 +44,7 @@ def _machine(work: Work, slots: int | None, ranks: Mapping[str, int] | None) -> 
 
 
 def simulated(work: Work, slots: int | None, ranks: Mapping[str, int] | None = None) -> float:
-    """The virtual seconds of a run with so many slots, None for no limit."""
+    """The virtual seconds of a run with this many slots, None for no limit."""
 
     def answer(command: Command) -> tuple[float, Event]:
         assert isinstance(command, CallTool)
@@ -75,7 +75,7 @@ def on_the_clock(work: Work, slots: int | None, ranks: Mapping[str, int] | None 
 
 
 def by_hand(work: Work, slots: int | None) -> float:
-    """The real seconds by hand: a task for each step that may start, the longest remaining way first."""
+    """The real seconds of a hand-written schedule: a task per ready step, longest remaining path first."""
     rank = longest_remaining(work, work.seconds)
     followers = followers_of(work)
 

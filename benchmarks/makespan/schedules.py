@@ -1,6 +1,6 @@
-"""What schedules a graph allows: lower bounds, list schedules by many rules, and levels with a barrier.
+"""Bounds and schedules of a graph: lower bounds, list schedules by many rules, and levels with a barrier.
 
-Written apart from the machine's scheduler, so that one can be held against the other.
+Written independently of the machine's scheduler, so that one can be compared with the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from benchmarks.makespan.graphs import Work
 
 
 def critical_path(work: Work) -> float:
-    """The seconds of the longest way through the graph."""
+    """The seconds of the longest path through the graph."""
     ends: list[float] = []
     for waited, seconds in zip(work.waits, work.seconds, strict=True):
         ends.append(seconds + max((ends[before] for before in waited), default=0.0))
@@ -21,7 +21,7 @@ def critical_path(work: Work) -> float:
 
 
 def lower_bound(work: Work, slots: int | None) -> float:
-    """What no schedule can be shorter than: the longest way, and all work shared by the slots."""
+    """The lower bound of all schedules: the longest path, and the work divided by the slots."""
     longest = critical_path(work)
     return longest if slots is None else max(longest, sum(work.seconds) / slots)
 
@@ -63,7 +63,7 @@ def list_schedule(work: Work, slots: int, rank: Sequence[float]) -> float:
 
 
 def followers_of(work: Work) -> list[list[int]]:
-    """For each step those that wait for it."""
+    """The steps that wait for each step."""
     followers: list[list[int]] = [[] for _ in work.waits]
     for number, waited in enumerate(work.waits):
         for before in waited:
@@ -72,7 +72,7 @@ def followers_of(work: Work) -> list[list[int]]:
 
 
 def longest_remaining(work: Work, seconds: Sequence[float]) -> list[float]:
-    """For each step the longest way from it to an end, itself counted."""
+    """The longest path from each step to an end, including the step."""
     rank = list(seconds)
     followers = followers_of(work)
     for number in reversed(range(len(rank))):

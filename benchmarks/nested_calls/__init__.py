@@ -1,1 +1,1 @@
-"""Gold sequences of nested tool calls as plans: do they convert, and do they give the gold answer?"""
+"""Converts gold sequences of nested tool calls to plans, and checks that the plans give the gold answers."""

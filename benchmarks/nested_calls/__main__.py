@@ -1,7 +1,7 @@
 """Runs gold sequences of nested calls as plans: `python -m benchmarks.nested_calls DATA.jsonl`.
 
-DATA has a JSON object a line (id, goal, tools, calls with references, gold_answer, run). Sequences of
-arithmetic are run by callsheet and their answers compared; all others convert, parse and pass the checks.
+DATA has one JSON object per line (id, goal, tools, calls with references, gold_answer, run). Sequences of
+arithmetic are run by callsheet and their answers compared; all others are converted, parsed and checked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHORT = 2
 
 
 class Outcome(NamedTuple):
-    """What became of a row: whether it is as it should be, what was wrong, and the results by label."""
+    """The result of a row: whether it is right, what was wrong, and the results by label."""
 
     row: Row
     is_right: bool
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
 
 def converted(row: Row) -> Outcome:
-    """The row as text that is read back and checked."""
+    """The row converted to text, parsed and checked."""
     result = parse(format_plan(plan_of(row)))
     if result.plan is None:
         return Outcome(row, False, str(result.diagnostics), {})
@@ -48,7 +48,7 @@ def converted(row: Row) -> Outcome:
 
 
 def executed(row: Row, runtime: Runtime) -> Outcome:
-    """The row's plan, read from its text and run, beside the gold answer."""
+    """The row's plan, parsed from its text and run, compared with the gold answer."""
     result = runtime.run_sync(format_plan(plan_of(row)))
     if not result.ok:
         return Outcome(row, False, str(result.error), {})
@@ -59,9 +59,9 @@ def executed(row: Row, runtime: Runtime) -> Outcome:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures; 1 where less than 99 % of what can be run gives its gold answer."""
+    """Print the figures; returns 1 if less than 99 % of the rows that can be run give their gold answer."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("data", type=Path, help="the rows, a JSON object a line")
+    parser.add_argument("data", type=Path, help="the rows, one JSON object per line")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     said = parser.parse_args(arguments)
     rows = rows_of(said.data)
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def token_figures(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """What compiling saves against a loop, by the number of calls in a chain."""
+    """The savings of compiling compared with a loop, by the number of calls in a chain."""
     groups = {
         f"up to {SHORT} calls": [o for o in outcomes if len(o.row.calls) <= SHORT],
         f"more than {SHORT} calls": [o for o in outcomes if len(o.row.calls) > SHORT],

@@ -1,4 +1,4 @@
-"""A gold sequence of calls to a plan: one step a call, references as references, the last result as answer.
+"""Converts a gold sequence of calls to a plan: one step per call, and the last result as the answer.
 
 In: rows of a JSON Lines file, with the catalogue beside it. Out: rows, and the plan of each.
 """
@@ -49,7 +49,7 @@ class GoldCall:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A goal, the tools that there are for it, the gold calls, and the answer where the calls can be run."""
+    """A goal, its tools, the gold calls, and the answer if the calls can be run."""
 
     id: str
     goal: str
@@ -59,7 +59,7 @@ class Row:
     is_executable: bool
 
     def shapes(self) -> list[ToolShape]:
-        """The tools, and those that are called without being among them."""
+        """The tools, and the called ones that are missing among them."""
         known = {canonical_tool_name(tool["name"]): tool for tool in self.tools}
         shapes = [ToolShape(tool["name"], tool.get("input_schema", {})) for tool in known.values()]
         missing = dict.fromkeys(c.tool for c in self.calls if canonical_tool_name(c.tool) not in known)
@@ -89,7 +89,7 @@ def _row(said: Mapping[str, Any], known: Mapping[str, Any]) -> Row:
 
 
 def plan_of(row: Row) -> Plan:
-    """The plan that makes the calls of a row in their order and answers with what the last one gives."""
+    """The plan that makes the calls of a row in order and answers with the last result."""
     steps = [
         Step(
             f"S{number}",
@@ -104,7 +104,7 @@ def plan_of(row: Row) -> Plan:
 
 
 def value_of(said: object) -> Value:
-    """A value of the data: `$label.field$` is a reference, inside a text it is filled in.
+    """A value of the data: `$label.field$` is a reference, and inside a text an interpolation.
 
     >>> value_of("2 * $var1.Exchange Rate$")
     Template(parts=('2 * ', Ref(name='var1', path=('Exchange Rate',))))

@@ -1,6 +1,6 @@
-"""The arithmetic functions that the sequences call, as tools: each gives `{"result": number}`.
+"""The arithmetic functions that the sequences call, as tools: each returns `{"result": number}`.
 
-`sqrt` is the integer square root, `reminder` a second name of the remainder, as the data has it.
+As in the data, `sqrt` is the integer square root, and `reminder` a second name of the remainder.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _TWO: dict[str, Callable[[Any, Any], float]] = {
 
 
 def worked_out(name: str, arguments: Sequence[Any]) -> float:
-    """What a function gives. Raises KeyError for one that there is not, and what arithmetic raises."""
+    """The result of a function; raises KeyError for an unknown one, and errors of arithmetic."""
     return _ONE[name](*arguments) if name in _ONE else _TWO[name](*arguments)
 
 
@@ -70,7 +70,7 @@ def function_tools() -> list[Callable[..., Any]]:
 def _one(name: str, work: Callable[[Any], float]) -> Callable[..., Any]:
     @tool(name=name, effect="pure")
     def function(arg_0: Any) -> dict[str, float]:
-        """Work out a function of one argument."""
+        """Evaluate a function of one argument."""
         return {"result": work(arg_0)}
 
     return function
@@ -79,7 +79,7 @@ def _one(name: str, work: Callable[[Any], float]) -> Callable[..., Any]:
 def _two(name: str, work: Callable[[Any, Any], float]) -> Callable[..., Any]:
     @tool(name=name, effect="pure")
     def function(arg_0: Any, arg_1: Any) -> dict[str, float]:
-        """Work out a function of two arguments."""
+        """Evaluate a function of two arguments."""
         return {"result": work(arg_0, arg_1)}
 
     return function

@@ -1,8 +1,8 @@
-"""What gold calls cost in tokens: compiled in one call of a model, and as a ReAct loop; without any model.
+"""Counts the tokens of gold calls, compiled by one model call and as a ReAct loop, without any model.
 
-Both are told the same lines on the same tools, and the loop is given the least: no thoughts, no wrong calls,
-results as short as they come. A token is counted as four characters. A cache holds what stays the same
-between goals (instructions and tools) and all that an earlier turn has read or written.
+Both get the same lines about the same tools. The loop is given the most favourable case: no thoughts, no
+wrong calls, results as short as possible. A token is counted as four characters. A cache holds what is the
+same for all goals (instructions and tools), and everything that an earlier turn read or wrote.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CACHED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a goal costs: calls of the model, tokens read, those of them that no cache has, tokens written."""
+    """The cost of a goal: model calls, tokens read, those of them not cached, tokens written."""
 
     calls: int
     read: int
@@ -73,7 +73,7 @@ def compiled(row: Row) -> Cost:
 
 
 def lean_text(row: Row) -> str:
-    """The plan as a model writes it: names in small letters, results v1, v2, …, without markers."""
+    """The plan as a model writes it: lower-case names, results v1, v2, …, without markers."""
     names = {call.label: f"v{number}" for number, call in enumerate(row.calls, 1)}
     body = format_plan(plan_of(row)).partition("PLAN_START\n")[2].partition("\nPLAN_END")[0]
     body = re.sub(r"^(S\d+: @)(\w+)", lambda m: m[1] + m[2].lower(), body, flags=re.MULTILINE)
@@ -95,7 +95,7 @@ def _question(row: Row) -> list[str]:
 
 
 def react(row: Row, results: Mapping[str, Any], *, side_by_side: bool) -> Cost:
-    """A loop that makes the gold calls, one a turn or all that can be made, and answers in a last turn."""
+    """A loop that makes the gold calls, one per turn or all possible ones, and answers in a last turn."""
     lines = _question(row)[0].partition("Tools:\n")[2]
     system, goal = tokens(REACT + lines), tokens(row.goal)
     history = read = written = 0
@@ -113,7 +113,7 @@ def react(row: Row, results: Mapping[str, Any], *, side_by_side: bool) -> Cost:
 
 
 def _said(call: GoldCall, results: Mapping[str, Any]) -> str:
-    """The call as a loop writes it: the results that it takes stand in it as values."""
+    """The call as a loop writes it, with earlier results as literal values."""
     args = {
         name: results[value.strip("$").partition(".")[0]]["result"]
         if isinstance(value, str) and value.startswith("$")
@@ -124,7 +124,7 @@ def _said(call: GoldCall, results: Mapping[str, Any]) -> str:
 
 
 def _turns(calls: Sequence[GoldCall]) -> list[list[GoldCall]]:
-    """The calls by turns: each as early as what it reads is there."""
+    """The calls by turn: each as soon as its inputs are available."""
     level: dict[str, int] = {}
     turns: list[list[GoldCall]] = []
     for call in calls:

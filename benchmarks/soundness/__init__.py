@@ -1,1 +1,1 @@
-"""Whether the proof before a run holds: random plans that it accepts, run in worlds with marked secrets."""
+"""Checks the proof before a run: random plans that it accepts are run in worlds with marked secrets."""

@@ -1,4 +1,4 @@
-"""Prove and run random plans; prints how many were accepted, and each that broke its proof or its policy.
+"""Proves and runs random plans; prints how many were accepted, and each that broke its proof or its policy.
 
 python -m benchmarks.soundness [--plans N] [--from SEED] [--graphs] [--enforced]
 """
@@ -18,9 +18,9 @@ def main() -> int:
     """Check the plans and give the exit code: 1 if one of them broke its proof."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soundness")
     parser.add_argument("--plans", type=int, default=30_000, help="how many plans")
-    parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first")
-    parser.add_argument("--graphs", action="store_true", help="graphs in the place of texts")
-    parser.add_argument("--enforced", action="store_true", help="run all of them under their policies too")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first plan")
+    parser.add_argument("--graphs", action="store_true", help="graphs instead of texts")
+    parser.add_argument("--enforced", action="store_true", help="also run all of them under their policies")
     options = parser.parse_args()
     one, drawn = (check_graph, draw_graph) if options.graphs else (check, draw)
     started = time.perf_counter()
@@ -36,13 +36,13 @@ def main() -> int:
             broken += 1
             if broken <= 10:
                 print(f"plan {seed}: {'; '.join(outcome.breaches)}\n{drawn(seed)}\n")
-    print(f"{options.plans:,} plans, {valid:,} can be read, in {time.perf_counter() - started:.0f} s")
+    print(f"{options.plans:,} plans, {valid:,} of them valid, in {time.perf_counter() - started:.0f} s")
     print(
         f"accepted {accepted:,} ({accepted / max(1, valid):.0%}); the documented rule accepts {documented:,}"
     )
     if options.enforced:
-        print(f"{stopped:,} were ended by their policy in one world or more")
-        print(f"{surprising} of them had a proof that names no duty of the step at which they were")
+        print(f"{stopped:,} were ended by their policy in at least one world")
+        print(f"{surprising} of these had a proof without an obligation for the step that was refused")
     print(f"{broken} of the plans broke their proof or their policy")
     return 1 if broken else 0
 

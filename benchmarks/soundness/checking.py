@@ -1,4 +1,4 @@
-"""One random plan: is it accepted, and does it keep what it is held to, by its proof or by its policy?"""
+"""Checks one random plan: whether it is accepted, and whether its runs keep its proof and its policy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VAULT = ToolRule(egress=False, destructive=False, returns=Label(True, frozenset
 
 
 class Outcome(NamedTuple):
-    """What came of a plan: if it could be read, what each verifier said, what it did against its proof."""
+    """The result of a plan: whether it is valid, the verdicts, the breaches of its proof."""
 
     valid: bool
     accepted: bool = False
@@ -114,7 +114,7 @@ def _checked(plan: Plan, drawn: Drawn, seed: int, is_enforced: bool) -> Outcome:
 
 
 def breaches_of(case: _Case, run: Callable[[_Case, frozenset[str]], World]) -> list[str]:
-    """What runs of a plan give away that they must not."""
+    """The forbidden disclosures in runs of a plan."""
     base = run(case, frozenset())
     found = list(dict.fromkeys(_marks(base)))
     for turned, audiences in (
@@ -151,7 +151,7 @@ def _run(case: _Case, turned: frozenset[str]) -> World:
 
 
 def _run_enforced(case: _Case, turned: frozenset[str]) -> tuple[World, list[str]]:
-    """A run under the policy, and the step that the policy ended it at."""
+    """A run under the policy, and the step at which the policy ended it."""
     world = _world(case, turned, is_enforced=True)
     machine = Machine(compile_plan(case.plan, _FACTS), _LIMITS, enforcement=Enforcement.under(case.policy))
     result = Simulation(machine, world.answer).run()

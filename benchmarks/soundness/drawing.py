@@ -1,4 +1,4 @@
-"""Random plans over the document's tools: sources and sinks, guards, loops, jumps, failures and blocks."""
+"""Draws random plans over a fixed set of tools: sources and sinks, guards, loops, jumps, failures, groups."""
 
 from __future__ import annotations
 

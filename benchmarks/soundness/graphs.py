@@ -1,4 +1,4 @@
-"""Random graphs over the same tools: what a step reads it waits for, and now and then for more."""
+"""Draws random graphs over the same tools: a step waits for what it reads, and sometimes for more."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _line(random: Random, number: int, count: int) -> str:
 
 
 def graph_of(text: str, seed: int) -> Plan | None:
-    """The graph of a drawn text; None for one that cannot be read."""
+    """The graph of a drawn text; None if it is invalid."""
     random = Random(f"waits {seed}")
     read = parse(text)
     if read.plan is None or any(d.severity.value == "error" for d in read.diagnostics):

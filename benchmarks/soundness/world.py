@@ -1,7 +1,7 @@
-"""A world of tools that copy what they are given, with sources whose words are marked and can be exchanged.
+"""A world of tools that copy their inputs, with sources whose texts are marked and can be exchanged.
 
-Every result holds all that went into it, so that nothing is lost on the way to a sink. What private
-sources say can be exchanged for something else that is not empty either: what strangers observe must not
+Every result contains everything that went into it, so that nothing is lost on the way to a sink. The content
+of private sources can be exchanged for other content that is not empty; what outsiders observe must not
 change with it.
 """
 
@@ -70,7 +70,7 @@ class World:
         return json.dumps([f"{mark} yes", "1", "yes", "more"])
 
     def observe(self, audience: str, what: object) -> None:
-        """Somebody learns something."""
+        """Record that an audience learned something."""
         self.seen.setdefault(audience, []).append(json.dumps(what, sort_keys=True, ensure_ascii=False))
 
     def answer(self, command: Command) -> tuple[float, Event]:

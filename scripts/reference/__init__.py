@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made from the code's own tables.
+"""Generates pages of the documentation from the tables of the code.
 
-python -m scripts.reference          write them into docs/reference
+python -m scripts.reference          write them to docs/reference
 """

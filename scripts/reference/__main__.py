@@ -1,4 +1,4 @@
-"""Write the generated pages into docs/reference."""
+"""Writes the generated pages to docs/reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
 
 def main() -> None:
-    """Write every page anew, and take away those that are made no more."""
+    """Write all pages, and remove pages that are no longer generated."""
     FOLDER.mkdir(exist_ok=True)
     made = pages()
     for old in FOLDER.glob("*.md"):

@@ -1,4 +1,4 @@
-"""The pages of diagnostics: one an area, with the page of each code as `callsheet explain` shows it."""
+"""The pages of diagnostics: one per area, with the page of each code as `callsheet explain` prints it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ AREAS = {
     "AGT": "agents",
     "API": "the HTTP interface",
     "CFG": "configuration and usage",
-    "CHK": "what the checks find in a plan",
-    "CMP": "what can keep a goal from becoming a plan",
+    "CHK": "checks of a plan",
+    "CMP": "compiling a goal",
     "DAG": "JSON plans",
-    "GRM": "flat plans of models",
+    "GRM": "flat JSON plans of models",
     "JRN": "the journal",
     "LSP": "the editor",
     "LTP": "LTP text",
@@ -24,17 +24,17 @@ AREAS = {
     "MDL": "models",
     "MIC": "Micro-CLI",
     "PLN": "the plan library and its planner",
-    "POL": "policies: 0xx the file, 1xx what they refuse",
-    "RUN": "what can end a run",
+    "POL": "policies: 0xx the file, 1xx refusals",
+    "RUN": "ends of runs",
     "SEC": "secrets and their keys",
     "TMP": "runs on Temporal",
     "TOL": "tools and servers",
-    "TRC": "runs given to tools that show traces",
+    "TRC": "exports of traces",
 }
 
 
 def code_pages() -> dict[str, str]:
-    """A page an area, and one that lists all codes."""
+    """A page for each area, and one that lists all codes."""
     areas = {area: list(codes) for area, codes in groupby(sorted(CODES.values(), key=_name), _area)}
     made = {f"codes-{area.lower()}.md": _area_page(area, codes) for area, codes in areas.items()}
     return {"codes.md": _list_page(areas), **made}
@@ -54,7 +54,7 @@ def _list_page(areas: dict[str, list[Code]]) -> str:
         rows = [
             [f"[{entry.name}](codes-{area.lower()}.md#{entry.name.lower()})", entry.title] for entry in codes
         ]
-        parts.append(f"## {area}: {AREAS[area]}\n\n{table(['code', 'means'], rows)}")
+        parts.append(f"## {area}: {AREAS[area]}\n\n{table(['code', 'meaning'], rows)}")
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""An extension of griffe: examples in docstrings are shown as Python sessions."""
+"""An extension of griffe that shows examples in docstrings as Python sessions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from griffe import Extension, Object
 
 
 class Doctests(Extension):
-    """Puts a fence around each block that begins with `>>>`, up to the next empty line."""
+    """Fences each block that begins with `>>>`, up to the next empty line."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Mend the docstring of an object that has been read."""
+        """Change the docstring of an object that has been loaded."""
         if obj.docstring is not None and ">>>" in obj.docstring.value:
             blocks = obj.docstring.value.split("\n\n")
             obj.docstring.value = "\n\n".join(map(_fenced, blocks))

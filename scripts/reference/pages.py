@@ -1,4 +1,4 @@
-"""All generated pages by their file names."""
+"""All generated pages, by file name."""
 
 from __future__ import annotations
 

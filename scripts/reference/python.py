@@ -1,4 +1,4 @@
-"""The page of the Python API: what `callsheet` exports, by what it is for."""
+"""The page of the Python API: the exports of `callsheet`, by kind."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def python_page() -> str:
     classes = [name for name, value in names.items() if inspect.isclass(value)]
     others = [name for name in names if name not in functions and name not in classes]
     parts = [
-        "# Python reference\n\nEverything that `from callsheet import …` gives; "
-        "[the guide](../api.md) shows how it is used.\n"
+        "# Python reference\n\nAll names exported by `callsheet`; "
+        "[the guide](../api.md) shows how to use them.\n"
     ]
     for title, group in (("Functions", functions), ("Classes", classes), ("Types", others)):
         parts.append(f"## {title}\n")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def code(text: object) -> str:
-    """A text as code, whatever marks it holds."""
+    """A text as code; it may contain `|` and backticks."""
     plain = str(text).replace("|", "\\|")
     return f"`` {plain} ``" if "`" in plain else f"`{plain}`"
 

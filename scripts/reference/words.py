@@ -1,4 +1,4 @@
-"""The page of the language's words, from the tables that the parser, the grammars and the machine use."""
+"""The page of the words of the language, from the tables that the parser, grammars and machine use."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from callsheet.ports.transforms.functions import FUNCTIONS, Function
 
 _HEAD = """# Words of the language
 
-Made from the tables that the parser, the grammars for models and the machine use; the tests hold this
-page to them. What each construct means stands in [the language](../language.md).
+Generated from the tables that the parser, the grammars for models and the machine use. [The
+language](../language.md) describes what each construct means.
 """
 
 
@@ -32,13 +32,13 @@ def words_page() -> str:
         [
             _HEAD,
             "## Actions\n\n" + table(["word", "written"], [[code(n), code(w)] for n, w in CONTROL.items()]),
-            f"Words that no tool can have as its name: {', '.join(map(code, sorted(RESERVED)))}.\n",
+            f"Names that no tool can have: {', '.join(map(code, sorted(RESERVED)))}.\n",
             "## Conditions\n\n" + table(["operator"], [[code(op.value)] for op in CompareOp]),
             _casts(),
             _loose(),
             "## Model operations\n\n" + _operations(),
-            "## Tools that are there\n\n" + _tools(),
-            "## Functions of `@SELECT`, besides JMESPath's own\n\n" + _functions(),
+            "## Built-in tools\n\n" + _tools(),
+            "## Functions of `@SELECT`, in addition to those of JMESPath\n\n" + _functions(),
             "## Verbs of Micro-CLI\n\n" + _verbs(),
             "## Fields of JSON plans\n\n" + _fields("of the plan", PLAN_FIELDS),
             _fields("of a step", STEP_FIELDS),
@@ -50,12 +50,12 @@ def words_page() -> str:
 def _casts() -> str:
     meant = {cast: [word for word, own in CASTS_MEANT.items() if own == cast.value] for cast in Cast}
     rows = [[code(f":{cast.value}"), ", ".join(map(code, words))] for cast, words in meant.items()]
-    return "## Types\n\n" + table(["cast", "also understood, under a hint"], rows)
+    return "## Types\n\n" + table(["cast", "also accepted, with a hint"], rows)
 
 
 def _loose() -> str:
     rows = [[code(name), entry.title] for name, entry in CODES.items() if "LTP101" <= name <= "LTP199"]
-    return "## Loose spellings that `callsheet fmt` mends\n\n" + table(["hint", "what was written"], rows)
+    return "## Loose spellings that `callsheet fmt` corrects\n\n" + table(["hint", "what was written"], rows)
 
 
 def _operations() -> str:

@@ -1,4 +1,4 @@
-"""A policy speaks of tools by server, name and pin; plans find what it says under every name they may use."""
+"""Binding a policy to tools: by server, name and pin, under every name that a plan may use for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run is cancelled from anywhere, in whatever state it is: no call leaves after it, and it has one end."""
+"""A run can be cancelled from anywhere in any state: no call is sent afterwards, and it has one end."""
 
 from __future__ import annotations
 

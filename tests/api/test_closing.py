@@ -1,4 +1,4 @@
-"""A runtime and a journal that are closed, not open, or at work elsewhere say so."""
+"""Errors of a runtime and a journal that are closed, not open, or in use elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool without an entry that counts: the way out says which it is, and why."""
+"""Tools without a usable entry: the error names the entry and the reason."""
 
 from __future__ import annotations
 

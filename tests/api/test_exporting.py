@@ -1,4 +1,4 @@
-"""A runtime gives its runs to tools that show traces."""
+"""Exporting runs of a runtime as traces."""
 
 from __future__ import annotations
 

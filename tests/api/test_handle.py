@@ -1,4 +1,4 @@
-"""A run under way: every event once and in order, whoever reads; and the ways to end it."""
+"""Handles of runs: every event once and in order, for any number of readers; ways to end a run."""
 
 from __future__ import annotations
 

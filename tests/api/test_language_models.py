@@ -1,4 +1,4 @@
-"""A runtime with a model of the one protocol, or with the name of one."""
+"""A runtime with a `LanguageModel`, or with the name of one."""
 
 from __future__ import annotations
 

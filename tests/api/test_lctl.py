@@ -1,4 +1,4 @@
-"""`Runtime.lctl`: a run of the library as a document that agents hand on."""
+"""`Runtime.lctl`: a run as a hand-off document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models, agents and compilers as users write them: functions, async or not."""
+"""Models, agents and compilers as functions of users, sync and async."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a proof takes for granted is held against how the runtime is set up, or the plan does not start."""
+"""Assumptions of a proof are compared with the setup of the runtime before the plan starts."""
 
 from __future__ import annotations
 

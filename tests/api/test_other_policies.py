@@ -1,4 +1,4 @@
-"""A run that is carried on under another policy: what differs, what is left, what is under way."""
+"""Resuming a run under another policy: what differs, what remains, what is in flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python on the pages runs, and prints what stands below it."""
+"""The Python examples of the documentation run and print what the page shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People answer the runs of a program: by the inbox, from other programs, or by a function in it."""
+"""People answer the runs of a program: through the inbox, from other programs, or by a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in which a call is in doubt and a person is asked: each waits for its own word."""
+"""Runs with a call in doubt and an open question: each waits for its own decision."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A user's plan: read in every spelling, equal by meaning, wrong with all its errors at once."""
+"""`Plan`: parsed from every syntax, equal by meaning, all errors at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans made for goals and for graphs that failed: asked once, checked, taken up after a crash."""
+"""Plans for goals and for failed graphs: one request, checked, resumed after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans that run again are not checked and compiled again, and never taken for others."""
+"""Plans that run again are not checked and compiled again, and never confused with others."""
 
 from __future__ import annotations
 

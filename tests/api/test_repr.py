@@ -1,4 +1,4 @@
-"""What is printed of results and events shows no secret; the values are the real ones."""
+"""The `repr` of results and events shows no secret, while the values are unchanged."""
 
 from __future__ import annotations
 

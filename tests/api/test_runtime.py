@@ -1,4 +1,4 @@
-"""A runtime: its tools and nothing else, its journal, runs awaited and runs without a loop."""
+"""`Runtime`: only the given tools, its journal, awaited runs and runs without an event loop."""
 
 from __future__ import annotations
 

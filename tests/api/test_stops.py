@@ -1,4 +1,4 @@
-"""Wherever a run is stopped and taken up again, its story and its end are those of a run that was not."""
+"""A run that is stopped anywhere and resumed has the same notes and end as one that was not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Playback, rerun and fork from a program."""
+"""Playback, rerun and fork from Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program watches runs, and finds texts in them."""
+"""Watching runs from Python, and searching for texts in them."""
 
 from __future__ import annotations
 

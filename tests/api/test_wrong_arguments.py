@@ -1,4 +1,4 @@
-"""What is of another type than an argument of the library takes is told at once, with the argument's name."""
+"""Arguments of a wrong type raise at once, with the argument's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's machine for tests of the command line: a folder of its own, a journal, two ways to type."""
+"""Fixtures for the command line: a folder, a journal, and two ways to run commands."""
 
 from __future__ import annotations
 

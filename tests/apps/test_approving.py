@@ -1,4 +1,4 @@
-"""People answer what runs ask: `run --approve`, `inbox`, `approve`, `resume`."""
+"""Answering questions of runs: `run --approve`, `inbox`, `approve`, `resume`."""
 
 from __future__ import annotations
 

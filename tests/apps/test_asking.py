@@ -1,4 +1,4 @@
-"""`why`, `at`, `blame`, `runs diff`: what a run is asked for, by people and by programs."""
+"""Inspecting runs: `why`, `at`, `blame`, `runs diff`, for people and programs."""
 
 from __future__ import annotations
 

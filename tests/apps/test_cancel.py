@@ -1,4 +1,4 @@
-"""`callsheet cancel` ends a run for good in every state it may be in, and nothing is called after it."""
+"""`callsheet cancel` ends a run for good in every state, and no call is made afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check`: every error with its place, what is a warning, what the exit status says."""
+"""`check`: every error with its position, warnings, and the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet compile`: the plan library first, then one question to a model; nothing of an answer is lost."""
+"""`callsheet compile`: the plan library first, then one model request; no answer is lost."""
 
 from __future__ import annotations
 

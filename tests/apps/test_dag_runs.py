@@ -1,4 +1,4 @@
-"""Graphs run from the command line: failures, what goes on, what is given at the start, cancelling."""
+"""Running graphs from the command line: failures, independent steps, inputs, cancelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet debug`: a run looked at with keys on a real pseudo-terminal, and as plain text elsewhere."""
+"""`callsheet debug`: interactive on a real pseudo-terminal, and plain text elsewhere."""
 
 from __future__ import annotations
 

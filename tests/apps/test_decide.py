@@ -1,4 +1,4 @@
-"""`decide`: what becomes of single calls in doubt, without tools and servers; `runs` and `show` list them."""
+"""`decide`: calls in doubt are decided without tools and servers; `runs` and `show` list them."""
 
 from __future__ import annotations
 

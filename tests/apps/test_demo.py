@@ -1,4 +1,4 @@
-"""The demonstration and the examples do what the README says."""
+"""The demonstration and the examples work as the README says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call whose answer is lost while the run lives is shown, and decided, like one of a crash."""
+"""A call whose answer is lost in a living process is shown and decided like one after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet dry-run` and `run --dry-run`: all is told and nothing is touched."""
+"""`callsheet dry-run` and `run --dry-run`: full reports, and no side effect."""
 
 from __future__ import annotations
 

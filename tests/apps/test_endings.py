@@ -1,4 +1,4 @@
-"""How a command ends when it is not let: signals, a reader that has gone, a device that is full."""
+"""Commands that are interrupted: signals, a closed pipe, a full device."""
 
 from __future__ import annotations
 

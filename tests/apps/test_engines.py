@@ -1,4 +1,4 @@
-"""What the command line says of runs on Temporal where there is no server, and what such runs do not take."""
+"""Runs on Temporal without a server, and options that such runs do not support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fmt`: canonical, idempotent, in place, and nothing is ever lost."""
+"""`fmt`: canonical, idempotent, in place, and lossless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--json` at every command that gives a result, as `docs/cli.md` promises."""
+"""`--json` of every command that returns a result, as `docs/cli.md` documents it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kept plans on the command line: saved with parameters, run by name, versions, other tools, exports."""
+"""Stored plans on the command line: parameters, runs by name, versions, changed tools, exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet labels`, and the labels of what runs have left in `runs export`, `import` and `prune`."""
+"""`callsheet labels`, and labels of files and facts in `runs export`, `import` and `prune`."""
 
 from __future__ import annotations
 

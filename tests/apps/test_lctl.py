@@ -1,4 +1,4 @@
-"""`callsheet lctl`: documents from files and standard input, findings in their places, exit status, JSON."""
+"""`callsheet lctl`: documents from files and stdin, findings with positions, exit status, JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docs/lctl.md` is true: commands print what it shows, its Python does what it says, no rule is missing."""
+"""`docs/lctl.md` is correct: its commands and Python print what it shows, and it has every rule."""
 
 from __future__ import annotations
 

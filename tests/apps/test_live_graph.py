@@ -1,4 +1,4 @@
-"""The picture of a graph that follows its run on a terminal."""
+"""The live diagram of a graph on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet models`: what it lists, where files lie, and what a wrong name brings."""
+"""`callsheet models`: its list, the location of files, and unknown names."""
 
 from __future__ import annotations
 

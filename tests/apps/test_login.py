@@ -1,4 +1,4 @@
-"""`callsheet login` and `logout`: what a person types, reads and gets back."""
+"""`callsheet login` and `logout`: input and output."""
 
 from __future__ import annotations
 

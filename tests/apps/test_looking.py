@@ -1,4 +1,4 @@
-"""`runs`, `show`, `tools`, `doctor`: what they tell, for people and for programs."""
+"""`runs`, `show`, `tools`, `doctor`: their output for people and for programs."""
 
 from __future__ import annotations
 

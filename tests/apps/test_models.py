@@ -1,4 +1,4 @@
-"""The configured model carries out the model operations of a run, and a run outlives its failures."""
+"""The configured model performs the model operations of a run, and its failures do not lose the run."""
 
 from __future__ import annotations
 

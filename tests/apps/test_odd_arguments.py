@@ -1,4 +1,4 @@
-"""Arguments that nobody means: each gives words and exit status 2 or 1, none is taken for a bug."""
+"""Unusual arguments give an error and exit status 1 or 2, and none is reported as a bug."""
 
 from __future__ import annotations
 

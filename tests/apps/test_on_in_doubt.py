@@ -1,4 +1,4 @@
-"""What becomes of a lost answer without a person: as a tool, an option, the configuration says."""
+"""Lost answers without a person: handled as the tool, an option or the configuration says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`resume --policy`: a run that goes on under another policy than it was started with, typed."""
+"""`resume --policy`: resuming a run under another policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print for programs."""
+"""Machine-readable output of commands."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A run in Arize Phoenix: the tree that it shows, and that a second time adds nothing.
+"""A run exported to Arize Phoenix: its tree, and that a second export adds nothing.
 
-Phoenix is too much for every run of the tests: CALLSHEET_PHOENIX names its program (`phoenix`, of `pip
-install arize-phoenix` in an environment of its own) where this is wanted.
+Phoenix is too large for every test run: set CALLSHEET_PHOENIX to its program (`phoenix`, from `pip install
+arize-phoenix` in an environment of its own) to run this.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`plan diff`: two plans in any spelling, exit statuses for scripts, git's ways of calling it."""
+"""`plan diff`: plans in any syntax, exit statuses for scripts, calls by git."""
 
 from __future__ import annotations
 

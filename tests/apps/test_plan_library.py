@@ -1,4 +1,4 @@
-"""`callsheet plan`: plans made by a model, kept under short ids, run, resumed, renamed, deleted."""
+"""`callsheet plan`: plans made by a model, stored under ids, run, resumed, renamed, deleted."""
 
 from __future__ import annotations
 

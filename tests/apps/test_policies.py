@@ -1,4 +1,4 @@
-"""`callsheet policy`: a first file for the tools that are there, and what is wrong with one."""
+"""`callsheet policy`: a first file for the available tools, and errors in a policy file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callsheet report`: a run as one file, and what is said before it is written."""
+"""`callsheet report`: a run as one file, and the preview before it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`resume`: after kill -9 a run goes on where it was; what is in doubt waits for a decision."""
+"""`resume`: after kill -9 a run continues where it was; calls in doubt wait for a decision."""
 
 from __future__ import annotations
 

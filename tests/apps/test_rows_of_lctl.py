@@ -1,4 +1,4 @@
-"""Each thing in a plan as `callsheet lctl emit` tells it, of runs that were carried out."""
+"""`callsheet lctl emit`: how each construct of a plan is reported, from real runs."""
 
 from __future__ import annotations
 

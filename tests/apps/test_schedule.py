@@ -1,4 +1,4 @@
-"""`explain-schedule`, `run --schedule`, `show --timeline`: when steps start, as a user sees it."""
+"""`explain-schedule`, `run --schedule`, `show --timeline`: when steps start."""
 
 from __future__ import annotations
 

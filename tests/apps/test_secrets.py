@@ -1,4 +1,4 @@
-"""`callsheet run --secret`: where secrets are read from, and what of them is seen."""
+"""`callsheet run --secret`: sources of secrets, and that they are not shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's configuration file and the setup that a run keeps."""
+"""The user's configuration file, and the setup that is stored with a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line costs before it does anything: the modules that it loads, not seconds."""
+"""The cost of starting the command line, as the modules that it loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans in Micro-CLI wherever a PLAN is taken, and from one spelling to the other."""
+"""Micro-CLI wherever a PLAN is accepted, and conversions between syntaxes."""
 
 from __future__ import annotations
 

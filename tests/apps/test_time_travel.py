@@ -1,4 +1,4 @@
-"""`rerun` and `fork`: runs that branch off, as people and programs ask for them."""
+"""`rerun` and `fork`: branching off from a run, for people and programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`top`: a run on the screen while another process carries it on."""
+"""`top`: the live view of a run that another process executes."""
 
 from __future__ import annotations
 

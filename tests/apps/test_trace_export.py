@@ -1,4 +1,4 @@
-"""`callsheet trace export`: a run given to tools that show traces."""
+"""`callsheet trace export`: runs exported as traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`runs verify|heads|prune|export|import|salvage`: a journal that is looked after."""
+"""`runs verify|heads|prune|export|import|salvage`: maintenance of a journal."""
 
 from __future__ import annotations
 

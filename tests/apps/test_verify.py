@@ -1,4 +1,4 @@
-"""`verify` and `explain-policy`: what refuses a plan and where, what it is proved to do, exit status 3."""
+"""`verify` and `explain-policy`: refusals with positions, what is proved, exit status 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`playback`, `tail` and `search`: looking at runs, while they go and afterwards."""
+"""`playback`, `tail` and `search`: inspecting runs during and after execution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that only tell: help, explain, graph, completion; and what a wrong command line gives."""
+"""Informational commands (help, explain, graph, completion), and wrong command lines."""
 
 from __future__ import annotations
 

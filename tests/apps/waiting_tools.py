@@ -1,4 +1,4 @@
-"""Tools for tests of servers and hosts: some wait until a file is there, so that runs are met under way."""
+"""Tools for tests of servers and hosts; some wait for a file, so that tests find runs in progress."""
 
 TOOLS = '''
 import asyncio

@@ -1,4 +1,4 @@
-"""From a goal to a checked plan: one question, at most one repair, and nothing of an answer lost."""
+"""From a goal to a checked plan: one request, at most one repair, no answer lost."""
 
 from __future__ import annotations
 

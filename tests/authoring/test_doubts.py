@@ -1,4 +1,4 @@
-"""What speaks against a plan that may run, and the one time that a model is asked again because of it."""
+"""Doubts about a valid plan, and the one further model request that they cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever sentence of the grammar a model writes, it becomes a plan that can run, by one call."""
+"""Every sentence of the grammar becomes a plan that can run, with one model call."""
 
 from __future__ import annotations
 

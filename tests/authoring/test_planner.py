@@ -1,4 +1,4 @@
-"""The planner's prompt tells what is needed and no values; its answer is found in whatever surrounds it."""
+"""The planner's prompt has what is needed and no values; its answer is found in surrounding text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts that ask for a plan: a language card that is true, and data that stays data."""
+"""The prompts for a plan: a correct language card, and data that stays data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model that plans is told of values and failures: kinds and sizes, values where that is allowed."""
+"""What a planning model learns about values and failures: kinds and sizes, values where allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scoring of compiled plans can be checked by hand: what is the same plan, and what is not."""
+"""The scoring of compiled plans: which plans are equivalent, and which are not."""
 
 from __future__ import annotations
 

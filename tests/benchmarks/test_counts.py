@@ -1,4 +1,4 @@
-"""Small workloads need no more instructions a step than is written down, beside a floor."""
+"""Small workloads need no more instructions per step than recorded, relative to a floor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of half a billion parameters and more compile goals to what they should call, where asked for.
+"""On request: models of half a billion parameters and more compile goals to the right calls.
 
 They take minutes and hundreds of megabytes, so they run only with `-m large_models`, or where
 CALLSHEET_TEST_LARGE_MODELS is set, on what `callsheet models get` has fetched.

@@ -1,4 +1,4 @@
-"""Gold sequences of nested calls become plans that make the same calls, on rows of our own."""
+"""Gold sequences of nested calls become plans that make the same calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a harness measured is held against the goals."""
+"""Results of a harness are compared with the goals."""
 
 from __future__ import annotations
 

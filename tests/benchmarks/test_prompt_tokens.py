@@ -1,4 +1,4 @@
-"""The language card is as small as it says it is, by the tokenizer of a real model."""
+"""The size of the language card, with the tokenizer of a real model."""
 
 from __future__ import annotations
 

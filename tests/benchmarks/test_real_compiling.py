@@ -1,4 +1,4 @@
-"""The smallest real model compiles: whatever it means, its plans are ones that can run."""
+"""The smallest real model compiles goals to plans that can run."""
 
 from __future__ import annotations
 

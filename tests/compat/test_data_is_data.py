@@ -1,4 +1,4 @@
-"""What a tool says is data: it chooses no call, names no variable, closes no text and adds no step."""
+"""Tool output is data: it selects no call, names no variable, ends no text and adds no step."""
 
 from __future__ import annotations
 

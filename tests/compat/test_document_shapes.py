@@ -1,4 +1,4 @@
-"""Plans of every shape that the language document prints: read whole, printed back, valid, and run."""
+"""Every form of plan in the language document is parsed, printed back, valid, and run."""
 
 from __future__ import annotations
 

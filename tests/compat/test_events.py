@@ -1,4 +1,4 @@
-"""What a run tells its listeners: one dict for each thing that happens to a step."""
+"""Events for listeners of a run: one dict for each thing that happens to a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans in the documented form: what a step shows, and what becomes of a changed one."""
+"""Plans in the documented form: the fields of a step, and the effect of changing one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documented verifier: what a policy refuses, where a plan hides it, and how it says so."""
+"""The documented verifier: what a policy refuses, however it is hidden, and its messages."""
 
 from __future__ import annotations
 

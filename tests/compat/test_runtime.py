@@ -1,4 +1,4 @@
-"""The documented runtime: what it gives, what it hands to the callbacks, and that it never raises."""
+"""The documented runtime: its results, its callbacks, and that it never raises."""
 
 from __future__ import annotations
 

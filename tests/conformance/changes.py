@@ -1,7 +1,7 @@
-"""Changes that keep the meaning of a plan: what comes of it, and whether it may run, is as before.
+"""Changes that preserve the meaning of a plan: its result and its verdict stay the same.
 
-In: a plan or its text, a source of chance. Out: another plan of the same meaning, None where there is nothing
-to change. Names that the changes bring along end in `_zz`, which no case uses.
+In: a plan or its text, and a random generator. Out: another plan of the same meaning, None if there is
+nothing to change. Names that the changes introduce end in `_zz`, which no case uses.
 """
 
 from __future__ import annotations

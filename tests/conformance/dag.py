@@ -1,8 +1,8 @@
-"""The area `dag`: carries out one case against this checkout.
+"""The area `dag`: runs one case against this checkout.
 
-In: a case. Out: what speaks against it, one text a difference; none is a pass. A plan is read and
-checked first: one that is refused has an outcome at once. What a mode of running would have to
-show and nothing here can is a difference that says so; `RUNNERS` is where such a mode is added.
+In: a case. Out: its differences, one text each; none means that it passes. A plan is parsed and checked
+first; a refused plan has its outcome at once. A mode of running that is not supported here is a difference;
+new modes are added to `RUNNERS`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Dry runs of the area `dag`: a forecast, held against what a case expects of it.
+"""Dry runs of the area `dag`: compares a forecast with what a case expects.
 
-The forecast is pure: that no call is made follows from what it is. Whether files are left behind is
-looked at with the documented runner, in a folder of its own.
+The forecast is pure, so it makes no calls. Whether files are left behind is checked with the documented
+runner, in a folder of its own.
 """
 
 from __future__ import annotations

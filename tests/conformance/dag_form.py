@@ -1,4 +1,4 @@
-"""The form of a case of the area `dag`: a plan as data, scripted tools, how it is run, what comes of it."""
+"""The form of a case of the area `dag`: a plan, scripted tools, how it is run, what is expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of a plan of dependencies: its levels, and the lines of its picture."""
+"""Diagrams of a plan of dependencies: its levels and lines."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Runs of the area `dag` in virtual time: what a case expects of them, held against what happened.
+"""Runs of the area `dag` in virtual time, compared with what a case expects.
 
-A stage that takes a run up folds the events of the stages before into a new machine, as a journal
-would be; what was under way when a stage ended is asked again. It goes on with the plan of the start,
-whatever has become of the plan's file (`edit_plan`). With `state_text` it takes over what such a file says
-instead. A tool that spoils its arguments (`mutate_args`) is called through the gateway, as in any run.
+A stage that resumes a run replays the events of the stages before into a new machine, as a journal would;
+calls in flight at the end of a stage are made again. It uses the plan of the start, whatever was done to
+the plan's file (`edit_plan`). With `state_text` it resumes from that state file instead. A tool that
+changes its arguments (`mutate_args`) is called through the gateway, as in any run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Runs of the area `dag` on Temporal, and those of plan tools; how long things take is not looked at.
+"""Runs of the area `dag` on Temporal, and those of plan tools; durations are not compared.
 
-In: a case and a fleet. Out: what speaks against the case. Stages are lives of a worker; what one did is
-folded from the run's journal.
+In: a case and a fleet. Out: the differences. A stage is one life of a worker; its results are replayed from
+the run's journal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The plan tools of the area `dag`: their definitions, and one call of one of them on scripted tools.
+"""The plan tools of the area `dag`: their definitions, and calls on scripted tools.
 
-In: a case. Out: what speaks against it. The library is a folder of its own, with a file beside it that a
-hostile id would reach.
+In: a case. Out: the differences. The library is a folder of its own, with a file beside it that a hostile
+id would reach.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Detours that hide from a careless proof where data goes, or what a plan says: what was hostile stays so.
+"""Transformations that hide data flows or texts from a careless proof; hostile plans stay hostile.
 
-In: a plan, a source of chance. Out: another plan that does as much harm, None where there is nothing to hide.
+In: a plan and a random generator. Out: another plan that does the same harm, None if there is nothing to
+hide.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Comparing what was found with what was expected; each difference is one text."""
+"""Compares findings with expected ones; each difference is one text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The form of a case: one JSON object a line, long texts written short.
+"""The form of a case: one JSON object per line, with long texts abbreviated.
 
-In: a file of cases. Out: `Case` objects with every text written out, or `BadCase` with the line
-that is none. What a case expects stays a dict: the checks know its keys.
+In: a file of cases. Out: `Case` objects with all texts expanded, or `BadCase` with the malformed line. What
+a case expects stays a dict: the checks know its keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The area `lctl`: checks the documents of one case, and looks at all that it expects.
+"""The area `lctl`: checks the documents of one case against all that it expects.
 
-In: a case. Out: what speaks against it, one text a difference; none is a pass. `rules` is the complete set
-of errors and warnings, `infos` a part of what is told beside them.
+In: a case. Out: its differences, one text each; none means that it passes. `rules` is the complete set of
+errors and warnings, `infos` a subset of the further findings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The form of a case of the area `lctl`: documents in the order of their chain, and what is found in them."""
+"""The form of a case of the area `lctl`: documents in the order of their chain, and their findings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The area `ltp`: carries out one case against a module with the documented API.
+"""The area `ltp`: runs one case against a module with the documented API.
 
-In: a case and the module. Out: what speaks against it, one text a difference; none is a pass.
+In: a case and the module. Out: its differences, one text each; none means that it passes.
 """
 
 from __future__ import annotations

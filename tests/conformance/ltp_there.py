@@ -1,6 +1,6 @@
-"""The area `ltp` on Temporal: the documented API, whose runs are carried by a server and a worker.
+"""The area `ltp` on Temporal: the documented API, with runs on a server and a worker.
 
-In: a case and a fleet. Out: what speaks against it. Only cases of plans that run are any different there.
+In: a case and a fleet. Out: the differences. Only cases with plans that run differ from the area `ltp`.
 """
 
 from __future__ import annotations

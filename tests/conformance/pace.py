@@ -1,4 +1,4 @@
-"""Time in a case: a bound on what it may take."""
+"""Time limits of cases."""
 
 from __future__ import annotations
 

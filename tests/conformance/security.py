@@ -1,6 +1,6 @@
-"""Area `security`: a plan and a policy; the plan is accepted or refused before anything runs.
+"""The area `security`: a plan and a policy; the plan is accepted or refused before anything runs.
 
-In: a case. Out: what is not as it must be. The policy's form of the cases is made into the product's here.
+In: a case. Out: its differences. Converts the policy's form in the cases to the product's form.
 """
 
 from __future__ import annotations

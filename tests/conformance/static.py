@@ -1,4 +1,4 @@
-"""Checks of what is said of a plan without running it: problems, verdicts, pictures."""
+"""Checks of a plan without running it: problems, verdicts, diagrams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps the meaning of a case keeps its outcome: the cases under changes, always the same ones."""
+"""Meaning-preserving changes of a case preserve its outcome; the changes are deterministic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every case of `cases/lctl.jsonl` is met: what is found in documents, what facts are worth, pictures."""
+"""Every case of `cases/lctl.jsonl` is met: findings, confidence of facts, diagrams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner of the area `lctl`: what is expected and not so fails, and nothing passes unlooked at."""
+"""The runner of the area `lctl`: unmet expectations fail, and every expectation is checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner: a case that is not met fails, whatever it expects, and nothing passes unlooked at."""
+"""The runner: a case that is not met fails, and every expectation is checked."""
 
 from __future__ import annotations
 

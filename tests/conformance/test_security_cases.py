@@ -1,4 +1,4 @@
-"""Every case of `cases/security*.jsonl`: what must be refused is, and what is harmless is not."""
+"""Every case of `cases/security*.jsonl`: hostile plans are refused, harmless ones are not."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The world that a case scripts: tools, a model and an agent that answer by their scripts.
+"""The scripted world of a case: tools, a model and an agent.
 
-Everything that reaches them is kept, for the checks.
+Everything that they receive is recorded, for the checks.
 """
 
 from __future__ import annotations

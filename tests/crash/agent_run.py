@@ -1,4 +1,4 @@
-"""A run of one agent that dies, by SIGKILL, before or after its n-th effect; a program of its own.
+"""A program that runs one agent and kills itself with SIGKILL before or after its n-th effect.
 
 python -m tests.crash.agent_run JOURNAL LOG before:3
 """

@@ -1,4 +1,4 @@
-"""The program of the large sweep, run with small numbers, and callsheet commands on its plans."""
+"""Fixtures: the sweep of the crash benchmark with small numbers, and commands on its plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent whose process is killed goes on at the turn where it stood."""
+"""An agent whose process is killed continues at the turn that it had reached."""
 
 from __future__ import annotations
 

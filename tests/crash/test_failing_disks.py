@@ -1,7 +1,7 @@
-"""A disk that fails, or can only be read, from its k-th write on: the run stops, and nothing is lost.
+"""A disk that fails or becomes read-only at its k-th write: the run stops, and nothing is lost.
 
-`disks/sweep.py` runs one plan again and again, each time with the next write as the first that the
-kernel refuses, tries to resume it meanwhile, which must call nothing, and resumes it on a sound disk.
+`disks/sweep.py` runs one plan repeatedly; each time the kernel refuses a later write. Meanwhile an attempt
+to resume the run must call nothing; afterwards the run is resumed on a working disk.
 """
 
 from __future__ import annotations

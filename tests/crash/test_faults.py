@@ -1,8 +1,8 @@
-"""Faults of the disk: torn, truncated and flipped files, disks that are full, work killed half-way.
+"""Disk faults: torn, truncated and flipped files, full disks, operations killed half-way.
 
-The oracle: a run that can be taken up comes to the end it would have had, no finished call is
-made again, and no write is repeated unasked; one that cannot is refused, and never goes wrong
-in silence.
+The oracle: a run that can be resumed reaches the end that it would have had, no finished call is repeated,
+and no write is repeated without a decision. A run that cannot be resumed is refused, and never silently
+wrong.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whatever a tool answers, its call is recorded once and had one effect; a server may come back another.
+"""Odd answers of a tool: the call is recorded once, with one effect; servers may change on restart.
 
-Each run is on a journal and is taken up again afterwards: what is kept is what the plan saw.
+Each run has a journal and is resumed afterwards: the recorded values are those that the plan got.
 """
 
 from __future__ import annotations

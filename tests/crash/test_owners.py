@@ -1,4 +1,4 @@
-"""Several processes on one run, and many calls in flight when it dies."""
+"""Several processes on one run, and many calls in flight when its process dies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Killed at any moment and resumed, a run ends as if nothing had been.
+"""A run that is killed at any moment and resumed ends like an uninterrupted one.
 
-These are the sweeps of `benchmarks/crash.py` with few kills; what must be true stands there.
+These are the sweeps of `benchmarks/crash.py` with few kills; the conditions are described there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The files of runs that are harmed and resumed, and what must be true of them.
+"""The files of runs that are damaged and resumed, and the conditions that they must meet.
 
-The oracle: a run that can be taken up comes to the end it would have had, no finished call is
-made again, and no write is repeated unasked.
+The oracle: a run that can be resumed reaches the end that it would have had, no finished call is repeated,
+and no write is repeated without a decision.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The files of the deployment example are what they are taken for, and their commands are those of callsheet.
+"""The files of the deployment example are valid, and their commands exist.
 
-Whether a cluster takes them cannot be tried here.
+Whether a cluster accepts them is not tested here.
 """
 
 from __future__ import annotations

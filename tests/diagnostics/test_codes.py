@@ -1,4 +1,4 @@
-"""Every code that the product can say stands in the table and has a page of its own."""
+"""Every code that the product uses is in the table and has a page."""
 
 from __future__ import annotations
 

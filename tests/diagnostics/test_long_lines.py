@@ -1,4 +1,4 @@
-"""A line of megabytes is shown around what is wrong with it, however much that is."""
+"""An error in a line of megabytes is shown with its surroundings only."""
 
 from __future__ import annotations
 

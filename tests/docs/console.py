@@ -1,4 +1,4 @@
-"""Pages whose commands are run: files and console blocks of a Markdown page, and what they print.
+"""Runs the files and console blocks of a Markdown page, and compares their output.
 
 A fenced block with `title="NAME"` is a file. A `console` block holds commands behind `$ ` and what each
 prints; `…` stands for any characters of a line, alone on a line for any lines, `[exit status N]` for the

@@ -1,4 +1,4 @@
-"""The tutorial and the cookbook do what they show to a reader who has just installed callsheet."""
+"""The tutorial and the cookbook work for a reader with a fresh installation."""
 
 from __future__ import annotations
 

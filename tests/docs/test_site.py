@@ -1,4 +1,4 @@
-"""The documentation becomes a site without a warning, and its generated pages say what the code says."""
+"""The site builds without a warning, and its generated pages match the code."""
 
 from __future__ import annotations
 

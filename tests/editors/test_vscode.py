@@ -1,4 +1,4 @@
-"""The folder for VS Code: what it says of itself is there, and fits the server."""
+"""The VS Code extension: its manifest is correct and fits the server."""
 
 from __future__ import annotations
 

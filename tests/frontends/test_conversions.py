@@ -1,4 +1,4 @@
-"""A plan and its conversion come to the same values by the same calls, both ways, while no step fails."""
+"""A plan and its conversion make the same calls with the same values, while no step fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON plans: what is read, what is refused, and where the caret stands."""
+"""JSON plans: what is accepted, what is refused, and the position of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of JSON plans and the published schema, against the reader."""
+"""The documentation of JSON plans and the published schema, compared with the parser."""
 
 from __future__ import annotations
 

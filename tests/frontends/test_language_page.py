@@ -1,4 +1,4 @@
-"""The reference of the language is itself a set of plans that parse."""
+"""The plans in the language reference parse."""
 
 from __future__ import annotations
 

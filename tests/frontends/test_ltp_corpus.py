@@ -1,4 +1,4 @@
-"""The corpus: good plans print back unchanged; bad ones have the errors that are marked on lines."""
+"""The corpus: valid plans print back unchanged; invalid ones have the errors marked on their lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of LTP text: what is printed reads back, and no text whatever makes the parser raise."""
+"""Laws of LTP text: printed plans parse to the same plan, and the parser never raises."""
 
 from __future__ import annotations
 

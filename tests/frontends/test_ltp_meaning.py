@@ -1,4 +1,4 @@
-"""What LTP text says: values, references, texts, guards, groups, failures, ids and comments."""
+"""The meaning of LTP text: values, references, texts, guards, groups, failures, ids and comments."""
 
 from __future__ import annotations
 

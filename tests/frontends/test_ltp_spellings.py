@@ -1,4 +1,4 @@
-"""Loose spellings are read with a hint and a repair; mistakes are named, each with its own code."""
+"""Loose spellings are accepted with a hint and a fix; mistakes have codes of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Usual steps are read by two patterns, just as the general way reads them, with all spans."""
+"""The fast path for usual steps parses exactly as the general parser, including spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line without an id is read as the same line with one is, or is an error with a way out."""
+"""A line without an id parses as the same line with an id, or is an error with a fix."""
 
 from __future__ import annotations
 

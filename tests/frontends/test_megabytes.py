@@ -1,4 +1,4 @@
-"""A megabyte of anything: a plan or diagnostics, in time that grows with the text."""
+"""A megabyte of any text gives a plan or diagnostics, in linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Micro-CLI means, told in LTP text; and what is said where it cannot be read."""
+"""The meaning of Micro-CLI, expressed in LTP text; and its errors."""
 
 from __future__ import annotations
 

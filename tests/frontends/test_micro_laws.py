@@ -1,4 +1,4 @@
-"""The laws of Micro-CLI: what is printed reads back, no text makes the parser raise, none is slow."""
+"""Laws of Micro-CLI: printed plans parse to the same plan, the parser never raises and is never slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spelling of a text is told by its look, and a wrong guess is never passed off as a right one."""
+"""Detection of a text's syntax; a wrong guess is reported as one."""
 
 from __future__ import annotations
 

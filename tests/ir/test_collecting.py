@@ -1,4 +1,4 @@
-"""The collector rests while much is built, and what it costs does not depend on what else is alive."""
+"""Garbage collection is paused while much is built; its cost does not depend on other live objects."""
 
 from __future__ import annotations
 

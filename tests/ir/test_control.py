@@ -1,4 +1,4 @@
-"""Which steps decide about which: held against runs that take one way and the other."""
+"""Control dependencies of steps, compared with runs that take either branch."""
 
 from __future__ import annotations
 

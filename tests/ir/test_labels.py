@@ -1,4 +1,4 @@
-"""Labels are a lattice: what is put together is trusted no more and read by no more people than its parts."""
+"""Labels form a lattice: a combination is trusted no more, and readable by no more, than its parts."""
 
 from __future__ import annotations
 

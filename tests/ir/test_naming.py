@@ -1,4 +1,4 @@
-"""The canonical bytes of a plan are those of its JSON form, whatever its steps are made of."""
+"""The canonical bytes of a plan are those of its JSON form, for any steps."""
 
 from __future__ import annotations
 

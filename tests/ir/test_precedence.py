@@ -1,4 +1,4 @@
-"""Levels and ancestors of plans of dependencies, against what they mean."""
+"""Levels and ancestors in plans of dependencies, compared with their definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine under a test's hand, and whole runs in virtual time on scripted tools."""
+"""Drives a machine event by event, and whole runs in virtual time on scripted tools."""
 
 from __future__ import annotations
 

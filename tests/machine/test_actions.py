@@ -1,4 +1,4 @@
-"""What each action does, and how a plan ends."""
+"""The effect of each action, and how a plan ends."""
 
 from __future__ import annotations
 

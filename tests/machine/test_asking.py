@@ -1,4 +1,4 @@
-"""People are asked by steps and before calls; an answer counts once, for exactly what was asked."""
+"""Questions to people, by steps and before calls; an answer counts once, for exactly its question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each limit alone: what it counts, when it refuses, and what it says."""
+"""Each limit alone: what it counts, when it refuses, and its message."""
 
 from __future__ import annotations
 

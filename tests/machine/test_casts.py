@@ -1,4 +1,4 @@
-"""What a cast makes of a result."""
+"""The effect of casts on results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a condition holds."""
+"""The evaluation of conditions."""
 
 from __future__ import annotations
 

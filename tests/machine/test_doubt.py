@@ -1,4 +1,4 @@
-"""A call that may have happened: its probe first, then its tool's policy, then a person decides."""
+"""A call in doubt: first its probe, then its tool's setting, then a person decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events that come late, twice, for nobody or against all order; decisions; cancelling; keys."""
+"""Events that are late, repeated, unknown or out of order; decisions; cancelling; keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ON_FAIL: trying again, going elsewhere, ending; and what a failure leaves behind."""
+"""ON_FAIL: retries, jumps, ends, and the variables after a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FOREACH: what it goes through, how items run, and where their results stand."""
+"""FOREACH: its items, how they run, and the position of their results."""
 
 from __future__ import annotations
 

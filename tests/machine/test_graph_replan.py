@@ -1,4 +1,4 @@
-"""A graph that failed is planned anew, once, by events that any prefix of the journal folds to."""
+"""A failed graph is replanned once, by events that replay from any prefix of the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of calls: whatever a step is called, its key tells it from every other, and names it."""
+"""The keys of calls are unique, whatever the ids of steps, and identify the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observer is told: the story of each step."""
+"""The notes that observers receive about each step."""
 
 from __future__ import annotations
 

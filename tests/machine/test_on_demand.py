@@ -1,4 +1,4 @@
-"""A program whose steps are made ready when they are come to is the program that is compiled at once."""
+"""A program that compiles steps on demand equals one that is compiled at once."""
 
 from __future__ import annotations
 

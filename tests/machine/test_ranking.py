@@ -1,4 +1,4 @@
-"""How long graphs take: as long as they must without a limit, and near the best with one."""
+"""The duration of graphs: the minimum without a limit, and near the best with one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine restored from its state goes on as the one that went through all its events."""
+"""A machine restored from its state continues like the one that processed all events."""
 
 from __future__ import annotations
 

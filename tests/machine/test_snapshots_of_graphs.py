@@ -1,7 +1,7 @@
-"""Graphs, questions, approvals and doubts outlive a snapshot: the restored machine does as the whole one.
+"""Snapshots of graphs, questions, approvals and doubts: the restored machine acts like the original.
 
-Runs are lived through by a random person in a random world: calls answer, fail, get lost; probes
-find them or not; people approve, deny, answer late; failed graphs are taken up again.
+Runs have random people and a random world: calls answer, fail or get lost; probes find them or not; people
+approve, deny or answer late; failed graphs are replanned.
 """
 
 from __future__ import annotations

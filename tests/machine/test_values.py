@@ -1,4 +1,4 @@
-"""What a value is when a plan hands it over: references, paths, texts, containers."""
+"""The values that a plan passes on: references, paths, texts, containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks say of a plan holds in every run of it: they are judged by the machine itself."""
+"""Findings of the checks hold in every run of a plan, as compared with the machine."""
 
 from __future__ import annotations
 

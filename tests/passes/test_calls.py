@@ -1,4 +1,4 @@
-"""Calls against signatures: names, arguments, types, and data that becomes code."""
+"""Calls compared with signatures: names, arguments, types, and data that becomes code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""validate_plan gives the document's message forms, and nothing for plans without problems."""
+"""validate_plan returns messages of the documented form, and none for plans without problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`"$title.md"` is the field md of $title: told where a file is named so."""
+"""`"$title.md"` is the field md of $title: a hint where a file name is expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables of plans of dependencies: what the checks say is what luck could change."""
+"""Variables in plans of dependencies: findings for everything that timing could change."""
 
 from __future__ import annotations
 

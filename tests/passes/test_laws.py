@@ -1,4 +1,4 @@
-"""Laws of the checks, for any plan; and that their time grows with the plan, not its square."""
+"""Laws of the checks for any plan; their time grows linearly with the plan."""
 
 from __future__ import annotations
 

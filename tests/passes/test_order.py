@@ -1,4 +1,4 @@
-"""Where a plan goes: unreachable steps, jumps, loops, groups, ids, answers."""
+"""Control flow of a plan: unreachable steps, jumps, loops, groups, ids, answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every CHK page: its example gives the code, its repair does not."""
+"""Every CHK page: its bad example gives the code, its good one does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a value fits a schema, where the schema is large, or is made to keep whoever reads it busy."""
+"""Validation by schemas that are large, or made to take long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables without a value: set nowhere, set later, set on some ways only."""
+"""Variables without a value: set nowhere, set later, set on some paths only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that another program has begun: its state file is read, and what it had done is not done again."""
+"""Resuming runs of another program: its state file is read, and completed steps are not repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documented API of execution plans: the shapes of the document, on the engine of the library."""
+"""The documented API of execution plans, on the engine of the library."""
 
 from __future__ import annotations
 

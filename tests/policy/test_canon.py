@@ -1,4 +1,4 @@
-"""A policy in a journal is read back as the very same, and by its hash it is known."""
+"""A policy read back from a journal is identical, and identified by its hash."""
 
 from __future__ import annotations
 

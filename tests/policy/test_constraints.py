@@ -1,4 +1,4 @@
-"""What an agent may put into its arguments: addresses, paths and texts, whatever their spelling."""
+"""Constraints on an agent's arguments: addresses, paths and texts in any spelling."""
 
 from __future__ import annotations
 

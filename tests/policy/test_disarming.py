@@ -1,4 +1,4 @@
-"""Addresses in what strangers had a hand in are taken apart, however they are written; all else stays."""
+"""Links in texts with untrusted content are disarmed in any spelling; other text is unchanged."""
 
 from __future__ import annotations
 

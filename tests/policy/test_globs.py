@@ -1,4 +1,4 @@
-"""What the stars of a pattern stand for, as an engine that tries everything says; and in linear time."""
+"""Matching of patterns with stars, compared with exhaustive matching; linear in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that run what they are given on their standard input, and programs that read it."""
+"""Programs that execute their standard input, and programs that only read it."""
 
 from __future__ import annotations
 

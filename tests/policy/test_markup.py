@@ -1,4 +1,4 @@
-"""What a text would load or send, told in time linear in the text."""
+"""What a text would load or send when rendered, found in time linear in the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever text data turn out to be, the rules judge it: a malformed address is an objection, no crash."""
+"""The rules judge any text: a malformed address is an objection, never a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rule has a page: its bad plan is refused by that rule, its good one is not refused at all."""
+"""Each rule has a page: the rule refuses its bad plan, and nothing refuses its good one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicates of policies: decided on real arguments, and closed where they cannot be decided."""
+"""Predicates of policies: decided on real arguments, and refused where they cannot be decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data of several arguments that no reader may have together, though each argument alone may reach one."""
+"""Arguments that may each reach a reader, but have no reader in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A policy file is read whole or not at all, and each mistake in it is shown in its place."""
+"""A policy file is accepted as a whole or not at all, and each error has its position."""
 
 from __future__ import annotations
 

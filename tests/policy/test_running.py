@@ -1,4 +1,4 @@
-"""Programs that run a file, and programs that read it."""
+"""Programs that execute a file, and programs that only read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for places that restrict are escaped by no spelling; no recipient is taken for another one."""
+"""Restrictive rules hold for every spelling of a place; recipients are never confused."""
 
 from __future__ import annotations
 

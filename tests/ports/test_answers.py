@@ -1,4 +1,4 @@
-"""The documented executor's answer is a value or a failure, and nothing in between."""
+"""The answer of the documented executor is a value or a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code in a real sandbox and in real limits: what it may do, what it may not, how it ends."""
+"""Code in a real sandbox with real limits: what it may do, what it may not, how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching over a real server, and refusing every way of writing a private address."""
+"""Fetching from a real server, and refusing private addresses in any notation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file tools on a real tree: they read and write inside of it, and nothing leads out."""
+"""The file tools on a real folder: they read and write in it, and nothing leads out of it."""
 
 from __future__ import annotations
 

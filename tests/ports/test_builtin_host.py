@@ -1,4 +1,4 @@
-"""The host tools: there only on request, and the declarations of all built-in tools."""
+"""The host tools: only available on request; and the declarations of all built-in tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages become Markdown that a reader would recognise, whatever the page is made of."""
+"""Any HTML page becomes readable Markdown."""
 
 from __future__ import annotations
 

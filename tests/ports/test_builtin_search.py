@@ -1,4 +1,4 @@
-"""Web search over a real server that speaks the three services' languages."""
+"""Web search with a real server that implements the three services' protocols."""
 
 from __future__ import annotations
 

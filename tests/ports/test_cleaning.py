@@ -1,4 +1,4 @@
-"""What a plan sees of a result: code, searches and pages are cleaned, all else is left alone."""
+"""Cleaning of results: code, searches and pages are cleaned, others are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of transforms and model operations before the run is what the run does."""
+"""Forecasts of transforms and model operations agree with the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The servers' configuration: what clients write is read, what is wrong is shown at its place."""
+"""The configuration of servers: files of clients are accepted, errors have their positions."""
 
 import json
 import subprocess

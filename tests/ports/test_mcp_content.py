@@ -1,4 +1,4 @@
-"""What a server answers, as a value: nothing is lost, and bytes are named by hash and reference."""
+"""Answers of servers as values: nothing is lost; binary data is named by hash and reference."""
 
 import base64
 import hashlib

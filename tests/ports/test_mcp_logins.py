@@ -1,4 +1,4 @@
-"""Servers that ask for a login: a person logs in once, runs use and renew it, machines have credentials."""
+"""Servers with logins: a person logs in once, runs use and renew it, machines have credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A login with the authorization server and the MCP server of the SDK, as other people run them."""
+"""A login with the authorization server and the MCP server of the SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real servers, started and reached: many calls at once, failures told, nothing left behind."""
+"""Real MCP servers: starting, connecting, concurrent calls, failures, cleanup."""
 
 import asyncio
 import dataclasses

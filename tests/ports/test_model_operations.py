@@ -1,4 +1,4 @@
-"""The model operations: one focused prompt each, and answers held to what was promised."""
+"""The model operations: one focused prompt each, and validated answers."""
 
 from __future__ import annotations
 

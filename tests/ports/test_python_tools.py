@@ -1,4 +1,4 @@
-"""Python functions as tools: their schemas, their arguments, their results, their failures."""
+"""Python functions as tools: schemas, arguments, results, failures."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""The tools of a file: in its order, or a diagnostic that points into it."""
+"""The tools of a Python file: in its order, or a diagnostic with a position in it."""
 
 import pytest
 

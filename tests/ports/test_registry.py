@@ -1,4 +1,4 @@
-"""The registry: one tool for a name, or a diagnostic that says what to write."""
+"""The registry: one tool per name, or a diagnostic that says what to write."""
 
 import pytest
 

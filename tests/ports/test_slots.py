@@ -1,4 +1,4 @@
-"""At most so many calls are under way at once, and those that wait go in the order in which they came."""
+"""At most N calls run concurrently; waiting ones start in the order of arrival."""
 
 from __future__ import annotations
 

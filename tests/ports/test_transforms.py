@@ -1,4 +1,4 @@
-"""The functions of queries: what each gives, and how a wrong query says so."""
+"""The functions of queries: their results, and errors for wrong queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expressions of `@CALC`: exact numbers, and a clear word about everything else."""
+"""The expressions of `@CALC`: exact numbers, and clear errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms in plans: run from the command line's session and by the documented runtime, checked before."""
+"""Transforms in plans, run by the command line's session and the documented runtime, and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures for runs in tests: a clock that is set ahead, where others would wait."""
+"""Fixtures for runs: a clock that is advanced instead of waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that carries a run on and kills itself at a chosen point; started by test_crash.py.
+"""A process that resumes a run and kills itself at a chosen point; started by test_crash.py.
 
 Arguments: journal, effects file, start or resume, and where to die: `place:n`, or `never`.
 Every call appends its key to the effects file: that is its effect on the world.

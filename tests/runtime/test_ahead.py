@@ -1,4 +1,4 @@
-"""Calls that leave before their turn, on a real loop and in a real journal."""
+"""Early calls on a real event loop and in a real journal."""
 
 from __future__ import annotations
 

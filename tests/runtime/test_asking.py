@@ -1,4 +1,4 @@
-"""Runs that wait for people: for days without a process, and answered once, by whoever was asked."""
+"""Runs that wait for people, for days without a process, and are answered once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of time, and budgets across processes: what was used before counts after a resume."""
+"""Time limits, and budgets across processes: earlier use counts after a resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending a run from outside: by its driver, or with the task that drives it."""
+"""Cancelling a run from outside: by its driver, or with the task that drives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token of an agent covers what it names, until it ends, and nobody else can make one."""
+"""An agent's token covers what it names, until it ends, and cannot be forged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run whose process is killed, at chosen points and at random ones, comes to the same end."""
+"""A run whose process is killed, at chosen and at random points, reaches the same end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions about single calls, probes and policies of whole runs, and keys that survive a crash."""
+"""Decisions about single calls, probes, settings of whole runs, and keys that survive a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call that may have happened while the process lives on is in doubt, and decided like one of a crash."""
+"""A lost answer in a living process puts the call in doubt, decided like one after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One machine, several drivers: virtual time, asyncio, and the fold of a journal say the same."""
+"""Virtual time, asyncio, and the replay of a journal agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks that begin at once, and the calls that a crew makes in them."""
+"""Eager tasks, and the calls that a crew makes in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that branch off: with nothing changed they end as their parents did, wherever they branch off."""
+"""Runs that branch off: with nothing changed they end like their parents."""
 
 from __future__ import annotations
 

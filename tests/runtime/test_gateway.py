@@ -1,4 +1,4 @@
-"""The gateway: whatever a tool does, the run hears of a value or an error."""
+"""The gateway: whatever a tool does, the run receives a value or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of dependencies on a real journal: side by side, failed, taken up again."""
+"""Plans of dependencies in a real journal: concurrent, failed, resumed."""
 
 from __future__ import annotations
 

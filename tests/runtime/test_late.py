@@ -1,4 +1,4 @@
-"""What a tool answers after its time stands in the journal as `late`, and changes nothing."""
+"""A tool's answer after its timeout is journaled as `late`, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local driver: real calls side by side on an asyncio loop."""
+"""The local driver: real concurrent calls on an asyncio loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph that was done before is run in a better order: what took long starts first."""
+"""A graph that ran before gets a better order: long steps start first."""
 
 from __future__ import annotations
 

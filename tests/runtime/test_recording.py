@@ -1,4 +1,4 @@
-"""A journal that cannot be written: the run stops launching, and goes on when it can be again."""
+"""A journal that cannot be written: the run stops making calls, and continues once it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journaled runs: written before they are believed, and taken up where they ended."""
+"""Journaled runs: events are written before anything depends on them; runs are resumed."""
 
 from __future__ import annotations
 

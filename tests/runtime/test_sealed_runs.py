@@ -1,4 +1,4 @@
-"""A run with secrets goes on as any other where the key is, and nothing of them is in its files."""
+"""A run with secrets is resumed like any other with the key, and no secret is in its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated driver: virtual time, in which every schedule can be played."""
+"""The simulated driver: virtual time, in which any schedule can be tried."""
 
 from __future__ import annotations
 

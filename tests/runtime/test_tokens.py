@@ -1,4 +1,4 @@
-"""What the token of an agent starts with after a resume: the turns and calls that its journal tells of."""
+"""An agent's token after a resume: turns and calls already used, from its journal."""
 
 from __future__ import annotations
 

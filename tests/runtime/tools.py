@@ -1,4 +1,4 @@
-"""Real asyncio tools for runs in tests, and the ports that lead to them."""
+"""Real asyncio tools for runs in tests, and ports for them."""
 
 from __future__ import annotations
 

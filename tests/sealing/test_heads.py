@@ -1,4 +1,4 @@
-"""Many texts are found at once where each of them is found by itself."""
+"""Searching many texts at once finds what searching for each one finds."""
 
 from __future__ import annotations
 

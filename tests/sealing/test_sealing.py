@@ -1,4 +1,4 @@
-"""What is sealed comes back as it was for who has the key, and tells nobody else anything."""
+"""Sealed values are recovered with the key, and reveal nothing without it."""
 
 from __future__ import annotations
 

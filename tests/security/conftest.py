@@ -1,4 +1,4 @@
-"""A server that misbehaves, as a process of its own, and the machine of a user who has it configured."""
+"""Fixtures: a misbehaving server as a process, and a user's machine that has it configured."""
 
 from __future__ import annotations
 

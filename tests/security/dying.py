@@ -1,4 +1,4 @@
-"""A process that carries a run under a policy and dies in @NOTE; started by test_killed.py.
+"""A process that executes a run under a policy and dies in @NOTE; started by test_killed.py.
 
 Arguments: the workspace, the journal, and whether to start or to resume.
 """

@@ -1,4 +1,4 @@
-"""What the proof lets pass is not stopped while it runs: the same rules, with what is known by then."""
+"""A proved plan is not refused during the run: same rules, with the values known by then."""
 
 from __future__ import annotations
 

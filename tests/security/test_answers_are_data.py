@@ -1,4 +1,4 @@
-"""What a tool answers is data: it stands in every sink as it came, and nothing in it is carried out."""
+"""A tool's answer is data: it reaches every sink unchanged, and nothing in it is executed."""
 
 from __future__ import annotations
 

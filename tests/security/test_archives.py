@@ -1,4 +1,4 @@
-"""What an operator's tool unpacks has the label of its archive, in the whole folder that it goes to."""
+"""Files unpacked by an operator's tool have the label of the archive, in the whole target folder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Canaries: secrets that come in by every way there is are looked for in all that is written and said.
+"""Canaries: secrets from every source are searched for in everything that is written or shown.
 
-One run does everything that a run may do, with real servers, a kill, a resume and a question; then each byte
-of its journal, of its user's folders, of what was printed and exported is searched for every canary in every
-form. That the search finds what is not sealed is shown by switching one defence off at a time.
+One run does everything that a run can do, with real servers, a kill, a resume and a question. Then every
+byte of its journal, its user's folders, and its printed and exported output is searched for every canary in
+every encoding. Switching off one defence at a time shows that the search finds what is not sealed.
 """
 
 from __future__ import annotations

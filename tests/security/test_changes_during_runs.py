@@ -1,4 +1,4 @@
-"""What a server declares differently during a run: calls from then on are refused before they leave."""
+"""A server that changes a declaration during a run: later calls are refused before they are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run under a policy, with real tools and a real journal: what is refused never reaches its tool."""
+"""A run under a policy, with real tools and a real journal: a refused call never reaches its tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No plan writes what the next run is held by: its policy, files of tools and servers, the configuration."""
+"""No plan writes files that configure the next run: policy, tools, servers, configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs and tools of an operator copy keeps its label for later runs."""
+"""Copies made by programs and operators' tools keep their labels for later runs."""
 
 from __future__ import annotations
 

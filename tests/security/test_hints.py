@@ -1,4 +1,4 @@
-"""Annotations of servers: they relax nothing, and what they say against the operator is told."""
+"""Annotations of servers relax nothing, and contradictions with the operator are reported."""
 
 from __future__ import annotations
 

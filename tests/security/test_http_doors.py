@@ -1,4 +1,4 @@
-"""The HTTP API at its door: nobody without the token, no other name, no endless or ambiguous request."""
+"""Access to the HTTP API: tokens, host names, endless or ambiguous requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests call things by, and what they hold: no way out of a folder, into a header or past a bound."""
+"""Names and content in requests: no way out of a folder, into a header or past a limit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The HTTP API and pages of other sites: names that turn, origins,
-forms, what browsers send by themselves."""
+"""The HTTP API and pages of other sites: DNS rebinding, origins, forms, requests made by browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that is too deep, too long or says two things: a typed error at once, wherever it comes from."""
+"""JSON that is too deep, too long or ambiguous: an immediate error, wherever it comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run under a policy whose processes are killed decides what it would have decided."""
+"""A run under a policy whose processes are killed makes the same decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logins with servers that lie: nothing is asked within a network, no token goes elsewhere, none is told."""
+"""Logins with lying servers: no internal address is contacted, no token sent elsewhere or shown."""
 
 from __future__ import annotations
 

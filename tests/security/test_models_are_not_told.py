@@ -1,4 +1,4 @@
-"""No word of a declaration that is not trusted comes before a model, wherever models are told of tools."""
+"""Text of an untrusted declaration is never shown to a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places that are called alike, and are others: none of them lends its harmless label to another one."""
+"""Places with similar names are distinct: none gets the harmless label of another."""
 
 from __future__ import annotations
 

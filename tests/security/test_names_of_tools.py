@@ -1,4 +1,4 @@
-"""Names of servers' tools: none can pass for another, take one over, or mean two things."""
+"""Tool names of servers: none can imitate another, take it over, or be ambiguous."""
 
 from __future__ import annotations
 

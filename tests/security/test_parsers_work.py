@@ -1,4 +1,4 @@
-"""The work of the parsers, counted and not timed: twice the text is at most about twice the work."""
+"""The work of the parsers, counted and not timed, is at most linear in the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a model or a server may choose lead nowhere but where their files lie."""
+"""Names chosen by a model or a server cannot lead outside of their folder."""
 
 from __future__ import annotations
 

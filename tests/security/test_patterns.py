@@ -1,4 +1,4 @@
-"""Forbidden patterns take time linear in the text; a pattern that could not is refused when it is read."""
+"""Forbidden patterns take linear time; a pattern that could not is refused when it is read."""
 
 from __future__ import annotations
 

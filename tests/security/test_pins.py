@@ -1,4 +1,4 @@
-"""The tools of servers between runs: kept at first sight, refused when they change, approved by people."""
+"""Pins of servers' tools: stored at first use, refused when they change, approved by people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a planner of new steps is told counts as the label of all that it then says, or is not told."""
+"""What a planner of new steps is shown counts in the label of its plan, or is not shown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`@FETCH_PAGE` and addresses that are not public: a service at one never sees a connection.
+"""`@FETCH_PAGE` never connects to a private address.
 
-The services are real sockets that count who connects. Names are resolved by a table of the test, since
-no test can change the machine's resolver; all else is as it is in a run.
+The services are real sockets that count connections. Names are resolved by a table of the test, since a
+test cannot change the machine's resolver; everything else is as in a run.
 """
 
 from __future__ import annotations

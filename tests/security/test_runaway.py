@@ -1,4 +1,4 @@
-"""What has no end ends at a limit, with a journal that is whole; a resume gives no fresh limits."""
+"""Endless runs end at a limit, with an intact journal; a resume gives no fresh limits."""
 
 from __future__ import annotations
 

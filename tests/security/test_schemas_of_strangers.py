@@ -1,4 +1,4 @@
-"""The schemas that servers declare are theirs: none of them keeps a check or a call from ending."""
+"""Hostile schemas of servers cannot keep a check or a call from ending."""
 
 from __future__ import annotations
 

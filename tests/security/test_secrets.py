@@ -1,4 +1,4 @@
-"""Secrets: a server sees only its own, and none is written to a file, a journal or a terminal."""
+"""Secrets: a server gets only its own, and none is written to a file, a journal or a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP servers at a URL: what is configured for one origin goes to no other, and no answer is endless."""
+"""MCP servers at URLs: settings for one origin go to no other, and no answer is endless."""
 
 from __future__ import annotations
 

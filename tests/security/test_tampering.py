@@ -1,6 +1,6 @@
-"""What was written of a run and changed later: `runs verify` names the first event that is not as it was.
+"""A journal that is changed later: `runs verify` names the first changed event.
 
-Whoever can write the file can make a chain that is whole in itself; a head that was noted elsewhere shows it.
+Whoever can write the file can make a new valid chain; a head that was stored elsewhere reveals that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A terminal obeys nothing that tools, servers, agents and models say, whatever command shows it."""
+"""No command prints control sequences from tools, servers, agents or models."""
 
 from __future__ import annotations
 

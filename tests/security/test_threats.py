@@ -1,4 +1,4 @@
-"""`docs/security.md`: each threat has its line, and the tests that a line names are there."""
+"""`docs/security.md`: each threat has its line, and the tests named there exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves in a trace: no value, no text of an error, no key of a collector, unless somebody wants it."""
+"""Exported traces: no value, no error text, no key of a collector, unless configured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown in answers, held against the policy with the real texts: links carry no private data away."""
+"""Answers that are shown, judged with the real texts: links carry no private data away."""
 
 from __future__ import annotations
 

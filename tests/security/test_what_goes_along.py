@@ -1,4 +1,4 @@
-"""Files that a call sends along, and recipients within its arguments, held against the policy in a run."""
+"""Files sent along with a call, and recipients within its arguments, judged during a run."""
 
 from __future__ import annotations
 

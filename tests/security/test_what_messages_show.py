@@ -1,4 +1,4 @@
-"""Messages to people say what a model made of strangers' words and private data without live links in it."""
+"""Messages to people have no live links in model output from untrusted content and private data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML from strangers: nothing grows, nothing is guessed, nothing is made."""
+"""YAML from untrusted sources: no expansion, no guessing, no objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types command lines one after another in one process whose output is a terminal: `typed.py < LINES`.
+"""Runs command lines one by one in a process whose output is a terminal: `typed.py < LINES`.
 
 LINES is JSON: a list of lists of words. Between two of them stands a line of its own, `=== NUMBER STATUS`.
 """

@@ -1,4 +1,4 @@
-"""A workspace, a memory and an outside, all real, and runs on them under a policy."""
+"""A real workspace, memory and outside server, and runs on them under a policy."""
 
 from __future__ import annotations
 

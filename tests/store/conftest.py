@@ -1,4 +1,4 @@
-"""A journal on a real file, and child processes that write it too."""
+"""Fixtures: a journal in a real file, and child processes that write it too."""
 
 from __future__ import annotations
 

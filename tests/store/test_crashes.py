@@ -1,4 +1,4 @@
-"""Killed at any point, a writer leaves a whole chain with everything it was told is durable."""
+"""A writer killed at any point leaves an intact chain with every event reported as durable."""
 
 from __future__ import annotations
 

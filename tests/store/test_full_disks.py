@@ -1,4 +1,4 @@
-"""A disk that takes no more: the commit says so, nothing is lost, and a later commit succeeds."""
+"""A full disk: the commit reports it, nothing is lost, and a later commit succeeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goals lead to kept plans: the same goal exactly, near ones by a score, and never to tools that differ."""
+"""Finding stored plans by goal: exact matches, similar ones by score, never with different tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flushes that come together share transactions; each run keeps its order; each waits for its own."""
+"""Concurrent flushes share transactions; each run keeps its order and waits for its own events."""
 
 from __future__ import annotations
 

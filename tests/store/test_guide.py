@@ -1,4 +1,4 @@
-"""Who looks at a run with secrets is told the way that it went, and nothing of them."""
+"""Inspecting a run with secrets follows the path of the run and discloses no secret."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Random histories of journals: exactly the committed events are read back."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""The ids of runs: valid and invalid ones, and new ones, which sort by time."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""Labels of files and facts outlast runs, and no write that may have happened makes a file look harmless."""
+"""Labels of files and facts outlast runs, and no possible write makes a file look harmless."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Large values: stored by size, once each, by hash, on the disk before their event."""
+
 from __future__ import annotations
 
 import os

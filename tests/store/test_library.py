@@ -1,4 +1,4 @@
-"""The plan library: ids that lead nowhere else, files that are whole, plans that come back as they were."""
+"""The plan library: valid ids, atomic files, plans that are loaded as they were saved."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Creating and opening journals: formats, owners, and files that are no journal."""
+
 from __future__ import annotations
 
 import errno

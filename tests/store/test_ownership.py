@@ -1,4 +1,4 @@
-"""One process at a time writes a run, and none writes through what it inherited."""
+"""One process at a time writes a run, and a forked child cannot write."""
 
 from __future__ import annotations
 

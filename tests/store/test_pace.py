@@ -1,4 +1,4 @@
-"""Which commits come so fast that a synced tail is worth having."""
+"""Which rates of commits use a synced tail."""
 
 from __future__ import annotations
 

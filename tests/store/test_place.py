@@ -1,3 +1,5 @@
+"""The location of a journal: network file systems, the environment, relative paths."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Versions, parameters and exports of kept plans: nothing is lost or written over, and all comes back."""
+"""Versions, parameters and exports of stored plans: nothing is lost or overwritten."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Reading journals: events in order, lists of runs, ids by prefix."""
+
 from __future__ import annotations
 
 import sqlite3

@@ -1,7 +1,7 @@
-"""Journals that were recorded by earlier builds: their events lead where they led, command by command.
+"""Journals recorded by earlier builds replay to the same state, command by command.
 
-A file of `recorded/` is an export and is never written anew. If one of these tests fails, plans mean
-something else now: the version of the machine has to be raised.
+A file of `recorded/` is an export and is never rewritten. If one of these tests fails, the meaning of plans
+has changed: the version of the machine has to be raised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A journal file that was cut off: what is there of its runs is saved, and the original stays as it is."""
+"""Salvaging a truncated journal: its readable runs are saved, and the original is unchanged."""
 
 from __future__ import annotations
 

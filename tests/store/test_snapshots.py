@@ -1,4 +1,4 @@
-"""A run that is folded from a snapshot stands where one stands that is folded from its start."""
+"""A run restored from a snapshot has the same state as one replayed from its start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where every commit is synced, many at once wait in a tail that is synced: no loss of power takes one."""
+"""Synced tails: bursts of synced commits survive a power failure."""
 
 from __future__ import annotations
 

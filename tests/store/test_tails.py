@@ -1,4 +1,4 @@
-"""Committed events wait in a tail where no sync is asked for: nothing of it is lost, nothing seen twice."""
+"""Tails: unsynced commits are buffered; none is lost or seen twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys lie outside of the journal, are made once, and are refused where others could have them."""
+"""Seal keys are outside of the journal, created once, and refused if others could read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chain finds every change that does not rewrite all that follows it."""
+"""The chain detects every change that does not rewrite everything after it."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Writing journals: commits, odd values, statuses, and errors that change nothing."""
+
 from __future__ import annotations
 
 import sqlite3

@@ -1,7 +1,7 @@
-"""Runs on Temporal for who is no part of it: a loop in a thread, with a worker for the ports of all runs.
+"""Runs on Temporal as a client: an event loop in a thread, with a worker for the ports of all runs.
 
-In: a plan, ports and a launch, as for a run on this machine. Out: how it ended and what happened. Waits of
-plans are noted and cut short, as tests of meaning need no time.
+In: a plan, ports and a launch, as for a local run. Out: how it ended and what happened. Waits of plans are
+recorded and cut short, since tests of meaning need no time.
 """
 
 from __future__ import annotations

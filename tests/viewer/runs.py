@@ -1,4 +1,4 @@
-"""Runs for tests of the viewer: one with all that a run can show, one of hostile texts, long ones."""
+"""Runs for tests of the viewer: one with every feature, one with hostile texts, long ones."""
 
 from __future__ import annotations
 

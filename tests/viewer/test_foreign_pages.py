@@ -1,7 +1,7 @@
-"""Pages of other sites in a browser that is signed in: whatever they try, nothing is started, nothing read.
+"""Pages of other sites in a signed-in browser can start nothing and read nothing.
 
-The other site is another port of this machine. For a browser that is the same site: it keeps no cookie
-back, and what is left are the checks of the server.
+The other site is another port of this machine. For a browser that is the same site, so it sends the cookie,
+and only the server's own checks remain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a report tells of hand-offs: documents after any step, acks, what did not come along; and spans."""
+"""Hand-offs in a report: documents after any step, acks, omissions; and spans."""
 
 from __future__ import annotations
 

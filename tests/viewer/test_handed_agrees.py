@@ -1,4 +1,4 @@
-"""The document that the viewer puts together for a step is, to the byte, the one that `lctl emit` writes."""
+"""The viewer's document for a step is byte for byte the one that `lctl emit` writes."""
 
 from __future__ import annotations
 

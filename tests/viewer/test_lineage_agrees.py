@@ -1,4 +1,4 @@
-"""The viewer and `callsheet why` say the same of where values came from, and where they went."""
+"""The viewer and `callsheet why` agree on where values come from and go to."""
 
 from __future__ import annotations
 

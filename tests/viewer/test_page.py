@@ -1,4 +1,4 @@
-"""A report in a browser: it opens from disk, runs nothing that it is told, is driven by keys and links."""
+"""A report in a browser: opens from disk, executes no content, works with keys and links."""
 
 from __future__ import annotations
 

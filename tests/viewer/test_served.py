@@ -1,4 +1,4 @@
-"""The viewer as a page of a server: it asks for the run, and asks anew when it is told that there is more."""
+"""The viewer as a page of a server: it loads the run, and again when it has grown."""
 
 from __future__ import annotations
 

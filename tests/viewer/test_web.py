@@ -1,4 +1,4 @@
-"""The web viewer in a browser, at a real server: signing in, to a first run, what may be done with one."""
+"""The web viewer in a browser with a real server: sign-in, a first run, actions on a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with a run in the web viewer: forks, runs again from a step, decisions on calls in doubt."""
+"""Actions on a run in the web viewer: forks, reruns from a step, decisions on calls in doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan editor in a browser, at a real server: findings as one types, repairs, proofs, runs, saving."""
+"""The plan editor in a browser with a real server: findings, fixes, proofs, runs, saving."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A browser that is signed in to a server of its own."""
+"""A browser that is signed in to its own server."""
 
 from __future__ import annotations
 

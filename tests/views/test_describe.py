@@ -1,4 +1,4 @@
-"""Short texts are described at once, and come to what the general way of describing makes of them."""
+"""The fast path for describing short texts agrees with the general one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people and programs are shown of a dry run."""
+"""The output of a dry run, for people and programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where steps stand in a picture of a plan, and on which lanes its arrows run."""
+"""The layout of a plan diagram: positions of steps and lanes of arrows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of chains: fork and join, confidence in words, lines that fit, diagrams that stay whole."""
+"""Diagrams of chains: fork and join, confidence in words, line lengths, valid diagrams."""
 
 from __future__ import annotations
 

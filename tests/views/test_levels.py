@@ -1,4 +1,4 @@
-"""Plans of dependencies as lines: level after level, whatever the order of the steps."""
+"""Plans of dependencies as lines: level by level, for any order of the steps."""
 
 from __future__ import annotations
 

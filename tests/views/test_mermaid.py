@@ -1,4 +1,4 @@
-"""Plans as Mermaid flowcharts: what is drawn, and that no plan can break out of a label."""
+"""Plans as Mermaid flowcharts: what is drawn, and that labels cannot be escaped."""
 
 from __future__ import annotations
 

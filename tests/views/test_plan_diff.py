@@ -1,4 +1,4 @@
-"""A difference as people read it: short, complete, and safe on a terminal."""
+"""The printed difference of two plans: short, complete, and safe on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as lines for a terminal, and the words for steps that all pictures share."""
+"""Plans as lines for a terminal, and the descriptions of steps that all diagrams share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long picture on a small screen: what matters is shown, and nothing is lost count of."""
+"""A long diagram on a small screen: the important part is shown, and hidden parts are counted."""
 
 from __future__ import annotations
 

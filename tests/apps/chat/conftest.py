@@ -1,4 +1,4 @@
-"""A conversation on a user's machine, with a model of a few rules."""
+"""Fixtures for conversations: a user's machine, and a model with a few rules."""
 
 from __future__ import annotations
 

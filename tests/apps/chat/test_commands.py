@@ -1,4 +1,4 @@
-"""A line of a conversation is a message, a command, or told why it is none."""
+"""Parsing a line of a conversation: a message, a command, or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large run is kept out of the collector's way from its preparation to its end, and not longer."""
+"""A large run is excluded from garbage collection from its preparation to its end, and no longer."""
 
 from __future__ import annotations
 

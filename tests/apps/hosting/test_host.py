@@ -1,4 +1,4 @@
-"""A host carries many runs in one process: none is lost, and each can be watched, ended and carried on."""
+"""A host carries many runs in one process: none is lost; each can be watched, cancelled and resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of the HTTP API in a thread, on a real socket, and a client that says exactly what it is told."""
+"""Fixtures: an HTTP API server in a thread on a real socket, and a client that sends exact requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document is true: whatever it says may be sent is answered as it says, and nothing breaks."""
+"""The OpenAPI document is correct: every request that it allows gets a response that it describes."""
 
 from __future__ import annotations
 

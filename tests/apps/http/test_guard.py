@@ -1,4 +1,4 @@
-"""What is refused before a page sees it: other hosts and sites, no token, too much, too slow, too often."""
+"""Requests refused before routing: other hosts and sites, no token, too large, too slow, too many."""
 
 from __future__ import annotations
 

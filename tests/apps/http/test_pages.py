@@ -1,4 +1,4 @@
-"""Plans looked at, kept, dry-run; runs explained and branched off: each answer as the document says it is."""
+"""Pages for plans and runs (parse, save, dry run, explain, branch): responses match the document."""
 
 from __future__ import annotations
 

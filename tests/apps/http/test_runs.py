@@ -1,4 +1,4 @@
-"""Runs over HTTP: started, streamed, ended, carried on, decided about, answered, as it is documented."""
+"""Runs over HTTP: start, stream, cancel, resume, decide, answer, as documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An editor for tests: a real client of the protocol that starts `callsheet lsp` as editors do."""
+"""Fixtures: a real LSP client that starts `callsheet lsp` as editors do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an editor is told of a text: the same as the commands print, at the same places."""
+"""Diagnostics in an editor are the same as those of the commands, at the same positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an editor asks for, over a real connection: `views.editor` answers, in the protocol's terms."""
+"""Requests of an editor over a real connection, answered by `views.editor` in LSP terms."""
 
 from __future__ import annotations
 

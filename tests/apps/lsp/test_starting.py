@@ -1,4 +1,4 @@
-"""How the server begins, and what keeps it from it."""
+"""Starting the language server, and what prevents it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder with real tools, plans and a journal, and both protocols."""
+"""Fixtures: a folder with real tools, plans and a journal, and both protocols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs are made out of others, told before they are made, and deleted; nothing happens without a yes."""
+"""Branching and deleting runs over MCP: previewed first, and only done with a confirmation."""
 
 from __future__ import annotations
 

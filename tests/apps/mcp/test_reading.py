@@ -1,4 +1,4 @@
-"""Plans and runs are read as resources, plans are written with prompts, ids are completed."""
+"""Resources, prompts and completion: reading plans and runs, writing plans, completing ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans are run for clients: to an end, to a question, to where they were cancelled; nothing twice."""
+"""Running plans for MCP clients: to an end, to a question, to a cancellation; no call twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools on texts: as documented, with answers that are what their schemas say, in both protocols."""
+"""MCP tools on texts: as documented, with results that match their schemas, in both protocols."""
 
 from __future__ import annotations
 

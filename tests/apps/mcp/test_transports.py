@@ -1,4 +1,4 @@
-"""`callsheet mcp` as clients start it: over standard input and output, over HTTP, with the inspector."""
+"""`callsheet mcp` as clients start it: over stdio, over HTTP, with the inspector."""
 
 from __future__ import annotations
 

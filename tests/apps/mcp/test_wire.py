@@ -1,4 +1,4 @@
-"""What a client may send to `callsheet mcp` over standard input: each line is answered, no signal is lost."""
+"""`callsheet mcp` over stdio: every line is answered, and signals are handled."""
 
 from __future__ import annotations
 

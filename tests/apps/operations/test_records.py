@@ -1,4 +1,4 @@
-"""Plans of the library and runs of the journal, as data and in words, are what their schemas say."""
+"""Stored plans and recorded runs as data match their schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every result's JSON form is what its schema says, for texts that are right and for texts that are wrong."""
+"""The JSON form of every result matches its schema, for valid and invalid texts."""
 
 from __future__ import annotations
 

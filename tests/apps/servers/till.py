@@ -1,4 +1,4 @@
-"""An MCP server that writes down every call with its idempotency key; the first `pay` kills its client."""
+"""An MCP server that logs every call with its idempotency key; the first `pay` kills its client."""
 
 import json
 import os

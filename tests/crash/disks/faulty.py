@@ -1,9 +1,9 @@
-"""Files on which the kernel refuses to write from some moment on, as it does for one process.
+"""Makes the kernel refuse writes to files from some moment on, for one process.
 
-The process is a fork with a seccomp filter: each of its system calls that could change a file waits
-until this one has looked at which file it is, and goes on, or fails with the error of a broken disk
-(EIO), of a file system that became read-only (EROFS) or of a quota (EDQUOT). So the library, SQLite
-in it and the kernel are the real ones, and each single write can be the first that fails.
+The process is a fork with a seccomp filter. Each of its system calls that could change a file waits until
+this one has looked up the file; then it continues, or fails with the error of a broken disk (EIO), a file
+system that became read-only (EROFS) or a quota (EDQUOT). So the library, SQLite and the kernel are the real
+ones, and any single write can be the first that fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Runs the plan of tests/runtime/crashing.py on a disk that fails from each of its writes on; a program.
+"""A program that runs the plan of tests/runtime/crashing.py on a disk that fails from its n-th write on.
 
-Arguments: a folder, the name of the error, the durability, `on` where the disk stays broken and
-`once` where a single write fails, and n to take each n-th write. It prints figures and what was wrong.
+Arguments: a folder, the name of the error, the durability, `on` if the disk stays broken or `once` if a
+single write fails, and n to use each n-th write. It prints figures and problems.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A server by hand whose one tool answers in odd ways: `give` writes its call down, then answers as told.
+"""A hand-written server whose tool `give` logs its call, then answers in the requested odd way.
 
-Arguments: the file of the notes. What `give` may be told: a number of bytes, or the name of an oddity.
+Arguments: the file of the log. `give` takes a number of bytes, or the name of an oddity.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Takes in the fixtures of local models."""
+"""Imports the fixtures of local models."""
 
 from local_models import model, model_file, opened
 

@@ -1,4 +1,4 @@
-"""Plans that use what a grammar of plans covers and nothing else, as Hypothesis draws them."""
+"""Hypothesis strategies for plans within the grammar of plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""llama.cpp itself holds the smallest real model to both grammars, whatever it would rather write."""
+"""llama.cpp constrains the smallest real model by both grammars."""
 
 from __future__ import annotations
 

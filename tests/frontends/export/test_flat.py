@@ -1,4 +1,4 @@
-"""Plans as flat JSON: the schema keeps the limits of providers, and what follows it reads as a plan."""
+"""Flat JSON plans: the schema is within providers' limits, and valid answers parse as plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grammars and the parser agree: what a grammar allows parses and passes the checks, and back."""
+"""Grammars and the parser agree: sentences parse and pass the checks, and plans are sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on constrained answers: its Python runs and prints what it says, its plan is a sentence."""
+"""The page on constrained answers: its Python prints what it shows, its plan is a sentence."""
 
 from __future__ import annotations
 

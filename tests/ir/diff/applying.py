@@ -1,4 +1,4 @@
-"""Applies a difference to the old plan, using nothing of the new one but what the difference says."""
+"""Applies a difference to the old plan, using only what the difference contains of the new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between two plans: each kind of difference by its name, nothing else beside it."""
+"""Differences of two plans: each kind of difference, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of the difference: a plan has none to itself, and what it says makes the one plan of the other."""
+"""Laws of plan differences: none to itself, and applying one to the old plan gives the new plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents under a test's hand: plans with `@AGENT_SOLVE`, and what their models answer."""
+"""Helpers for agents: plans with `@AGENT_SOLVE`, and scripted answers of their models."""
 
 from __future__ import annotations
 

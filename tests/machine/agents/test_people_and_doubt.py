@@ -1,4 +1,4 @@
-"""Within an agent: calls that need a yes, calls that may have taken place, and questions to people."""
+"""Within an agent: approvals, calls in doubt, and questions to people."""
 
 from __future__ import annotations
 

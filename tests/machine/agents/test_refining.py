@@ -1,4 +1,4 @@
-"""The rounds of `@SELF_REFINE` and its like: each is a question and an answer of its own."""
+"""The rounds of `@SELF_REFINE` and similar operations: each is one request with one answer."""
 
 from __future__ import annotations
 

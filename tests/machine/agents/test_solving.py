@@ -1,4 +1,4 @@
-"""An agent's loop: which questions are asked, which calls are made, and what its step comes to."""
+"""The loop of an agent: its model requests, its calls, and the result of its step."""
 
 from __future__ import annotations
 

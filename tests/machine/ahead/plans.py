@@ -1,4 +1,4 @@
-"""Plans with much that may start early, as Hypothesis draws them, and what a run of one is compared by."""
+"""Hypothesis strategies for plans with many early calls, and what runs of them are compared by."""
 
 from __future__ import annotations
 

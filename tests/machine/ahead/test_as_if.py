@@ -1,4 +1,4 @@
-"""Whatever leaves early, no user can tell: `auto` gives what `sequential` gives, only sooner."""
+"""The schedule `auto` gives the same result as `sequential`, only sooner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine restored from its state with calls under way that left early goes on as the one before it."""
+"""A machine restored with early calls in flight continues like the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves before its turn and what does not, step by step."""
+"""Which steps start before their turn, and which do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `explain-schedule` says is what the machine does."""
+"""`explain-schedule` agrees with the machine."""
 
 from __future__ import annotations
 

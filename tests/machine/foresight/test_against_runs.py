@@ -1,4 +1,4 @@
-"""What a forecast says holds in every run: it is judged by the machine itself."""
+"""Forecasts hold in every run, as compared with the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a plan before it runs, feature by feature."""
+"""Forecasts, feature by feature."""
 
 from __future__ import annotations
 

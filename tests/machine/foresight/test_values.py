@@ -1,4 +1,4 @@
-"""Known values are evaluated as the machine does it; unknown ones leave open what depends on them."""
+"""Known values are evaluated as by the machine; what depends on unknown ones stays undecided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs under a policy of a few rules: what is read is private, what is sent must be public."""
+"""Runs under a policy of a few rules: reads are private, sends must be public."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every value of a run under a policy carries the label of all that it may tell of."""
+"""Every value of a run under a policy has the label of all data that it depends on."""
 
 from __future__ import annotations
 

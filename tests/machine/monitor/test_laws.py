@@ -1,4 +1,4 @@
-"""What holds for every plan under a policy: labels follow from the events, and no marked value is plain."""
+"""Laws of runs under a policy: labels follow from the events, and no marked value is unlabelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call that is not judged again because another looked the same is judged as it would have been."""
+"""A call whose judgement is reused from an equal-looking call gets the judgement of its own."""
 
 from __future__ import annotations
 

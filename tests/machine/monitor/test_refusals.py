@@ -1,4 +1,4 @@
-"""What a policy objects to ends the run, before anything leaves and whatever the plan says."""
+"""An objection of the policy ends the run before anything is sent, whatever the plan says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told of runs under a policy: errors are judged as answers are, retold links come apart."""
+"""Messages of runs under a policy: errors are judged like answers, and copied links are disarmed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - a case is a line
-"""Plans that leak or destroy, and plans that do not: one line a step, one of each for every way of doing it.
+"""Plans that leak or destroy, and plans that do not: one step per line, one plan for each way.
 
-A case is its name, the plan, and what its policy says beside the policy of the cases in `tests/conformance`.
+A case is its name, the plan, and what its policy adds to the policy of the cases in `tests/conformance`.
 """
 
 from __future__ import annotations

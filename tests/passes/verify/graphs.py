@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a case is a line
-"""JSON plans that leak, and such that do not: what waits for a step tells whether it has failed."""
+"""JSON plans that leak, and some that do not: a dependent step reveals whether a step failed."""
 
 from __future__ import annotations
 

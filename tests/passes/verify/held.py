@@ -1,4 +1,4 @@
-"""The plans of the corpus, read once, and what the proof says of each."""
+"""The plans of the corpus, parsed once, and the proof's verdict on each."""
 
 from __future__ import annotations
 

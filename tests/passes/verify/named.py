@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a case is a line
-"""Files that programs name: to tools and libraries that nobody has listed, in other folders, where none is written."""
+"""Files named by programs: to unlisted tools and libraries, in other folders, where none is written."""
 
 from __future__ import annotations
 

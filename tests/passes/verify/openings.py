@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a case is a line
-"""Files that programs open by their names, files that tools of an operator write and move, and bodies of requests."""
+"""Files that programs open by name, files that operators' tools write and move, request bodies."""
 
 from __future__ import annotations
 

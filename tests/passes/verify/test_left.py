@@ -1,4 +1,4 @@
-"""What earlier runs have left in files counts in the proof, unless the plan writes the file anew before."""
+"""Files left by earlier runs count in the proof, unless the plan overwrites them first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The analysis with one rule switched off or weakened: some plan of the corpus shows each of them."""
+"""With any rule of the analysis disabled or weakened, some plan of the corpus gets a wrong verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the proof leaves out where it can make no difference, held against doing all of it."""
+"""The shortcuts of the proof give the same result as the full computation."""
 
 from __future__ import annotations
 

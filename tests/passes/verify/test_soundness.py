@@ -1,4 +1,4 @@
-"""Random plans that the proof accepts keep it when they run, and a weaker proof is found out."""
+"""Random accepted plans keep their proof when they run, and a weakened proof is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the proof tells: ways of data, obligations, labels of steps; and that its coarse form is sound."""
+"""The result of a proof: data paths, obligations, labels of steps; the coarse proof is sound."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # ruff: noqa: E501 - a case is a line
-"""Plans that differ in as little as possible from a plan that must be told apart from them.
+"""Plans that differ as little as possible from a plan with the opposite verdict.
 
-Recipients that are told as dicts, web addresses of tools of the operator, secrets that such tools read, what a
-person lets a step send, and steps that a plan comes back to.
+Recipients that are told as dicts, web addresses of tools of the operator, secrets that such tools read,
+what a person lets a step send, and steps that a plan comes back to.
 """
 
 from __future__ import annotations

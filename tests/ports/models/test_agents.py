@@ -1,4 +1,4 @@
-"""What a model is asked in a turn of an agent, and what is made of its answer."""
+"""Requests to a model in a turn of an agent, and the parsing of its answers."""
 
 from __future__ import annotations
 

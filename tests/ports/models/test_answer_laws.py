@@ -1,4 +1,4 @@
-"""Whatever a provider sends is an answer or a failure with words, and never a key or another error."""
+"""Any response of a provider is an answer or a described failure, without keys or other errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of providers through pydantic-ai, against a server that speaks their formats: well, and wrongly."""
+"""Models of providers through pydantic-ai, with a server that speaks their formats, also wrongly."""
 
 from __future__ import annotations
 

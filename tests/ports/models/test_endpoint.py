@@ -1,4 +1,4 @@
-"""A model behind an endpoint: what is sent, what comes back, and each way in which it can go wrong."""
+"""A model behind an HTTP endpoint: requests, responses, and every way to fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded answers are given again, to the same requests alone; scripts say what they were told."""
+"""Recorded answers are replayed for the same requests only; scripts record their requests."""
 
 from __future__ import annotations
 

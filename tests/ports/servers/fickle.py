@@ -1,4 +1,4 @@
-"""A server of the protocol of 2025 by hand: lists in pages, says fields of its own, changes its tools."""
+"""A hand-written server of the 2025 protocol: paged lists, fields of its own, changing tools."""
 
 import json
 import sys

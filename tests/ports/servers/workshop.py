@@ -1,4 +1,4 @@
-"""A server for the tests: `workshop.py stdio FILE` or `workshop.py http PORT FILE`.
+"""A server for tests: `workshop.py stdio FILE` or `workshop.py http PORT FILE`.
 
 It notes in FILE what happens to it, and describes its tool `moody` by the number of its starts.
 """

@@ -1,4 +1,4 @@
-"""A collector for the tests of this folder."""
+"""Fixture: a collector."""
 
 from __future__ import annotations
 

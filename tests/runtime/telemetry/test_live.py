@@ -1,4 +1,4 @@
-"""Runs that are sent while they go on: what arrives, and that nothing waits for it."""
+"""Runs that are exported while in progress: what arrives, and that no run waits for it."""
 
 from __future__ import annotations
 

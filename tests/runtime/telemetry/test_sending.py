@@ -1,4 +1,4 @@
-"""Telemetry sent over HTTP to a collector that reads it with OpenTelemetry's own messages."""
+"""Telemetry sent over HTTP to a collector that parses it with OpenTelemetry's messages."""
 
 from __future__ import annotations
 

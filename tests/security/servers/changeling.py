@@ -1,4 +1,4 @@
-"""A server that changes: `changeling.py STATE` declares and answers whatever the JSON file STATE says now.
+"""A changing server: `changeling.py STATE` declares and answers what the JSON file STATE says.
 
 STATE is {"tools": [wire objects], "answers": {tool: text}, "name": …, "version": …}, read anew for every
 request. An answer "poke" says that the list of tools has changed, "huge" is 20 MB, "environment" tells which

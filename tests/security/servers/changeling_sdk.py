@@ -1,4 +1,4 @@
-"""The changeling on the SDK's server, for what a server of a library does; the same STATE and answers."""
+"""The changeling on the SDK's server, with the same STATE and answers."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A server that tells what it was given: its environment, its arguments, its calls; and dies saying it."""
+"""A server that reports its environment, arguments and calls; and prints them when it dies."""
 
 from __future__ import annotations
 

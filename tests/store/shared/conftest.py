@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests of the shared store, and its address with nothing in it."""
+"""Fixtures: a PostgreSQL server for the shared store, and its address with nothing in it."""
 
 from __future__ import annotations
 

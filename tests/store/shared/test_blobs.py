@@ -1,4 +1,4 @@
-"""Large values by their hash mean the same in a folder, in PostgreSQL and in an object store."""
+"""Large values by hash behave the same in a folder, in PostgreSQL and in an object store."""
 
 from __future__ import annotations
 

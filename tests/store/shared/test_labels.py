@@ -1,4 +1,4 @@
-"""Labels in the shared store are those that a file beside the journal would have."""
+"""Labels in the shared store behave like those in a file beside the journal."""
 
 from __future__ import annotations
 

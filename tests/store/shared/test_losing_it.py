@@ -1,4 +1,4 @@
-"""A shared store that goes away is told as such, and used again when it is back."""
+"""A lost connection to the shared store is reported, and reopened later."""
 
 from __future__ import annotations
 

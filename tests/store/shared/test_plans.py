@@ -1,4 +1,4 @@
-"""A plan library in the shared store does what one in a folder does, and policies stand beside it."""
+"""A plan library in the shared store behaves like one in a folder; policies are stored there too."""
 
 from __future__ import annotations
 

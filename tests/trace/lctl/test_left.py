@@ -1,4 +1,4 @@
-"""Facts that a chain has left are known by what they were worth last, however long the chain is."""
+"""The latest confidence of facts that a chain no longer carries is known, for chains of any length."""
 
 from __future__ import annotations
 

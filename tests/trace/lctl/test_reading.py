@@ -1,4 +1,4 @@
-"""Texts to documents: YAML's core schema, fences in answers, limits; and no text raises anything."""
+"""Parsing documents: YAML's core schema, fences in answers, limits; no text raises."""
 
 from __future__ import annotations
 

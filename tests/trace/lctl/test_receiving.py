@@ -1,4 +1,4 @@
-"""The receiving protocol, and the documents that are made: they hold every rule, whatever the work was."""
+"""The receiving protocol, and the documents that it makes, which follow every rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each of the 99 rules is broken by a document that breaks it, and by none that does not."""
+"""Each of the 99 rules reports the documents that break it, and no others."""
 
 from __future__ import annotations
 

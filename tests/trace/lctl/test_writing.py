@@ -1,4 +1,4 @@
-"""Documents to texts: what was read is written back, and every reader of YAML sees the same."""
+"""Writing documents: a parsed document is written back, and every YAML parser reads the same."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Fixtures for tests of lineage."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Runs on the simulated driver, written down as their journal would have them, and what marked data says.
+"""Runs on the simulated driver, recorded as in their journal, and the flow of marked data.
 
-Every value of these worlds carries a mark of the call that gave it. A recorder that knows nothing of
-plans sees the marks in the arguments of each call: so it knows what went into what.
+Every value of these worlds carries a mark of the call that returned it. A recorder without knowledge of
+plans sees the marks in the arguments of each call, and so knows what went into it.
 """
 
 from __future__ import annotations

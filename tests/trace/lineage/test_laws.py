@@ -1,4 +1,4 @@
-"""For every plan and run: lineage is the slice that an independent recorder finds, and state is state."""
+"""For every plan and run: the lineage is the slice of an independent recorder; states are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told from the last part of a run, or from where two runs part, is what all of their events tell."""
+"""Lineage from the last part of a run, or from where two runs differ, equals that from all events."""
 
 from __future__ import annotations
 

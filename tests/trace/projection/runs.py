@@ -1,4 +1,4 @@
-"""Runs for tests of the projection: played on scripted tools, journaled, and told from their events."""
+"""Runs for tests of the projection: on scripted tools, journaled, and projected from their events."""
 
 from __future__ import annotations
 

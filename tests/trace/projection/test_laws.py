@@ -1,4 +1,4 @@
-"""Laws of the projection: of whatever run, its documents break no rule, and say what the run did."""
+"""Laws of the projection: the documents of any run break no rule and describe the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a document says of a run: entries, facts with their worth, what is needed, why it failed."""
+"""The document of a run: entries, facts with confidence, needs, the reason of a failure."""
 
 from __future__ import annotations
 

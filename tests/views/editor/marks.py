@@ -1,4 +1,4 @@
-"""Texts with a mark where the cursor stands."""
+"""Texts with a mark at the position of the cursor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could be written at a place of a half-written text."""
+"""Completion at a position in an incomplete text."""
 
 from __future__ import annotations
 

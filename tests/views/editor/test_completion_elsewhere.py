@@ -1,4 +1,4 @@
-"""What could be written at a place of half-written Micro-CLI, and of half-written JSON and YAML plans."""
+"""Completion in incomplete Micro-CLI, JSON and YAML plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repairs: what a finding proposes is an edit, after which the finding is gone."""
+"""Fixes: a proposed edit removes the finding."""
 
 from __future__ import annotations
 

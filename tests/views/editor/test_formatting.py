@@ -1,4 +1,4 @@
-"""Formatting in an editor: what `callsheet fmt` writes, as small edits."""
+"""Formatting in an editor: the output of `callsheet fmt`, as small edits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing an editor asks fails on a text, however broken it is."""
+"""No request of an editor fails on any text, however broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a plan: every place of them is found, and where a use has its value from."""
+"""Names in a plan: all occurrences, and the definition of a use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renaming: the plan means the same under another name, or nothing is changed."""
+"""Renaming: the plan keeps its meaning, or nothing is changed."""
 
 from __future__ import annotations
 

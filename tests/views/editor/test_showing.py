@@ -1,4 +1,4 @@
-"""What is shown in and beside a text: outline, folds, hovers, hints, colours by meaning."""
+"""Presentation of a text: outline, folds, hovers, hints, semantic colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours are those of the parser: each part of a plan that it reads is what the table calls it."""
+"""Highlighting agrees with the parser: each part of a plan has the class of the table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Colours a text by a TextMate grammar as editors do: line by line, the first match wins, regions nest.
+"""Applies a TextMate grammar as editors do: line by line, first match wins, regions nest.
 
-Of the format it knows what the grammar uses: `match` with `name` or `captures`, `begin` and `end`.
+It supports the part of the format that the grammar uses: `match` with `name` or `captures`, `begin` and
+`end`.
 """
 
 from __future__ import annotations

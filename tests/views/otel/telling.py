@@ -1,4 +1,4 @@
-"""Runs told as spans, for the tests: from made entries, from real runs, from recorded journals."""
+"""Runs as spans, for the tests: from made entries, from real runs, from recorded journals."""
 
 from __future__ import annotations
 

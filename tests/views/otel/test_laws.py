@@ -1,4 +1,4 @@
-"""For every plan and run: the spans are one tree, say what the record says, and come out alike bit by bit."""
+"""For every plan and run: the spans form one tree, agree with the record, and are deterministic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of names holds to the conventions, as the packages of those who write them have them."""
+"""The names of attributes are those of the official packages of the conventions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals that were recorded by earlier builds, with crashes and questions in them, told as spans."""
+"""Journals recorded by earlier builds, with crashes and questions, as spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each part of a plan is told as: the rows of the table in `docs/otel.md`, each from a real run."""
+"""The rows of the table in `docs/otel.md`, each from a real run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The modules of the viewer as one script, and the page that may run nothing else."""
+"""The modules of the viewer as one script, and a page that can execute nothing else."""
 
 from __future__ import annotations
 

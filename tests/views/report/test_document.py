@@ -1,4 +1,4 @@
-"""The data of the viewer: of whatever run, it tells what the journal tells, and no more than it is let."""
+"""The viewer's data of any run contains what the journal does, and no more than allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes make the later document out of the earlier one, and tell no more than they have to."""
+"""Changes turn an earlier document into the later one, and contain no more than necessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching through the real pip from a folder of wheels: whole or not at all, and nothing of it runs."""
+"""Fetching with the real pip from a folder of wheels: atomic, and nothing fetched is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and paths of local models, the head of their files, and how many threads they take."""
+"""Names and paths of local models, the headers of their files, their number of threads."""
 
 from __future__ import annotations
 

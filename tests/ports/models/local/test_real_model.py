@@ -1,4 +1,4 @@
-"""What holds of the smallest real model on the real server: answers, constraints, failures, processes."""
+"""The smallest real model on the real server: answers, constraints, failures, processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A local model's time-out counts what passes without progress: a real server streams, its clock is ours."""
+"""The timeout of a local model counts only time without progress; real server, simulated clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Temporal server for tests, started by them, and a worker in their process."""
+"""Fixtures: a Temporal server, started by the tests, and a worker in their process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporal, virtual time and this machine say the same of a plan; a sample of the conformance cases.
+"""Temporal, virtual time and the local driver agree on plans; a sample of the conformance cases.
 
 All of them: `python tests/conformance/run.py AREA FILE.jsonl --on temporal`.
 """

@@ -1,4 +1,4 @@
-"""What keeps runs going and closed to others: versions of workers, encryption, TLS, stored histories."""
+"""Operating runs on Temporal: versions of workers, encryption, TLS, stored histories."""
 
 from __future__ import annotations
 

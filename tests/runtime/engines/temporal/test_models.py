@@ -1,4 +1,4 @@
-"""Models, agents and new plans on a real server, with a provider over HTTP and workers of their own."""
+"""Models, agents and re-plans on a real server, with a provider over HTTP and own workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on Temporal need of the large values stays, on a server of the test's own; the rest may go."""
+"""Pruning of large values on a real server: those that a run needs stay."""
 
 from __future__ import annotations
 

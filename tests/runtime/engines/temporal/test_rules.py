@@ -1,4 +1,4 @@
-"""Runs under a policy, and with secrets by name, on a real server: held to the same, nothing secret told."""
+"""Runs with a policy or with secrets on a real server: same rules, and no secret disclosed."""
 
 from __future__ import annotations
 

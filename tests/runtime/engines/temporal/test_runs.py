@@ -1,4 +1,4 @@
-"""Runs on a real Temporal server: the same machine, the same results, the same journal."""
+"""Runs on a real Temporal server: same machine, same results, same journal."""
 
 from __future__ import annotations
 
