@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
 
 from callsheet.diagnostics import Source
 from callsheet.frontends.tree import Mapping
+from callsheet.ir.collecting import collector_rests
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
 from callsheet.trace.lctl.model import Document
 from callsheet.trace.lctl.shape import document_of
@@ -48,14 +48,9 @@ def read(text: str | bytes, name: str = "<lctl>") -> Reading:
 
 
 def _tree(text: str) -> Mapping:
-    """The tree of a text; building a large one is twice as fast while nothing looks for cycles."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
+    """The tree of a text; building a large one takes half the time without garbage collection."""
+    with collector_rests(True):
         return read_tree(text)
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def parse(text: str | bytes, name: str = "<lctl>") -> Document:
