@@ -1,7 +1,7 @@
-"""The values that an argument may have, by its JSON schema: literals, references, lists and dicts.
+"""The grammar of the values of an argument with a JSON schema: literals, references, lists and dicts.
 
-In: a schema and a scope. Out: a node, or None where no value of the scope can be written. What it says
-fits the schema as far as a plan can be checked before it runs; not all that fits can be said.
+In: a schema and a scope. Out: a node, or None if no value can be written. Its values are valid as far as
+a plan can be checked before it runs; not all valid values are included.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _MAX_DEPTH = 3
 _MAX_REFERENCES = 16
 _MAX_BRANCHES = 8
 _KEY_CLASSES = ("A-Ca-c", "D-Md-m", "N-Rn-r", "S-Zs-z_")
-"""Keys of a dict whose schema names none: at most one of each class, so that no key stands twice."""
+"""The first characters of keys of a dict without known fields; one key of each class, hence no duplicates."""
 _NAME_REST = Many(chars("A-Za-z0-9_"), 0, 30)
 _KEY = seq(chars("A-Za-z_"), _NAME_REST)
 
 
 class Values:
-    """Nodes for the arguments of one tool; `root` is what references in its schema start from."""
+    """Creates nodes for the arguments of one tool; `root` is the schema that `$ref` starts from."""
 
     def __init__(self, rules: Rules, root: Schema) -> None:
         self._rules = rules
@@ -37,7 +37,7 @@ class Values:
         self._essences: dict[int, tuple[Schema, str]] = {}
 
     def value(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
-        """A value that fits the schema, or a reference."""
+        """A value that is valid for the schema, or a reference."""
         name = f"value-{self._rules.numbered(self._essence(schema))}-{depth}"
         return self._rules.scoped(
             name,
@@ -46,7 +46,7 @@ class Values:
         )
 
     def literal(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
-        """A value that fits the schema and is no reference itself, though it may hold some."""
+        """A value that is valid for the schema and no reference, but may contain references."""
         schema = self._merged(schema)
         options = _options(schema)
         if options is not None:
@@ -82,7 +82,7 @@ class Values:
                 return None
 
     def _number(self, schema: Schema, make: Callable[[Schema], Node | None]) -> Node | None:
-        """A number, read as one piece."""
+        """A number, as one token."""
         known = self._numbers.get(id(schema))
         if known is None:
             known = (schema, self._rules.shared("number", make(schema), is_token=True))
@@ -121,7 +121,7 @@ class Values:
         return said if any(must for _, _, must in fields) else choice("{}", said)
 
     def _free_dict(self, every: object, scope: Scope, depth: int) -> Node | None:
-        """A dict whose fields nobody named: up to four keys in any order, no two of which begin alike."""
+        """A dict without known fields: up to four, of different classes, or one if `every` is a schema."""
         if depth >= _MAX_DEPTH:
             return choice("{}")
         if _is_schema(every) and every:
@@ -132,7 +132,7 @@ class Values:
         return choice("{}", None if rest is None else seq("{", rest, "}"))
 
     def _more_fields(self, scope: Scope, depth: int, classes: tuple[str, ...], before: str) -> Node | None:
-        """A field whose key begins with one of these classes, and perhaps others with the rest of them."""
+        """A field whose key is in one of these classes, and optionally more with the other classes."""
 
         def make(some: Scope) -> Node | None:
             item = self._anything(some, depth + 1)
@@ -154,7 +154,7 @@ class Values:
         return self._rules.scoped(f"any-{depth}", scope, lambda some: self.value({}, some, depth))
 
     def _fields(self, schema: Schema, scope: Scope, depth: int) -> list[tuple[str, Node, bool]] | None:
-        """The fields that can be given, those that must be given first; None where one of these cannot."""
+        """The fields with possible values, required ones first; None if a required one has none."""
         required = _required(schema)
         known = properties(schema)
         fields: list[tuple[str, Node, bool]] = []
@@ -167,7 +167,7 @@ class Values:
         return fields
 
     def call(self, scope: Scope) -> Node | None:
-        """What stands behind a tool's name; None where the call needs a value that cannot be said."""
+        """The text after a tool's name; None if a required argument has no possible value."""
         schema = self._merged(self._root)
         fields = self._fields(schema, scope, 0)
         if fields is None:
@@ -181,7 +181,7 @@ class Values:
     # ------------------------------------------------------------ schemas
 
     def _essence(self, schema: Schema) -> str:
-        """What of a schema has a meaning here, as a text: equal for schemas that say the same."""
+        """A text that is equal for schemas with the same meaning."""
         known = self._essences.get(id(schema))
         if known is None:
             said = repr(_without_words(schema))
@@ -190,7 +190,7 @@ class Values:
         return known[1]
 
     def _merged(self, schema: Schema) -> Schema:
-        """The schema with what it refers to, and with all parts that must hold together."""
+        """The schema with `$ref` and `allOf` resolved."""
         known = self._merged_schemas.get(id(schema))
         if known is None:
             known = (schema, self._joined(schema))
@@ -223,10 +223,10 @@ class Values:
 
 
 def arguments(fields: Sequence[tuple[str, Node, bool]]) -> Node | None:
-    """Fields in their order, each at most once, with commas between them; None without any.
+    """Fields in order, each at most once, separated by commas; None without fields.
 
-    Those that must be there come first. Where none must, the first that is there is chosen, so that
-    what is said grows with the square of their number at most.
+    Required ones come first. If there are none, there is an alternative for each first field, so that
+    the size is at most quadratic in their number.
     """
     head = [seq(name, node) for name, node, must in fields if must]
     rest = [seq(name, node) for name, node, must in fields if not must]
@@ -241,12 +241,12 @@ def arguments(fields: Sequence[tuple[str, Node, bool]]) -> Node | None:
 
 
 def _key(name: str) -> str:
-    """The key of a dict as canonical text has it."""
+    """The key of a dict in canonical text."""
     return format_value(DictExpr(((name, Literal(None)),)))[1:].rpartition(":")[0]
 
 
 def as_value(said: JSON) -> Value:
-    """The literal that says a JSON value."""
+    """The literal for a JSON value."""
     match said:
         case list():
             return ListExpr(tuple(as_value(item) for item in said))
@@ -265,7 +265,7 @@ def properties(schema: Schema) -> Mapping[str, Schema]:
 
 
 def _without_words(schema: Schema) -> dict[str, Any]:
-    """The schema without what is only said to people, in its parts as well."""
+    """The schema without annotations such as descriptions, recursively."""
     return {
         key: {name: _without_words(field) for name, field in properties(schema).items()}
         if key == "properties"
@@ -307,7 +307,7 @@ def _is_sayable(option: JSON) -> bool:
 
 
 def kinds(schema: Schema) -> tuple[str, ...]:
-    """The JSON types that a value may have; all of them but null where the schema does not say."""
+    """The JSON types of a schema; all but null if no keyword implies one."""
     found = schema.get("type")
     if isinstance(found, str):
         return (found,)

@@ -83,7 +83,7 @@ class Lines:
 
 
 def _is_sentence(line: str, known: AbstractSet[str]) -> bool:
-    """Whether a line that begins with a verb is a sentence: words with a capital first or a full stop last."""
+    """Whether a line that begins with a verb is a sentence: it has a capital first or a full stop last."""
     said = line.partition(" #")[0]
     if _VALUE_LIKE.search(said):
         return False
