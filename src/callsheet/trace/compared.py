@@ -34,9 +34,9 @@ _GROWTH = 8
 _WORTH = 2_000
 """The least number of equal events still to come that makes skipping them worthwhile."""
 _OWN = ("inputs", "pins", "launch")
-"""What the start of a run says beside what its machine goes by; and the inputs."""
+"""Fields of a run's start that do not affect its machine, and the inputs, which are compared separately."""
 _COUNTED = ("used", "limits", "counts")
-"""What a machine has counted: what it does follows from that only where a limit ends it."""
+"""Counters in a machine's state, which affect it only if a limit is reached."""
 
 
 class Found(NamedTuple):
@@ -50,8 +50,8 @@ class Found(NamedTuple):
 class Compared(NamedTuple):
     """The differences between two runs: inputs by name, and visits in the order of the first run.
 
-    `alike` counts the visits that did the same. `upto` are the last events that were looked at, where there
-    are more.
+    `alike` is the number of equal visits. `upto` are the last events that were compared, if there are
+    more.
     """
 
     inputs: dict[str, tuple[JSON, JSON]]
@@ -61,19 +61,20 @@ class Compared(NamedTuple):
 
 
 def compare_runs(journal: Journal, old: RunInfo, new: RunInfo, most: int | None = None) -> Compared:
-    """The differences between two runs; the search ends once more than `most` have been found.
+    """The differences between two runs; the search stops once more than `most` have been found.
 
-    Whenever it ends, the first difference is that of the whole runs. Raises JournalError where a run cannot
-    be read.
+    The first difference is always that of the complete runs. Raises JournalError if a run cannot be
+    read.
     """
     with collector_rests(True):
         return _Comparison(journal, old, new).compare(most)
 
 
 class _Stretch(NamedTuple):
-    """What differs in a part of two runs, and how it ends: they are alike from there on, or go on elsewhere.
+    """The differences in a part of two runs.
 
-    `open` are the visits of the first run that nothing is told of yet.
+    After it, the runs are equal to their ends (`is_alike`), or the comparison continues at `goes_on`.
+    `open` is the number of visits of the first run that are not yet in the diff.
     """
 
     diff: RunDiff
@@ -83,7 +84,7 @@ class _Stretch(NamedTuple):
 
 
 class _Side:
-    """A run that is gone through as far as it is needed."""
+    """A run that is processed as far as necessary."""
 
     def __init__(
         self, recorder: Recorder, entries: Iterator[Entry], plan_of: PlanOf, seqs: list[int]
@@ -93,22 +94,22 @@ class _Side:
         self._plan_of = plan_of
         self._seqs = seqs
         self.place = 0
-        """How much of what has come from outside it has taken."""
+        """The number of external events that have been processed."""
         self.since = 0
-        """How many of its visits the other run has, too."""
+        """The number of its visits that both runs have."""
 
     @property
     def is_over(self) -> bool:
-        """Whether all events have been taken."""
+        """Whether all external events have been processed."""
         return self.place >= len(self._seqs)
 
     @property
     def left(self) -> int:
-        """How much is still to come."""
+        """The number of external events that remain."""
         return len(self._seqs) - self.place
 
     def advance(self, place: int) -> None:
-        """Take all before what has come as the number `place`; where there is no such, all."""
+        """Process all events before external event number `place`, or all if there are fewer."""
         self.place = min(place, len(self._seqs))
         stop = None if self.is_over else self._seqs[self.place]
         for entry in self._entries:
@@ -118,7 +119,7 @@ class _Side:
             self.recorder.take(entry, self._plan_of)
 
     def lineage(self) -> Lineage:
-        """The lineage of the events taken so far."""
+        """The lineage of the events processed so far."""
         return self.recorder.done(None) if self.is_over else self.recorder.so_far()
 
 
@@ -129,7 +130,7 @@ class _Comparison:
         self._seqs_new, self._told_new = journal.told(new.run_id)
         self._plans: dict[str, Plan] = {}
         self._program: Program | None = None
-        """That of the first run's plan, once it has been made."""
+        """The program of the plan, once it has been compiled."""
 
     def compare(self, most: int | None) -> Compared:
         begun_alike, same_inputs = self._starts()
@@ -158,7 +159,7 @@ class _Comparison:
                 return Compared(inputs, visited - apart, tuple(found))
 
     def _starts(self) -> tuple[bool, bool]:
-        """Whether both runs have one plan and one start but for their inputs; whether those are the same."""
+        """Whether both runs have the same plan and start, except for inputs; whether these are equal."""
         bodies: list[dict[str, JSON]] = []
         for info in (self._old, self._new):
             first = next(self._journal.entries(info.run_id), None)
@@ -178,9 +179,9 @@ class _Comparison:
         return _Side(recorder_of(self._plan_of(info.plan_hash), entries), entries, self._plan_of, seqs)
 
     def _side(self, info: RunInfo, seqs: list[int], place: int, since: int) -> _Side | None:
-        """A run where it has been told so much, of what came from outside; None where that is nothing.
+        """A run at external event number `place`.
 
-        With an event `since`, only from a snapshot behind it.
+        With an event number `since`, it is restored from a snapshot after it, or None if there is none.
         """
         upto = None if place >= len(seqs) else seqs[place] - 1
         recorder = recorder_at(self._journal, info.run_id, self._plan_of(info.plan_hash), upto, self._program)
@@ -197,7 +198,7 @@ class _Comparison:
         return side
 
     def _fork(self, one: _Side, shared: int) -> _Side | None:
-        """The other run where the first one stands; None where it cannot be had there."""
+        """The second run in the same state as the first one; None if the recorder cannot be forked."""
         forked = one.recorder.fork()
         if forked is None:
             return None
@@ -211,9 +212,9 @@ class _Comparison:
         return other
 
     def _sides(self, place: int, since: int = 0) -> tuple[_Side, _Side] | None:
-        """Both runs where the same has come to both, to this place; None where they cannot be had there.
+        """Both runs after `place` equal external events; None if they cannot be restored there.
 
-        With an event `since`, only from a snapshot of the first run behind it.
+        With an event number `since`, only from a snapshot of the first run after it.
         """
         one = self._side(self._old, self._seqs_old, place, since)
         other = None if one is None else self._fork(one, place)
@@ -222,9 +223,9 @@ class _Comparison:
     def _stretch(
         self, one: _Side, other: _Side, most: int | None, end: int, before: Sequence[Found]
     ) -> _Stretch:
-        """What differs from where both stand, each with as many visits as the other one, `before` found.
+        """The differences from the current positions on; `before` are those found earlier.
 
-        Of their last parts, `end` of what came is the same; -1 where they have not begun alike.
+        The last `end` external events of both are equal; -1 if the runs do not have equal starts.
         """
         old, new = one.lineage(), other.lineage()
         since = one.since
@@ -252,7 +253,7 @@ class _Comparison:
             size *= _GROWTH
 
     def _further(self, one: _Side, other: _Side) -> tuple[_Side, _Side] | None:
-        """Both runs where they part again, where they stand alike and much of the same is to come."""
+        """Both runs after the next equal events, if their states are equal and there are many of these."""
         if one.place != other.place:
             return None
         ahead = _alike(self._told_old[one.place :], self._told_new[other.place :])
@@ -261,13 +262,15 @@ class _Comparison:
         return self._sides(one.place + ahead, one.recorder.seq)
 
     def _visited_at_end(self, one: _Side) -> int:
-        """How many visits the first run has at its end."""
-        is_counted = one.recorder.machine.schedule is None  # in a graph some are left out and never come to
+        """The number of visits of the first run at its end."""
+        is_counted = one.recorder.machine.schedule is None  # the steps that a graph skips are not visited
         if is_counted and all(kind != EventType.PLAN for kind, *_ in self._told_old):
             program = one.recorder.lineage.programs[0]
             _, folded = standing_of(self._journal, self._old, self._old.events, program)
             result = folded.machine.result
-            if result is None or result.refusal is None:  # what a limit refuses is counted, and no visit
+            if (
+                result is None or result.refusal is None
+            ):  # a step that a limit refuses is counted, but is no visit
                 return sum(folded.machine.visits)
         one.advance(one.place + one.left)
         return one.lineage().visited
@@ -283,7 +286,7 @@ def _alike(one: list[Told], other: list[Told]) -> int:
 
 
 def _stand_alike(one: _Side, other: _Side) -> bool:
-    """Whether two runs stand alike, but for what they have used."""
+    """Whether the states of two runs are equal, except for their counters."""
     states: list[dict[str, object]] = []
     for side in (one, other):
         state = side.recorder.machine.state()
