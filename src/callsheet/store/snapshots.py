@@ -156,8 +156,8 @@ _FIRST_TURN = "/t1"
 class Book:
     """Data from the events of a run that its machine does not need.
 
-    `launched` has the wall times at which calls were issued, `due` those of timers, `asked`
-    the reasons why calls are in doubt according to the journal; all by key. `plans` are the plans of re-plans,
+    `launched` has the wall times at which calls were issued, `due` those of timers, `asked` the reasons why
+    calls are in doubt according to the journal; all by key. `plans` are the plans of re-plans,
     each with its hash and the facts it was compiled with.
     """
 
