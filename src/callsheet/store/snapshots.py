@@ -94,7 +94,7 @@ class Values:
     def prune(self, machine: Machine) -> None:
         """Drop the values that are not part of the machine's state."""
         state = machine.state()
-        used = _Kept(self)
+        used = _Encoder(self)
         if machine.result is None and (state is None or state_to_json(state, used.keep) is None):
             return
         self.keep_only(used.seqs)
@@ -198,7 +198,7 @@ class Book:
             self.asked.pop(key, None)
 
 
-class _Kept:
+class _Encoder:
     """Encodes values in a body, and collects the events that it refers to.
 
     A value is encoded as the number of an event with it, as `{"in": name}` for an input, as
@@ -233,7 +233,7 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
     if state is None:
         return None
     plan = _plan_of(state, book)
-    kept = _Kept(book.values)
+    kept = _Encoder(book.values)
     data = state_to_json(state, kept.keep)
     if data is None or (plan is None and state.generation):
         return None
@@ -248,7 +248,7 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
         "due": {key: book.due[key] for key in open_keys if key in book.due},
         "asked": {key: book.asked[key] for key in open_keys if key in book.asked},
         "began": {talk: book.began[talk] for talk in _talks(open_keys) if talk in book.began},
-        "decided": {key: _word(decision) for key, decision in book.decided.items()},
+        "decided": {key: _decision_name(decision) for key, decision in book.decided.items()},
         "posed": [
             [asked.digest, *book.posed[asked.digest]]
             for _, asked in state.asking.open()
@@ -269,7 +269,7 @@ def _plan_of(state: Run, book: Book) -> list[Any] | None:
     return None
 
 
-def _word(decision: Decision | TookPlace) -> str:
+def _decision_name(decision: Decision | TookPlace) -> str:
     """A decision as a string; the value of a `TookPlace` is omitted, since it is in the state of the call."""
     return _TOOK_PLACE if isinstance(decision, TookPlace) else str(decision)
 

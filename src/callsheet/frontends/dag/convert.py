@@ -210,7 +210,7 @@ def to_text_order(plan: Plan) -> Converted:
             step = plan.steps[number]
             try:
                 steps.append(_texted(step, names[number], constants, group if is_group else None))
-            except _CannotSay as error:
+            except _Inexpressible as error:
                 refused.append(_refusal(error.what, step, error.help))
         group += is_group
     if refused:
@@ -219,7 +219,7 @@ def to_text_order(plan: Plan) -> Converted:
     return Converted(made, tuple(_note_for_text(plan)))
 
 
-class _CannotSay(Exception):
+class _Inexpressible(Exception):
     """A construct that LTP text cannot express."""
 
     def __init__(self, what: str, help_: str) -> None:
@@ -262,7 +262,9 @@ def _texted(step: Step, name: str, constants: dict[str, Value], group: int | Non
     put = _Constants(constants)
     for variable in [step.output.var] if step.output is not None else []:
         if not is_name(variable):
-            raise _CannotSay(f"the variable name {variable}", "a name is made of ASCII letters, digits and _")
+            raise _Inexpressible(
+                f"the variable name {variable}", "a name is made of ASCII letters, digits and _"
+            )
     title = None if step.title is None else " ".join(step.title[:_SHOWN_TITLE].split())
     return replace(
         step,
@@ -286,7 +288,7 @@ def _action(step: Step, put: Callable[[Value], Value]) -> Call | Respond:
         case Respond(values=values):
             return Respond(tuple(put(value) for value in values))
         case _:
-            raise _CannotSay("this step", "a graph has calls and one answer")
+            raise _Inexpressible("this step", "a graph has calls and one answer")
 
 
 def _ending(step: Step, put: Callable[[Value], Value]) -> OnFail | None:
@@ -326,7 +328,7 @@ class _Constants:
                 if name in self._known:
                     return self._at(value)
                 if not is_name(name):
-                    raise _CannotSay(
+                    raise _Inexpressible(
                         f"the variable name {name}", "a name is made of ASCII letters, digits and _"
                     )
                 return value
@@ -364,7 +366,7 @@ class _Constants:
             case Literal(value=int(number) | float(number)):
                 return repr(number)
             case _:
-                raise _CannotSay(
+                raise _Inexpressible(
                     f"${{{ref.name}}} inside a text, where it is no text and no number",
                     "write it into the text",
                 )
@@ -380,6 +382,6 @@ class _Constants:
                 case _:
                     found = None
             if found is None:
-                raise _CannotSay(f"a path to nothing in ${{{ref.name}}}", "`callsheet check` says where")
+                raise _Inexpressible(f"a path to nothing in ${{{ref.name}}}", "`callsheet check` says where")
             value = found
         return value

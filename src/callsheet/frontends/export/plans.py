@@ -131,27 +131,27 @@ class _Plans:
         """A line with a call whose result is stored; None if there can be none."""
 
         def make() -> Node | None:
-            act = self._storable(bound)
+            act = self._stored_act(bound)
             return None if act is None else seq(act, self._output(bound), self._failing(Scope(bound)), "\n")
 
         return self._rules.rule(f"call-to-{bound}", make)
 
-    def _storable(self, bound: int) -> Node | None:
+    def _stored_act(self, bound: int) -> Node | None:
         """A call, if there is a variable left for its result."""
         return self._act(Scope(bound), bound) if bound < len(self._rules.outputs) else None
 
     def risked(self, bound: int, target: int) -> Node | None:
         """A call whose result is stored, with a jump on failure."""
-        act = self._storable(bound)
+        act = self._stored_act(bound)
         if act is None or not self._options.failures:
             return None
         goto = self.goto(target)
-        then = choice(seq(self._retry(), self._apart("blank", " "), goto), goto) or goto
+        then = choice(seq(self._retry(), self._separate_rule("blank", " "), goto), goto) or goto
         return seq(act, self._output(bound), " ON_FAIL ", then)
 
     def goto(self, target: int) -> Node:
         """A jump and the end of its line."""
-        return self._apart(f"goto-{target}", f"{self._word('GOTO')} S{target}\n")
+        return self._separate_rule(f"goto-{target}", f"{self._word('GOTO')} S{target}\n")
 
     def guard(self, bound: int) -> Node | None:
         """A condition over the first variables."""
@@ -253,16 +253,16 @@ class _Plans:
 
         def make(some: Scope) -> Node | None:
             end = self._terminate(some)
-            then = seq(self._retry(), optional(seq(self._apart("blank", " "), end)))
+            then = seq(self._retry(), optional(seq(self._separate_rule("blank", " "), end)))
             return seq(" ON_FAIL ", choice(then, end) or end)
 
         return optional(self._rules.scoped("on-fail", scope, make))
 
     def _retry(self) -> Node:
         begin = "@retry(" if self._is_lean else "@RETRY("
-        return self._apart("retry", begin, chars("1-5"), ")")
+        return self._separate_rule("retry", begin, chars("1-5"), ")")
 
-    def _apart(self, name: str, *parts: Node | str) -> Node:
+    def _separate_rule(self, name: str, *parts: Node | str) -> Node:
         """A rule of its own, so that its text is not merged with adjacent texts.
 
         A greedy lexer that has begun a longer token does not backtrack to a shorter one.

@@ -211,11 +211,11 @@ class Rules:
         cap = self._cap(least, most)
 
         def make(some: Scope) -> Node:
-            begun = self._begun(least, cap)
+            begun = self._beginning(least, cap)
             if not self.holds(some):
                 return seq('"', begun, '"')
             references = Many(self._within_text(some), 1, _MOST_REFERENCES)
-            filled = seq(self._begun(0, cap), references, optional(Text(".")))
+            filled = seq(self._beginning(0, cap), references, optional(Text(".")))
             return seq('"', choice(begun, filled) or filled, '"')
 
         return self.scoped(f"text-{least}-{cap}", scope, make, is_token=True) or seq()
@@ -250,7 +250,7 @@ class Rules:
 
         return self.scoped("inner", scope, make, is_token=True) or seq()
 
-    def _begun(self, least: int, most: int) -> Node:
+    def _beginning(self, least: int, most: int) -> Node:
         """The characters at the beginning of a string."""
         if self.options.form is not Form.LEAN or not most:
             return self._chunk(least, most)

@@ -16,7 +16,7 @@ from callsheet.frontends.values.printer import format_name, format_value
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Value
 
 Schema = Mapping[str, Any]
-_WORDS = frozenset({"description", "title", "default", "examples", "$comment", "deprecated"})
+_ANNOTATIONS = frozenset({"description", "title", "default", "examples", "$comment", "deprecated"})
 _MAX_DEPTH = 3
 _MAX_REFERENCES = 16
 _MAX_BRANCHES = 8
@@ -34,11 +34,11 @@ class Values:
         self._root = root
         self._merged_schemas: dict[int, tuple[Schema, Schema]] = {}
         self._numbers: dict[int, tuple[Schema, Node | None]] = {}
-        self._essences: dict[int, tuple[Schema, str]] = {}
+        self._fingerprints: dict[int, tuple[Schema, str]] = {}
 
     def value(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
         """A value that is valid for the schema, or a reference."""
-        name = f"value-{self._rules.numbered(self._essence(schema))}-{depth}"
+        name = f"value-{self._rules.numbered(self._fingerprint(schema))}-{depth}"
         return self._rules.scoped(
             name,
             scope,
@@ -50,7 +50,7 @@ class Values:
         schema = self._merged(schema)
         options = _options(schema)
         if options is not None:
-            said = (format_value(as_value(option)) for option in options if _is_sayable(option))
+            said = (format_value(as_value(option)) for option in options if _is_finite(option))
             return self._rules.shared("enum", choice(*said))
         either = _schemas(schema.get("anyOf")) or _schemas(schema.get("oneOf"))
         if either:
@@ -180,13 +180,13 @@ class Values:
 
     # ------------------------------------------------------------ schemas
 
-    def _essence(self, schema: Schema) -> str:
+    def _fingerprint(self, schema: Schema) -> str:
         """A text that is equal for schemas with the same meaning."""
-        known = self._essences.get(id(schema))
+        known = self._fingerprints.get(id(schema))
         if known is None:
-            said = repr(_without_words(schema))
+            said = repr(_without_annotations(schema))
             known = (schema, f"{said} in {id(self._root)}" if "'$ref'" in said else said)
-            self._essences[id(schema)] = known
+            self._fingerprints[id(schema)] = known
         return known[1]
 
     def _merged(self, schema: Schema) -> Schema:
@@ -264,16 +264,16 @@ def properties(schema: Schema) -> Mapping[str, Schema]:
     return {name: part if _is_schema(part) else {} for name, part in found.items()}
 
 
-def _without_words(schema: Schema) -> dict[str, Any]:
+def _without_annotations(schema: Schema) -> dict[str, Any]:
     """The schema without annotations such as descriptions, recursively."""
     return {
-        key: {name: _without_words(field) for name, field in properties(schema).items()}
+        key: {name: _without_annotations(field) for name, field in properties(schema).items()}
         if key == "properties"
-        else _without_words(part)
+        else _without_annotations(part)
         if _is_schema(part)
         else part
         for key, part in schema.items()
-        if key not in _WORDS
+        if key not in _ANNOTATIONS
     }
 
 
@@ -302,7 +302,7 @@ def _options(schema: Schema) -> list[JSON] | None:
     return [cast("JSON", schema["const"])] if "const" in schema else None
 
 
-def _is_sayable(option: JSON) -> bool:
+def _is_finite(option: JSON) -> bool:
     return not isinstance(option, float) or option - option == 0.0
 
 

@@ -153,7 +153,7 @@ class Reader:
             fix = replace(title, start, end, replacement)
         self._note(Severity.HINT, code, message, start, end, None, fix)
 
-    def _on_text(self, pos: int) -> int:
+    def _visible_offset(self, pos: int) -> int:
         """The offset itself; at the end of a line, the end of the text before it, without white space."""
         text = self.text
         if pos >= len(text) or text[pos] == "\n":
@@ -171,7 +171,7 @@ class Reader:
         help_: str | None,
         fix: Fix | None,
     ) -> None:
-        start = self._on_text(self.pos) if start is None else start
+        start = self._visible_offset(self.pos) if start is None else start
         if end is None:
             end = min(start + 1, self.line_end(start)) if start < len(self.text) else start
         span = Span(start, max(start, end))

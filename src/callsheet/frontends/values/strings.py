@@ -148,7 +148,7 @@ def _line_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
     if match is not None and text[match.end() : match.end() + 1] in _AFTER_STRING:
         return match.end()
     match = _LONG_STRING[quote].match(text, at + 1)
-    if match is not None and _surely_closes(reader, match.end()):
+    if match is not None and _is_closing_quote(reader, match.end()):
         return match.end()
     raise _unterminated(
         reader,
@@ -158,7 +158,7 @@ def _line_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
     )
 
 
-def _surely_closes(reader: Reader, end: int) -> bool:
+def _is_closing_quote(reader: Reader, end: int) -> bool:
     """Whether a quote after a line that looks like a step closes a string and does not open one.
 
     It does if its line does not begin a step, and a comma or closing bracket follows.

@@ -195,7 +195,7 @@ class PlanLibrary:
             if name in known and not replaces:
                 raise taken(name, "take another id, or replace it: --replace")
             spelling, content = _written(plan, name, text, syntax)
-            before = self._adopted(name) if name in known else None
+            before = self._record_edits(name) if name in known else None
             record = VersionRecord(
                 name,
                 1 if before is None else before.version + 1,
@@ -203,7 +203,7 @@ class PlanLibrary:
                 spelling,
                 content,
                 hash_of(plan),
-                _sayable(goal or (None if before is None else before.goal)),
+                _without_surrogates(goal or (None if before is None else before.goal)),
                 _still_read(before, plan) if given_params is None else given_params,
                 dict.fromkeys(called_names(plan)) if tools is None else dict(wanted_names("tools", tools)),
                 None if compiled is None else wanted_names("compiled", compiled),
@@ -219,7 +219,7 @@ class PlanLibrary:
         if is_new:
             self._versions.write(name, record)
 
-    def _adopted(self, name: str) -> VersionRecord | None:
+    def _record_edits(self, name: str) -> VersionRecord | None:
         """The newest version; if the file has been edited and is a plan, a new version with its text."""
         stored = self.load(name)
         newest, plan = stored.record, stored.result.plan
@@ -245,7 +245,7 @@ class PlanLibrary:
         """All versions of a plan, after recording an edited file as a version; raises as `save` does."""
         with self._writable():
             plan_id = self.find(text)
-            self._adopted(plan_id)
+            self._record_edits(plan_id)
             return self._versions.all(plan_id)
 
     def take_in(self, plans: Mapping[str, tuple[VersionRecord, ...]]) -> list[Imported]:
@@ -316,7 +316,7 @@ class PlanLibrary:
                 text = format_as(Syntax.DAG, replace(stored.require(), id=new))
                 self._files.write(f"{new}{suffix}", text)
                 self._files.remove([f"{stored.id}{suffix}"])
-                self._adopted(new)
+                self._record_edits(new)
             else:
                 self._files.move(f"{stored.id}{suffix}", f"{new}{suffix}")
         return self.load(new)
@@ -402,6 +402,6 @@ def _number(text: str, number: str) -> int:
     return int(number)
 
 
-def _sayable(text: str | None) -> str | None:
+def _without_surrogates(text: str | None) -> str | None:
     """The text with lone surrogates replaced, as UTF-8 cannot encode them."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8")

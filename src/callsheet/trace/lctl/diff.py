@@ -159,11 +159,11 @@ def _rest_changes(old: Body, new: Body) -> dict[str, Changed]:
 def _aligned(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> Iterator[tuple[Entry | None, Entry | None]]:
     """The steps of both in order, with matching ones as pairs."""
     start = 0
-    while start < min(len(old), len(new)) and _likeness(old[start], new[start]) == _SAME:
+    while start < min(len(old), len(new)) and _similarity(old[start], new[start]) == _SAME:
         yield old[start], new[start]
         start += 1
     end = 0
-    while end < min(len(old), len(new)) - start and _likeness(old[-1 - end], new[-1 - end]) == _SAME:
+    while end < min(len(old), len(new)) - start and _similarity(old[-1 - end], new[-1 - end]) == _SAME:
         end += 1
     yield from _middle(old[start : len(old) - end], new[start : len(new) - end])
     if end:
@@ -173,7 +173,7 @@ def _aligned(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> Iterator[tuple[E
 _SAME, _ALIKE = 3, 1
 
 
-def _likeness(one: Entry, other: Entry) -> int:
+def _similarity(one: Entry, other: Entry) -> int:
     """The score of a match of two steps: for agent and action, for the agent only, or none."""
     if one.agent != other.agent:
         return 0
@@ -187,13 +187,13 @@ def _middle(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> Iterator[tuple[En
     best = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in range(len(old) - 1, -1, -1):
         for j in range(len(new) - 1, -1, -1):
-            like = _likeness(old[i], new[j])
+            like = _similarity(old[i], new[j])
             paired = best[i + 1][j + 1] + like if like else 0
             best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
     i = j = 0
     while i < len(old) or j < len(new):
         if i < len(old) and j < len(new):
-            like = _likeness(old[i], new[j])
+            like = _similarity(old[i], new[j])
             if like and best[i][j] == best[i + 1][j + 1] + like:
                 yield old[i], new[j]
                 i, j = i + 1, j + 1

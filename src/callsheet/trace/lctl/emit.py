@@ -144,7 +144,7 @@ def merged(branches: Sequence[Hop]) -> _Carried:
     for branch in kept:
         for fact in branch.facts.values():
             versions.setdefault(fact.id, []).append(fact)
-    facts = {fact_id: _least_sure(found, before) for fact_id, found in versions.items()}
+    facts = {fact_id: _least_confident(found, before) for fact_id, found in versions.items()}
     critical = frozenset(fact for branch in kept for fact in branch.critical)
     listed = dict.fromkeys(fact for hop in branches for fact in hop.body.handed_on)
     fit = [fact for fact in listed if fact in facts and not is_blocked(facts[fact].confidence)]
@@ -155,7 +155,7 @@ def merged(branches: Sequence[Hop]) -> _Carried:
     )
 
 
-def _least_sure(versions: Sequence[Fact], before: Sequence[Body]) -> Fact:
+def _least_confident(versions: Sequence[Fact], before: Sequence[Body]) -> Fact:
     """A version with a changed text, else the one with the lowest confidence; with the lowest of all."""
     old = {body.facts[fact.id].text for body in before for fact in versions[:1] if fact.id in body.facts}
     first = min(
@@ -284,12 +284,12 @@ def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective
     context = [fact for fact in dict.fromkeys((*kept.context, *demoted, *new)) if fact not in critical]
     return _Carried(
         {name: fact for name, fact in facts.items() if name not in dropped},
-        [fact for fact in critical if fact not in dropped and not _is_out(facts, fact)],
-        [fact for fact in context if fact not in dropped and not _is_out(facts, fact)],
+        [fact for fact in critical if fact not in dropped and not _is_unlisted(facts, fact)],
+        [fact for fact in context if fact not in dropped and not _is_unlisted(facts, fact)],
     )
 
 
-def _is_out(facts: Mapping[str, Fact], fact: str) -> bool:
+def _is_unlisted(facts: Mapping[str, Fact], fact: str) -> bool:
     return fact in facts and is_blocked(facts[fact].confidence)
 
 

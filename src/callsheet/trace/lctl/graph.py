@@ -102,7 +102,7 @@ def graph_of(hops: Iterable[Hop]) -> ChainGraph:
     (['a', 'b'], [(0, 1)])
     """
     builder = _Builder()
-    for hop in _telling(list(hops)):
+    for hop in _without_contained(list(hops)):
         _draw(hop.body, hop.effective, builder)
     order = sorted(range(len(builder.nodes)), key=lambda place: (builder.nodes[place].level, place))
     place_of = {old: new for new, old in enumerate(order)}
@@ -113,7 +113,7 @@ def graph_of(hops: Iterable[Hop]) -> ChainGraph:
     return ChainGraph(tuple(builder.nodes[place] for place in order), tuple(edges))
 
 
-def _telling(hops: Sequence[Hop]) -> list[Hop]:
+def _without_contained(hops: Sequence[Hop]) -> list[Hop]:
     """The documents, without those whose entries and receiver are in the trace of a later one."""
     kept: list[Hop] = []
     later: set[tuple[int | None, str | None]] = set()

@@ -17,7 +17,7 @@ from callsheet.trace.lctl.model import Body, Handoff
 
 MOST_STATED = 0.85
 """The highest confidence that an agent can state for its own results."""
-_NOT_LOST = frozenset({"X07", "X09", "V05"})
+_IGNORED = frozenset({"X07", "X09", "V05"})
 """Rules that are no errors of a reply: the caller still has facts that the agent does not repeat, and facts
 below 0.40 are in `Reply.blocked`."""
 _FENCE_END = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\n|$)")
@@ -60,7 +60,7 @@ def reply_to(handed: Handoff | None, text: str) -> Reply:
     report = check([text] if handed is None else [handed, text])
     place = len(report.readings) - 1
     document = report.documents[place]
-    errors = tuple(f for f in report.of(place) if f.is_error and f.rule not in _NOT_LOST)
+    errors = tuple(f for f in report.of(place) if f.is_error and f.rule not in _IGNORED)
     if not isinstance(document, Body):
         return Reply(None, 0, (), (), (), errors or (Finding("P09", place, "it is no hand-off"),))
     values = report.hops[place].effective

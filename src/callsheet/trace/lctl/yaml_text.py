@@ -132,7 +132,7 @@ class _Reader(YamlWalk):
     """Builds a tree by the core schema; aliases are expanded within the limits."""
 
     def __init__(self, text: str) -> None:
-        hidden = _hidden(text)
+        hidden = _placeholders(text)
         super().__init__(text.translate(hidden))
         self._back = {ord(mark): chr(code) for code, mark in hidden.items()}
         self._anchors: dict[str, Part | None] = {}
@@ -202,7 +202,7 @@ class _Reader(YamlWalk):
             raise Refused("P06", f"more than {MOST_NODES:,} nodes, aliases written out", span)
 
 
-def _hidden(text: str) -> dict[int, str]:
+def _placeholders(text: str) -> dict[int, str]:
     """Replaces characters that end a line in YAML 1.1, as in PyYAML, but not in 1.2, by placeholders."""
     found = [char for char in "\x85\u2028\u2029" if char in text]
     free = (mark for code in range(0xE000, 0xF8FF) if (mark := chr(code)) not in text)

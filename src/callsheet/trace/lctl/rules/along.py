@@ -12,7 +12,7 @@ from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop, modified_since
 from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact
 
-_MOST_ALIKE = 50
+_MOST_CANDIDATES = 50
 """The number of entries with one step and agent among which an equal one is searched."""
 
 
@@ -65,7 +65,7 @@ def _check_trace(hop: Hop, notes: Notes) -> None:
                 said = f"step {entry.step} of {(entry.agent or 'nobody')[:40]} is gone from the trace"
                 notes.add("M07" if hop.is_merge else "X04", said, "trace")
                 continue
-            best = next((n for n, (_, now) in enumerate(same[:_MOST_ALIKE]) if now == entry), 0)
+            best = next((n for n, (_, now) in enumerate(same[:_MOST_CANDIDATES]) if now == entry), 0)
             place, now = same.pop(best)
             _check_entry(entry, now, place, notes)
 
@@ -131,11 +131,11 @@ def _check_facts(hop: Hop, notes: Notes) -> None:
         before = [parent.facts[fact.id] for parent in hop.parents if fact.id in parent.facts]
         if before:
             if fact.id not in modified:
-                _check_words(fact, before, notes)
+                _check_unlisted_changes(fact, before, notes)
             _check_value(fact, before, fact.id in modified, notes)
 
 
-def _check_words(fact: Fact, before: list[Fact], notes: Notes) -> None:
+def _check_unlisted_changes(fact: Fact, before: list[Fact], notes: Notes) -> None:
     """X11, X12: parts that changed without facts_modified; each may be that of any parent."""
     path = ("facts", fact.id)
     if fact.text is not None and all(old.text not in (None, fact.text) for old in before):

@@ -11,7 +11,7 @@ from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
 from callsheet.trace.lctl.model import Body, Handoff
 
-_SAYS_SO = re.compile(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
+_CONFLICT_WORDS = re.compile(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
 
 
 class Conflict(NamedTuple):
@@ -65,11 +65,11 @@ def check_merge(hop: Hop, notes: Notes) -> None:
             notes.add(
                 "M02", f"branches give {fact[:40]} {values}; the lowest holds", "facts", fact, fact=fact
             )
-    if found and not _tells_conflict(hop):
+    if found and not _mentions_conflict(hop):
         notes.add("M06", None, "chain")
 
 
-def _tells_conflict(hop: Hop) -> bool:
+def _mentions_conflict(hop: Hop) -> bool:
     """Whether there is any warning, or a new fact or step that mentions a conflict."""
     document = hop.body
     if document.lists is not None and any(text.strip() for text in document.lists.warnings):
@@ -78,7 +78,7 @@ def _tells_conflict(hop: Hop) -> bool:
     new = [fact.text for fact in document.facts.values() if fact.id not in known]
     old = {(entry.step, entry.agent) for parent in hop.parents for entry in parent.entries}
     done = [entry.action for entry in document.entries if (entry.step, entry.agent) not in old]
-    return any(text is not None and _SAYS_SO.search(text) for text in (*new, *done))
+    return any(text is not None and _CONFLICT_WORDS.search(text) for text in (*new, *done))
 
 
 def _check_marks(hop: Hop, notes: Notes) -> None:
