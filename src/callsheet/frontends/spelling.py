@@ -1,7 +1,7 @@
-"""A text in any spelling of a plan, LTP text, Micro-CLI or JSON: which one it is, and its plan.
+"""Detects the syntax of a plan (LTP text, Micro-CLI or JSON) and parses it.
 
-In: a text, and its spelling where that is known. Out: what the front end of that spelling read.
-Where it is not known, the look of the lines decides and, where that is mixed, what can be read.
+In: a text, and its syntax if that is known. Out: the result of the front end of that syntax. An unknown
+syntax is detected from the lines; if they are mixed, the syntax is taken in which the text is a plan.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import Plan
 
 _MOST_LINES = 5_000
-"""How many lines are looked at to tell the spelling."""
+"""The number of lines from which the syntax is detected."""
 
 _FRAME = re.compile(r"^[ \t]*(?:#[ \t]*ltp:|PLAN_START\b|PLAN_END\b)", re.MULTILINE)
 _WORDS = "|".join(CONTROL_SPELLINGS)
@@ -34,17 +34,17 @@ _LTP_LINE = re.compile(
     rf"|@(?!(?i:PARALLEL)\b)\w+[ \t]*\(|\??(?i:IF|FOREACH)\b[^\n]*[ \t)](?i:THEN)\b|(?i:{_WORDS})[ \t]*\()"
 )
 _NO_MARK = re.compile(r"@\w+[ \t\r]*(?:\{|>|$)")
-"""What both spellings write alike."""
+"""Lines that both syntaxes have."""
 
 OUTSIDE_CODES = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
-"""The codes for text that is no part of the plan, which its canonical form would lose."""
+"""The codes for text outside the plan, which its canonical form would lose."""
 _LEFT_OUT = frozenset({"LTP005", "LTP103"})
 _WRONG_VERB, _PROSE = "MIC012", "MIC102"
 _QUOTE = re.compile(r"[\"']")
 
 
 class Syntax(StrEnum):
-    """A spelling of plans as text."""
+    """A syntax of plans."""
 
     LTP = "ltp"
     MICRO = "micro"
@@ -52,19 +52,19 @@ class Syntax(StrEnum):
 
 
 SYNTAX_NAMES = {Syntax.LTP: "LTP text", Syntax.MICRO: "Micro-CLI", Syntax.DAG: "a JSON plan"}
-"""What people call them."""
+"""The names of the syntaxes in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text that was read; `syntax` is None where it is neither spelling (`result` has no steps)."""
+    """The result of parsing a text; `syntax` is None if it is in no syntax (`result` has no steps)."""
 
     result: ParseResult
     syntax: Syntax | None
 
 
 class Look(NamedTuple):
-    """How many lines look like one spelling and not like the other, and whether LTP's markers stand there."""
+    """How many lines only LTP text and only Micro-CLI have, and whether there are LTP's markers."""
 
     ltp: int
     micro: int
@@ -72,7 +72,7 @@ class Look(NamedTuple):
 
     @property
     def syntax(self) -> Syntax | None:
-        """The spelling that the text looks like; None where that is not clear."""
+        """The syntax that the lines indicate; None if that is not clear."""
         if bool(self.ltp or self.framed) == bool(self.micro):
             return None
         return Syntax.MICRO if self.micro else Syntax.LTP
@@ -86,10 +86,10 @@ def read_plan_text(
     strict: bool = False,
     variables: Iterable[str] = (),
 ) -> Reading:
-    """Read a plan in the spelling that is given, or in the one that the text is in.
+    """Parse a plan in the given or detected syntax.
 
-    `strict` makes loose spellings errors; `variables` are set before the plan runs, so that a
-    bare word of Micro-CLI can name them.
+    `strict` makes spellings that are not canonical errors; `variables` are set before the plan
+    runs, so that a bare word of Micro-CLI can name them.
 
     >>> [read_plan_text(text).syntax.value for text in ('S1: @RESPOND ("x")', 'search "x" > hits')]
     ['ltp', 'micro']
@@ -109,7 +109,7 @@ def read_plan_text(
 def read_as(
     syntax: Syntax, text: str, name: str, *, strict: bool = False, variables: Iterable[str] = ()
 ) -> ParseResult:
-    """Read a text in one spelling; a JSON plan that does not begin as JSON does is read as YAML."""
+    """Parse a text in one syntax; a JSON plan that does not begin like JSON is parsed as YAML."""
     match syntax:
         case Syntax.LTP:
             return parse(text, name, strict=strict)
@@ -120,15 +120,15 @@ def read_as(
 
 
 def is_json(text: str) -> bool:
-    """Whether a text begins as an object of JSON does, which no line of the other spellings is."""
+    """Whether a text begins like a JSON object, as no line of the other syntaxes does."""
     return text.lstrip()[:1] == "{"
 
 
 def format_as(syntax: Syntax, plan: Plan) -> str:
-    """The canonical text of a plan in one spelling.
+    """The canonical text of a plan in one syntax.
 
-    Raises CallsheetError (LTP070, MIC070, DAG070) that names the step and what the spelling
-    cannot say.
+    Raises CallsheetError (LTP070, MIC070, DAG070) with the step for what the syntax cannot
+    express.
     """
     match syntax:
         case Syntax.LTP:
@@ -142,17 +142,17 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
 def convert_to(
     syntax: Syntax, plan: Plan, parameters: Parameters = NO_PARAMETERS
 ) -> tuple[str, tuple[Diagnostic, ...]]:
-    """The text of a plan in one spelling, its order changed where that spelling has the other one.
+    """The text of a plan in one syntax, converted to the order of that syntax if necessary.
 
-    `parameters` are those of tools by canonical name: a JSON plan names every argument. With the text
-    what a reader should know of the change. Raises CallsheetError as `format_as` does.
+    `parameters` are the parameters of tools by canonical name, since a JSON plan names every
+    argument. Also returns remarks on the conversion. Raises CallsheetError as `format_as` does.
     """
     made = to_dag(plan, parameters) if syntax is Syntax.DAG else to_text_order(plan)
     return format_as(syntax, made.plan), made.notes
 
 
 def look_of(text: str) -> Look:
-    """What the lines of a text look like.
+    """Count the lines of a text that only one syntax has.
 
     >>> look_of('S1: @FETCH_PAGE (url="x") > $page')
     Look(ltp=1, micro=0, framed=False)
@@ -177,7 +177,7 @@ def look_of(text: str) -> Look:
 
 
 def _read_either(text: str, name: str, variables: Sequence[str]) -> Reading:
-    """Read a text whose look does not tell: as the spelling in which it is a plan, LTP text first."""
+    """Parse a text whose syntax is unclear: in the one in which it is a plan, LTP text first."""
     ltp = parse(text, name)
     if ltp.plan is not None and not leaves_out_commands(ltp, variables):
         return Reading(ltp, Syntax.LTP)
@@ -196,13 +196,13 @@ def _read_either(text: str, name: str, variables: Sequence[str]) -> Reading:
 
 
 def _is_misspelt(micro: ParseResult) -> bool:
-    """Whether a text is Micro-CLI but for the spelling of verbs: quotes, and no prose."""
+    """Whether a text is Micro-CLI with misspelt verbs: it has quotes and no prose."""
     codes = {d.code for d in micro.diagnostics}
     return _WRONG_VERB in codes and _PROSE not in codes and _QUOTE.search(micro.source.text) is not None
 
 
 def leaves_out_commands(ltp: ParseResult, variables: Iterable[str]) -> bool:
-    """Whether what LTP text takes for prose around a plan holds commands of Micro-CLI."""
+    """Whether the text that LTP regards as prose around a plan contains commands of Micro-CLI."""
     names = tuple(variables)
     prose = (d.span for d in ltp.diagnostics if d.code in _LEFT_OUT and d.span is not None)
     text = ltp.source.text

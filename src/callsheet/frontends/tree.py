@@ -1,6 +1,6 @@
 """The syntax tree of a JSON or YAML text: scalars, sequences and mappings with their spans.
 
-The tree knows nothing of plans or documents. Keys of a mapping are texts and unique: readers refuse others.
+Shared by plans and LCTL documents. Keys of a mapping are strings and unique: parsers refuse others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from callsheet.ir import types as ir_types
 
 @dataclass(slots=True, eq=False)
 class Scalar:
-    """A text, number, true, false or null; the span of a text has its quotes in it."""
+    """A string, number, true, false or null; the span of a string includes its quotes."""
 
     value: ir_types.Scalar
     span: Span
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Mapping:
-    """An object, its entries in their written order."""
+    """An object, with its entries in the order of the text."""
 
     entries: list[Entry]
     span: Span
@@ -53,7 +53,7 @@ Node: TypeAlias = "Scalar | Sequence | Mapping"
 
 
 def plain(node: Node) -> JSON:
-    """The value without its places, as `json.loads` would give it."""
+    """The value without spans, as `json.loads` returns it."""
     match node:
         case Scalar(value=value):
             return value
@@ -64,7 +64,7 @@ def plain(node: Node) -> JSON:
 
 
 def kind_of(node: Node) -> str:
-    """What a part of the text is, as messages call it.
+    """The name of a node's type in messages.
 
     >>> kind_of(Scalar(7, Span(0, 1))), kind_of(Scalar(None, Span(0, 4)))
     ('a number', 'null')

@@ -1,7 +1,7 @@
 """Builds a syntax tree with spans from YAML events; shared by all YAML readers.
 
-In: a text. PyYAML's C parser gives its events; what they mean, and what is refused, is the subclass's
-word. Out: the tree. The walk has a stack of its own: no depth of a text is a recursion.
+In: a text. Out: the tree. PyYAML's C parser gives the events; a subclass interprets scalars and keys and
+decides what is refused. An explicit stack is used: nesting in the text is no recursion.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from callsheet.frontends.tree import Entry, Mapping, Node, Scalar, Sequence
 
 
 class Part(NamedTuple):
-    """A part of the tree with its size: how many nodes it has, and how deep lists and mappings go in it."""
+    """A part of the tree with its number of nodes and the nesting depth of its lists and mappings."""
 
     node: Node
     size: int
@@ -22,28 +22,28 @@ class Part(NamedTuple):
 
 
 def span_of(event: Any) -> Span:
-    """The place of an event; the parser counts characters, as sources do."""
+    """The span of an event; PyYAML counts characters, as `Source` does."""
     return Span(event.start_mark.index, event.end_mark.index)
 
 
 def place_near(text: str, at: int) -> Span:
-    """The place of an error; at the end of the text, the last character before it."""
+    """The span of an error; at the end of the text, that of the last character."""
     if at >= len(text):
         at = max(len(text.rstrip()) - 1, 0)
     return Span(at, at + 1)
 
 
 class YamlWalk(ABC):
-    """Builds the tree of one text; a subclass says what scalars, keys, anchors and aliases are."""
+    """Builds the tree of one text; a subclass interprets scalars, keys, anchors and aliases."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.size = 0
-        """How many nodes have been read, those of aliases counted where they are used."""
+        """The number of nodes so far; those of an alias are counted at each use."""
 
     def whole(self) -> Node | None:
-        """The tree, None for a text without a document; raises what PyYAML and the subclass raise."""
-        import yaml  # noqa: PLC0415 - only where YAML is read
+        """The tree, None for a text without a document; raises the errors of PyYAML and of the subclass."""
+        import yaml  # noqa: PLC0415 - loaded for YAML only
 
         root: Node | None = None
         stack: list[_Open] = []
@@ -97,34 +97,34 @@ class YamlWalk(ABC):
 
     @abstractmethod
     def scalar(self, event: Any, is_key: bool) -> Scalar:
-        """The scalar that an event is."""
+        """The scalar of an event."""
 
     @abstractmethod
     def key(self, node: Node) -> tuple[str, Span]:
-        """The key that a node is."""
+        """The key of a node, with its span."""
 
     @abstractmethod
     def opened(self, event: Any, depth: int) -> None:
-        """A list or mapping begins inside `depth` others."""
+        """Called when a list or mapping begins within `depth` others."""
 
     @abstractmethod
     def alias(self, event: Any, depth: int) -> Part:
-        """What an alias stands for."""
+        """The part that an alias refers to."""
 
     @abstractmethod
     def repeated(self, key: str, first: Span, again: Span) -> None:
-        """A key stands twice in one mapping; its second value is left out."""
+        """Called for a duplicate key of a mapping, whose second value is left out."""
 
     @abstractmethod
     def second_document(self, event: Any) -> None:
-        """A further document begins."""
+        """Called when a second document begins."""
 
-    def finished(self, anchor: str | None, part: Part) -> None:  # noqa: B027 - nothing to do without anchors
-        """A part is complete; `anchor` is its name, if it has one."""
+    def finished(self, anchor: str | None, part: Part) -> None:  # noqa: B027 - not abstract: nothing to do without anchors
+        """Called for a complete part; `anchor` is its name, if it has one."""
 
 
 class _Open:
-    """A list or mapping whose end has not come yet."""
+    """A list or mapping whose end has not been read yet."""
 
     __slots__ = ("anchor", "entries", "height", "is_mapping", "items", "key", "known", "size_before", "start")
 

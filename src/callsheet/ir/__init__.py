@@ -3,7 +3,8 @@
 Every supported syntax is parsed into it and printed from it; analyses, execution and rendering work on it.
 """
 
-from callsheet.ir.canon import IR_VERSION, plan_from_json, plan_to_json
+from callsheet.ir.canon import IR_VERSION, plan_to_json
+from callsheet.ir.canon_reader import plan_from_json
 from callsheet.ir.effects import Effect, OnInDoubt
 from callsheet.ir.expr import (
     And,

@@ -43,7 +43,7 @@ def read_checkpoint(text: str, plan: Plan) -> Checkpoint:
     if not isinstance(variables, Mapping):
         raise _refused("variables of the state file is no object")
     completed = _completed(state.get("completed_steps"))
-    return _held_against(plan, completed, dict(cast("Mapping[str, JSON]", variables)))
+    return _checkpoint_for(plan, completed, dict(cast("Mapping[str, JSON]", variables)))
 
 
 def _completed(given: Any) -> list[str]:
@@ -57,7 +57,7 @@ def _completed(given: Any) -> list[str]:
     return indexes
 
 
-def _held_against(plan: Plan, completed: list[str], variables: dict[str, JSON]) -> Checkpoint:
+def _checkpoint_for(plan: Plan, completed: list[str], variables: dict[str, JSON]) -> Checkpoint:
     """The checkpoint: a step's result is its variable, which belongs to the last step that set it."""
     done: dict[str, JSON] = dict.fromkeys(completed)
     in_order = [plan.steps[number] for level in Precedence.of(plan).levels() for number in level]

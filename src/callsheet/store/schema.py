@@ -153,7 +153,7 @@ def is_of_the_disk(error: Exception) -> bool:
 def unusable(path: Path, error: Exception) -> JournalError:
     """The error for a journal that cannot be used because of its disk or its permissions."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    if _is_full(path.parent, error):  # SQLite calls that an I/O error where it cannot map its index
+    if _is_full(path.parent, error):  # SQLite reports an I/O error if it cannot map its index
         return JournalError(
             "JRN010",
             f"the journal {path} cannot be used: no space is left on its disk ({reason})",
@@ -181,7 +181,7 @@ def _is_broken(error: Exception) -> bool:
 
 
 def _is_full(folder: Path, error: Exception) -> bool:
-    """Whether an error came of a file system that has no room for a new journal."""
+    """Whether an error is due to a file system without space for a new journal."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOSPC
     try:
@@ -191,7 +191,7 @@ def _is_full(folder: Path, error: Exception) -> bool:
 
 
 def _create(place: Place) -> None:
-    """Make the file under another name and rename it, so that no crash leaves half a journal."""
+    """Create the file with another name and rename it, so that a crash leaves no incomplete journal."""
     lock = WriteLock(place.write_lock)
     unfinished = place.database.with_name(f"{place.database.name}.new")
     try:
@@ -247,7 +247,7 @@ def _foreign(path: Path) -> JournalError:
 
 
 def is_marked(path: Path) -> bool:
-    """Whether a file that SQLite cannot read begins as a journal does."""
+    """Whether a file that SQLite cannot read begins like a journal."""
     with path.open("rb") as file:
         head = file.read(72)
     return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION_ID.to_bytes(4, "big")
@@ -256,7 +256,7 @@ def is_marked(path: Path) -> bool:
 def connect_reading(path: Path) -> sqlite3.Connection:
     """A connection that cannot write; any thread may use it, one at a time.
 
-    Text that is damaged comes with surrogates in it, not as an error, so that it can be named.
+    Damaged text is decoded with surrogates, not an error, so that messages can show it.
     """
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode=ro",

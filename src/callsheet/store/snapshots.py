@@ -25,7 +25,7 @@ from callsheet.store.records import PlanOf, facts_from_json, facts_to_json
 FORMAT = 2
 _TOOK_PLACE = "value"
 _SHORT = 64
-"""A text of at most so many characters is written again."""
+"""A string of at most this many characters is written again rather than referred to."""
 _PRUNE_BYTES = 16 * 1024 * 1024
 
 
@@ -34,10 +34,10 @@ class Unfit(Exception):
 
 
 class Policy(NamedTuple):
-    """When snapshots are taken: from the event `first` on, `every` so many events.
+    """The intervals of snapshots: the first at event `first`, then after `every` or more events.
 
-    After a large one it is more: at most a byte of a snapshot for `event_bytes` events' worth of
-    a hundred, so that all of them together stay a fraction of the journal.
+    The interval grows with the size of the last snapshot, so that all snapshots together stay a fraction
+    of the journal.
     """
 
     first: int = 8_000
@@ -45,20 +45,20 @@ class Policy(NamedTuple):
     event_bytes: int = 25
 
     def next_after(self, seq: int, size: int) -> int:
-        """The event after which the next one is due, after one of `size` bytes at event `seq`."""
+        """The event after which the next snapshot is due, after one of `size` bytes at event `seq`."""
         return max(self.first, seq + max(self.every, size // self.event_bytes))
 
 
 Fetch: TypeAlias = "Callable[[Iterable[int]], Iterable[Stored]]"
-"""The bodies of the events of these numbers, in their order, but for those that are gone."""
+"""Fetches the bodies of events by number, in order; missing ones are left out."""
 
 
 Read: TypeAlias = "Callable[[str, bytes, int], Any]"
-"""The body of an event of this type that has these bytes and this number."""
+"""Decodes the body of an event, given its type, bytes and number."""
 
 
 def read_plainly(kind: str, data: bytes, seq: int) -> Any:
-    """The body, decoded as it is stored."""
+    """Decode a body as stored."""
     return decode_body(data)
 
 
@@ -73,7 +73,7 @@ class _Known(NamedTuple):
 class Values:
     """The values of a run that its journal already has, by identity, so that snapshots can refer to them.
 
-    Values that the run does not use any more are dropped from time to time.
+    Values that the run no longer uses are dropped from time to time.
     """
 
     __slots__ = ("_bytes", "_inputs", "_known", "_most")
@@ -95,7 +95,7 @@ class Values:
     def prune(self, machine: Machine) -> None:
         """Drop the values that are not part of the machine's state."""
         state = machine.state()
-        used = _Kept(self)
+        used = _Encoder(self)
         if machine.result is None and (state is None or state_to_json(state, used.keep) is None):
             return
         self.keep_only(used.seqs)
@@ -110,7 +110,7 @@ class Values:
         self._most = max(_PRUNE_BYTES, 2 * self._bytes)
 
     def place_of(self, value: JSON) -> int | str | None:
-        """The number of the event that has the value, or the name of the input that it is, or None."""
+        """The number of the event with the value, or the name of the input with it, or None."""
         known = self._known.get(id(value))
         if known is not None:
             return known.seq
@@ -144,7 +144,7 @@ def _digest_of(digests: Iterable[bytes]) -> str:
 
 
 class Posed(NamedTuple):
-    """The wall times at which a person was asked, and until which they can answer (None: for ever)."""
+    """The wall times at which a person was asked, and until which they can answer (None: no limit)."""
 
     since: float
     due: float | None
@@ -155,10 +155,10 @@ _FIRST_TURN = "/t1"
 
 @dataclass(slots=True)
 class Book:
-    """What the events of a run say that is not fed to its machine.
+    """Data from the events of a run that its machine does not need.
 
-    `launched` has the wall times at which calls were issued, `due` those at which timers are due, `asked` why
-    calls are in doubt, for those that the journal says are; all by key. `plans` are the plans of re-plans,
+    `launched` has the wall times at which calls were issued, `due` those of timers, `asked` the reasons why
+    calls are in doubt according to the journal; all by key. `plans` are the plans of re-plans,
     each with its hash and the facts it was compiled with.
     """
 
@@ -185,7 +185,7 @@ class Book:
         self.posed.clear()
 
     def left(self, key: str, moment: float) -> None:
-        """A call was issued at this wall time."""
+        """Record that a call was issued at this wall time."""
         self.launched[key] = moment
         if key.endswith(_FIRST_TURN):
             self.began.setdefault(key.removesuffix(_FIRST_TURN), moment)
@@ -197,7 +197,7 @@ class Book:
         return next((time for time in times if time is not None), None)
 
     def close(self, key: str) -> None:
-        """A call has its outcome and is not open any more."""
+        """Remove a call, which has its outcome."""
         self.launched.pop(key, None)
         if self.due:
             self.due.pop(key, None)
@@ -205,11 +205,11 @@ class Book:
             self.asked.pop(key, None)
 
 
-class _Kept:
-    """Makes of values what stands for them in a body, and notes the events that it names.
+class _Encoder:
+    """Encodes values in a body, and collects the events that it refers to.
 
-    That is the number of an event, `[value]` for a value itself, `{"in": name}` for an input
-    and `{"list": […]}` for a list of such.
+    A value is encoded as the number of an event with it, as `{"in": name}` for an input, as
+    `{"list": […]}` for a list of encoded values, or as `[value]`.
     """
 
     def __init__(self, values: Values) -> None:
@@ -232,15 +232,15 @@ class _Kept:
 
 
 def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | None:
-    """The body of a snapshot of a run as it stands; None where there cannot be one at this event.
+    """The body of a snapshot of the current state of a run; None if its state cannot be stored now.
 
-    `seconds` is how long processes have worked on the run.
+    `seconds` is the time that processes have worked on the run.
     """
     state = machine.state()
     if state is None:
         return None
     plan = _plan_of(state, book)
-    kept = _Kept(book.values)
+    kept = _Encoder(book.values)
     data = state_to_json(state, kept.keep)
     if data is None or (plan is None and state.generation):
         return None
@@ -255,7 +255,7 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
         "due": {key: book.due[key] for key in open_keys if key in book.due},
         "asked": {key: book.asked[key] for key in open_keys if key in book.asked},
         "began": _still_open(book.began, open_keys),
-        "decided": {key: _word(decision) for key, decision in book.decided.items()},
+        "decided": {key: _decision_name(decision) for key, decision in book.decided.items()},
         "posed": [
             [asked.digest, *book.posed[asked.digest]]
             for _, asked in state.asking.open()
@@ -269,15 +269,15 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
 
 
 def _plan_of(state: Run, book: Book) -> list[Any] | None:
-    """Hash and facts of the plan of the last re-plan."""
+    """The hash and facts of the state's plan, if it is from a re-plan."""
     for plan, name, facts in reversed(book.plans):
         if state.program.plan is plan:
             return [name, facts]
     return None
 
 
-def _word(decision: Decision | TookPlace) -> str:
-    """A decision in a word: the value of one that took place is the call's own by now."""
+def _decision_name(decision: Decision | TookPlace) -> str:
+    """A decision as a string; the value of a `TookPlace` is omitted, since it is in the state of the call."""
     return _TOOK_PLACE if isinstance(decision, TookPlace) else str(decision)
 
 
@@ -286,9 +286,9 @@ def _decision(word: str) -> Decision | TookPlace:
 
 
 class Given:
-    """The values that a body's parts stand for: `give` is for `state_from_json`.
+    """Decodes the values of a body; `give` is for `state_from_json`.
 
-    Raises Unfit if the events that are named do not hold what they held.
+    Raises Unfit if the events that the body refers to are not those at the time of the snapshot.
     """
 
     def __init__(
@@ -311,7 +311,7 @@ class Given:
             raise Unfit("the values that it names are not what they were")
 
     def give(self, kept: Any) -> JSON:
-        """The value that a part of the state stands for."""
+        """The value of an encoded part of the state."""
         if isinstance(kept, int):
             return self._by_seq[kept]
         if isinstance(kept, list):
@@ -322,7 +322,7 @@ class Given:
 
 
 def _still_open(began: Mapping[str, float], open_keys: Iterable[str]) -> dict[str, float]:
-    """The times of the agents that are at work, or wait for their next attempt."""
+    """The start times of agents that are running or wait for their next attempt."""
     if not began:
         return {}
     items = {item_of(key) for key in open_keys}
@@ -332,7 +332,7 @@ def _still_open(began: Mapping[str, float], open_keys: Iterable[str]) -> dict[st
 def book_of(
     body: Mapping[str, Any], start_facts: Mapping[str, ToolFacts], values: Values, plan_of: PlanOf
 ) -> Book:
-    """What the body says of the calls."""
+    """The book in a body."""
     book = Book(dict(start_facts), values, dict(body["launched"]), dict(body["due"]), dict(body["asked"]))
     book.decided = {key: _decision(word) for key, word in body["decided"].items()}
     book.posed = {digest: Posed(since, due) for digest, since, due in body["posed"]}

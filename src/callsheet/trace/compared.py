@@ -31,12 +31,12 @@ from callsheet.trace.standing import standing_of
 _FIRST_PART = 200
 _GROWTH = 8
 """The factor by which each part examined after the first difference is longer than the previous one."""
-_WORTH = 2_000
+_LEAST_SKIPPED = 2_000
 """The least number of equal events still to come that makes skipping them worthwhile."""
-_OWN = ("inputs", "pins", "launch")
-"""What the start of a run says beside what its machine goes by; and the inputs."""
-_COUNTED = ("used", "limits", "counts")
-"""What a machine has counted: what it does follows from that only where a limit ends it."""
+_NOT_COMPARED = ("inputs", "pins", "launch")
+"""Fields of a run's start that do not affect its machine, and the inputs, which are compared separately."""
+_COUNTERS = ("used", "limits", "counts")
+"""Counters in a machine's state, which affect it only if a limit is reached."""
 
 
 class Found(NamedTuple):
@@ -50,8 +50,8 @@ class Found(NamedTuple):
 class Compared(NamedTuple):
     """The differences between two runs: inputs by name, and visits in the order of the first run.
 
-    `alike` counts the visits that did the same. `upto` are the last events that were looked at, where there
-    are more.
+    `alike` is the number of equal visits. `upto` are the last events that were compared, if there are
+    more.
     """
 
     inputs: dict[str, tuple[JSON, JSON]]
@@ -61,29 +61,30 @@ class Compared(NamedTuple):
 
 
 def compare_runs(journal: Journal, old: RunInfo, new: RunInfo, most: int | None = None) -> Compared:
-    """The differences between two runs; the search ends once more than `most` have been found.
+    """The differences between two runs; the search stops once more than `most` have been found.
 
-    Whenever it ends, the first difference is that of the whole runs. Raises JournalError where a run cannot
-    be read.
+    The first difference is always that of the complete runs. Raises JournalError if a run cannot be
+    read.
     """
     with collector_rests(True):
         return _Comparison(journal, old, new).compare(most)
 
 
-class _Stretch(NamedTuple):
-    """What differs in a part of two runs, and how it ends: they are alike from there on, or go on elsewhere.
+class _Segment(NamedTuple):
+    """The differences in a part of two runs.
 
-    `open` are the visits of the first run that nothing is told of yet.
+    After it, the runs are equal to their ends (`is_alike`), or the comparison continues at `goes_on`.
+    `open` is the number of visits of the first run that are not yet in the diff.
     """
 
     diff: RunDiff
     is_alike: bool = False
-    goes_on: tuple[_Side, _Side] | None = None
+    goes_on: tuple[_Cursor, _Cursor] | None = None
     open: int = 0
 
 
-class _Side:
-    """A run that is gone through as far as it is needed."""
+class _Cursor:
+    """A run that is processed as far as necessary."""
 
     def __init__(
         self, recorder: Recorder, entries: Iterator[Entry], plan_of: PlanOf, seqs: list[int]
@@ -93,22 +94,22 @@ class _Side:
         self._plan_of = plan_of
         self._seqs = seqs
         self.place = 0
-        """How much of what has come from outside it has taken."""
+        """The number of external events that have been processed."""
         self.since = 0
-        """How many of its visits the other run has, too."""
+        """The number of its visits that both runs have."""
 
     @property
     def is_over(self) -> bool:
-        """Whether all events have been taken."""
+        """Whether all external events have been processed."""
         return self.place >= len(self._seqs)
 
     @property
     def left(self) -> int:
-        """How much is still to come."""
+        """The number of external events that remain."""
         return len(self._seqs) - self.place
 
     def advance(self, place: int) -> None:
-        """Take all before what has come as the number `place`; where there is no such, all."""
+        """Process all events before external event number `place`, or all if there are fewer."""
         self.place = min(place, len(self._seqs))
         stop = None if self.is_over else self._seqs[self.place]
         for entry in self._entries:
@@ -118,7 +119,7 @@ class _Side:
             self.recorder.take(entry, self._plan_of)
 
     def lineage(self) -> Lineage:
-        """The lineage of the events taken so far."""
+        """The lineage of the events processed so far."""
         return self.recorder.done(None) if self.is_over else self.recorder.so_far()
 
 
@@ -129,22 +130,22 @@ class _Comparison:
         self._seqs_new, self._told_new = journal.told(new.run_id)
         self._plans: dict[str, Plan] = {}
         self._program: Program | None = None
-        """That of the first run's plan, once it has been made."""
+        """The program of the plan, once it has been compiled."""
 
     def compare(self, most: int | None) -> Compared:
-        begun_alike, same_inputs = self._starts()
-        shared = _alike(self._told_old, self._told_new) if begun_alike and same_inputs else 0
-        end = _alike(self._told_old[::-1], self._told_new[::-1]) if begun_alike else 0
+        begun_alike, same_inputs = self._compare_starts()
+        shared = _common_prefix(self._told_old, self._told_new) if begun_alike and same_inputs else 0
+        end = _common_prefix(self._told_old[::-1], self._told_new[::-1]) if begun_alike else 0
         end = min(end, len(self._told_old) - shared, len(self._told_new) - shared)
         if shared and shared == len(self._told_old) == len(self._told_new):
             return Compared({}, self._visited_at_end(self._from_start(self._old, self._seqs_old)))
-        sides = self._sides(shared) if shared else None
+        sides = self._cursors_at(shared) if shared else None
         if sides is None:
             sides = self._from_start(self._old, self._seqs_old), self._from_start(self._new, self._seqs_new)
         found: list[Found] = []
         inputs: dict[str, tuple[JSON, JSON]] | None = None
         while True:
-            stretch = self._stretch(*sides, most, end if begun_alike else -1, found)
+            stretch = self._segment(*sides, most, end if begun_alike else -1, found)
             inputs = stretch.diff.inputs if inputs is None else inputs
             old, new = sides[0].lineage(), sides[1].lineage()
             found += [Found(pair, old, new) for pair in stretch.diff.differing]
@@ -157,14 +158,14 @@ class _Comparison:
                 visited = self._visited_at_end(sides[0]) if stretch.is_alike else old.visited
                 return Compared(inputs, visited - apart, tuple(found))
 
-    def _starts(self) -> tuple[bool, bool]:
-        """Whether both runs have one plan and one start but for their inputs; whether those are the same."""
+    def _compare_starts(self) -> tuple[bool, bool]:
+        """Whether both runs have the same plan and start, except for inputs; whether these are equal."""
         bodies: list[dict[str, JSON]] = []
         for info in (self._old, self._new):
             first = next(self._journal.entries(info.run_id), None)
             bodies.append(dict((first.body if first is not None else None) or {}))
         inputs = [body.get("inputs") for body in bodies]
-        rest = [{name: value for name, value in body.items() if name not in _OWN} for body in bodies]
+        rest = [{name: value for name, value in body.items() if name not in _NOT_COMPARED} for body in bodies]
         return self._old.plan_hash == self._new.plan_hash and rest[0] == rest[1], inputs[0] == inputs[1]
 
     def _plan_of(self, name: str) -> Plan:
@@ -173,20 +174,20 @@ class _Comparison:
             found = self._plans[name] = self._journal.plan_of(name)
         return found
 
-    def _from_start(self, info: RunInfo, seqs: list[int]) -> _Side:
+    def _from_start(self, info: RunInfo, seqs: list[int]) -> _Cursor:
         entries = self._journal.entries(info.run_id)
-        return _Side(recorder_of(self._plan_of(info.plan_hash), entries), entries, self._plan_of, seqs)
+        return _Cursor(recorder_of(self._plan_of(info.plan_hash), entries), entries, self._plan_of, seqs)
 
-    def _side(self, info: RunInfo, seqs: list[int], place: int, since: int) -> _Side | None:
-        """A run where it has been told so much, of what came from outside; None where that is nothing.
+    def _cursor_at(self, info: RunInfo, seqs: list[int], place: int, since: int) -> _Cursor | None:
+        """A run at external event number `place`.
 
-        With an event `since`, only from a snapshot behind it.
+        With an event number `since`, it is restored from a snapshot after it, or None if there is none.
         """
         upto = None if place >= len(seqs) else seqs[place] - 1
         recorder = recorder_at(self._journal, info.run_id, self._plan_of(info.plan_hash), upto, self._program)
         if recorder is not None and recorder.seq > since:
             entries = self._journal.entries(info.run_id, recorder.seq - 1)
-            side = _Side(recorder, entries, self._plan_of, seqs)
+            side = _Cursor(recorder, entries, self._plan_of, seqs)
         elif since:
             return None
         else:
@@ -196,8 +197,8 @@ class _Comparison:
         side.since = len(side.recorder.lineage.visits)
         return side
 
-    def _fork(self, one: _Side, shared: int) -> _Side | None:
-        """The other run where the first one stands; None where it cannot be had there."""
+    def _fork(self, one: _Cursor, shared: int) -> _Cursor | None:
+        """The second run in the same state as the first one; None if the recorder cannot be forked."""
         forked = one.recorder.fork()
         if forked is None:
             return None
@@ -205,26 +206,26 @@ class _Comparison:
         if mine != theirs:
             forked.lineage.renumber({a: b for a, b in zip(mine, theirs, strict=True) if a != b})
         entries = self._journal.entries(self._new.run_id, self._seqs_new[shared - 1])
-        other = _Side(forked, entries, self._plan_of, self._seqs_new)
+        other = _Cursor(forked, entries, self._plan_of, self._seqs_new)
         other.advance(shared)
         other.since = len(other.recorder.lineage.visits)
         return other
 
-    def _sides(self, place: int, since: int = 0) -> tuple[_Side, _Side] | None:
-        """Both runs where the same has come to both, to this place; None where they cannot be had there.
+    def _cursors_at(self, place: int, since: int = 0) -> tuple[_Cursor, _Cursor] | None:
+        """Both runs after `place` equal external events; None if they cannot be restored there.
 
-        With an event `since`, only from a snapshot of the first run behind it.
+        With an event number `since`, only from a snapshot of the first run after it.
         """
-        one = self._side(self._old, self._seqs_old, place, since)
+        one = self._cursor_at(self._old, self._seqs_old, place, since)
         other = None if one is None else self._fork(one, place)
         return None if one is None or other is None else (one, other)
 
-    def _stretch(
-        self, one: _Side, other: _Side, most: int | None, end: int, before: Sequence[Found]
-    ) -> _Stretch:
-        """What differs from where both stand, each with as many visits as the other one, `before` found.
+    def _segment(
+        self, one: _Cursor, other: _Cursor, most: int | None, end: int, before: Sequence[Found]
+    ) -> _Segment:
+        """The differences from the current positions on; `before` are those found earlier.
 
-        Of their last parts, `end` of what came is the same; -1 where they have not begun alike.
+        The last `end` external events of both are equal; -1 if the runs do not have equal starts.
         """
         old, new = one.lineage(), other.lineage()
         since = one.since
@@ -235,8 +236,8 @@ class _Comparison:
             for side in apart or (one, other):
                 side.advance(side.place + (min(size, side.left - max(end, 0)) if apart else size))
             is_over = one.is_over and other.is_over
-            is_alike = not is_over and one.left == other.left <= end and _stand_alike(one, other)
-            goes_on = None if is_over or is_alike or end < 0 else self._further(one, other)
+            is_alike = not is_over and one.left == other.left <= end and _have_equal_states(one, other)
+            goes_on = None if is_over or is_alike or end < 0 else self._next_divergence(one, other)
             visits, others = (
                 [visit for visit in side.lineage().visits if visit.id >= since or visit.id in waiting]
                 for side in (one, other)
@@ -245,35 +246,37 @@ class _Comparison:
             if is_done or (most is not None and len(before) + max(len(visits), len(others)) > most):
                 diff = diff_visits(old, visits, new, others, is_over=is_done, has_parted=bool(before))
                 if is_done:
-                    return _Stretch(diff, is_alike, goes_on)
+                    return _Segment(diff, is_alike, goes_on)
                 if most is not None and len(before) + len(diff.differing) > most and (before or diff.is_firm):
                     told = diff.alike + sum(pair.old is not None for pair in diff.differing)
-                    return _Stretch(diff._replace(upto=(old.seq, new.seq)), open=len(visits) - told)
+                    return _Segment(diff._replace(upto=(old.seq, new.seq)), open=len(visits) - told)
             size *= _GROWTH
 
-    def _further(self, one: _Side, other: _Side) -> tuple[_Side, _Side] | None:
-        """Both runs where they part again, where they stand alike and much of the same is to come."""
+    def _next_divergence(self, one: _Cursor, other: _Cursor) -> tuple[_Cursor, _Cursor] | None:
+        """Both runs after the next equal events, if their states are equal and there are many of these."""
         if one.place != other.place:
             return None
-        ahead = _alike(self._told_old[one.place :], self._told_new[other.place :])
-        if ahead < _WORTH or not _stand_alike(one, other):
+        ahead = _common_prefix(self._told_old[one.place :], self._told_new[other.place :])
+        if ahead < _LEAST_SKIPPED or not _have_equal_states(one, other):
             return None
-        return self._sides(one.place + ahead, one.recorder.seq)
+        return self._cursors_at(one.place + ahead, one.recorder.seq)
 
-    def _visited_at_end(self, one: _Side) -> int:
-        """How many visits the first run has at its end."""
-        is_counted = one.recorder.machine.schedule is None  # in a graph some are left out and never come to
+    def _visited_at_end(self, one: _Cursor) -> int:
+        """The number of visits of the first run at its end."""
+        is_counted = one.recorder.machine.schedule is None  # the steps that a graph skips are not visited
         if is_counted and all(kind != EventType.PLAN for kind, *_ in self._told_old):
             program = one.recorder.lineage.programs[0]
             _, folded = standing_of(self._journal, self._old, self._old.events, program)
             result = folded.machine.result
-            if result is None or result.refusal is None:  # what a limit refuses is counted, and no visit
+            if (
+                result is None or result.refusal is None
+            ):  # a step that a limit refuses is counted, but is no visit
                 return sum(folded.machine.visits)
         one.advance(one.place + one.left)
         return one.lineage().visited
 
 
-def _alike(one: list[Told], other: list[Told]) -> int:
+def _common_prefix(one: list[Told], other: list[Told]) -> int:
     """The length of the common prefix of two lists."""
     if one == other:
         return len(one)
@@ -282,13 +285,13 @@ def _alike(one: list[Told], other: list[Told]) -> int:
     )
 
 
-def _stand_alike(one: _Side, other: _Side) -> bool:
-    """Whether two runs stand alike, but for what they have used."""
+def _have_equal_states(one: _Cursor, other: _Cursor) -> bool:
+    """Whether the states of two runs are equal, except for their counters."""
     states: list[dict[str, object]] = []
     for side in (one, other):
         state = side.recorder.machine.state()
         data = None if state is None else state_to_json(state)
         if data is None:
             return False
-        states.append({name: part for name, part in data.items() if name not in _COUNTED})
+        states.append({name: part for name, part in data.items() if name not in _COUNTERS})
     return states[0] == states[1]

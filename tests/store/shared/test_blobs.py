@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+import obstore
 import pytest
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.blobs import BlobMissing
-from callsheet.store.shared.blobs import Blobs, SharedBlobs
+from callsheet.store.shared.blobs import Blobs, FolderBlobs, SharedBlobs
 from callsheet.store.shared.opening import open_blobs, open_database
 from callsheet.store.shared.sweeping import Swept, sweep
 
@@ -154,6 +156,59 @@ def test_who_uses_a_store_has_signed_it(blobs: Blobs) -> None:
     blobs.unsign("there")
     blobs.unsign("there")
     assert (blobs.signs(), list(blobs.stored())) == ({"here": b"who"}, [])
+
+
+def test_a_sign_that_is_removed_while_signs_are_read_hides_no_other_sign(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = open_blobs(place)
+    if isinstance(blobs, SharedBlobs):
+        blobs.close()
+        pytest.skip("one statement reads all signs")
+    for name in ("gone", "here", "there"):
+        blobs.sign(name, b"who")
+    if isinstance(blobs, FolderBlobs):
+        listed = Path.iterdir
+
+        def then_removed(folder: Path) -> Iterator[Path]:
+            found = list(listed(folder))
+            FolderBlobs(Path(place)).unsign("gone")
+            return iter(found)
+
+        monkeypatch.setattr(Path, "iterdir", then_removed)
+    else:
+        read = obstore.get
+
+        def removed_before(store: Any, path: str) -> Any:
+            open_blobs(place).unsign("gone")
+            return read(store, path)
+
+        monkeypatch.setattr(obstore, "get", removed_before)
+    assert blobs.signs() == {"here": b"who", "there": b"who"}
+
+
+def test_removing_a_blob_in_two_processes_keeps_what_is_put_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "blobs")
+    first, second = FolderBlobs(Path(place)), FolderBlobs(Path(place))
+    first.put(DIGEST, BODY)
+    _make_old(place)
+    renamed = os.replace
+    seen: list[bytes | bool] = []
+
+    def then_the_other(source: Any, target: Any) -> None:
+        """After the first rename: a read, the blob put again, and the other removal up to its rename."""
+        renamed(source, target)
+        monkeypatch.setattr(os, "replace", renamed)
+        seen.append(second.get(DIGEST))
+        second.put(DIGEST, BODY)
+        seen.append(second.remove(DIGEST, _DAYS))
+
+    monkeypatch.setattr(os, "replace", then_the_other)
+    assert first.remove(DIGEST, _DAYS)
+    assert seen == [BODY, False]
+    assert first.get(DIGEST) == BODY
 
 
 def test_many_threads_may_put_and_get_at_once(blobs: Blobs) -> None:

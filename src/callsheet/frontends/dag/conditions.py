@@ -1,7 +1,7 @@
-"""The condition of a step, `when`: LTP text's conditions in a JSON text, with `$x` or `${x}`.
+"""Parses the condition of a step, `when`: a condition of LTP text in a JSON string, with `$x` or `${x}`.
 
-In: a scalar of the tree. Out: a `Condition` whose places are those of the source, or None after
-every reason was noted. Spellings that are only loose in LTP text are taken as they are.
+In: a scalar of the tree. Out: a `Condition` whose spans refer to the source, or None after all
+errors were reported. Spellings that cause a hint in LTP text are accepted without one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from callsheet.ir import (
 
 
 def read_when(scalar: Scalar, texts: Texts, report: Report, step: str | None) -> Condition | None:
-    """The condition that a text says."""
+    """The condition in a string; None after an error."""
     reader = Reader(str(scalar.value))
     reader.depth = 1  # a newline is white space, as inside brackets
     condition: Condition | None = None
@@ -66,7 +66,7 @@ _Move = Callable[[Span | None], Span | None]
 
 
 def _moved(condition: Condition, move: _Move) -> Condition:
-    """The condition with its places where `move` says."""
+    """The condition with all spans mapped by `move`."""
     match condition:
         case Compare(left=left, right=right):
             return replace(

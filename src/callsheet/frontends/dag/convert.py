@@ -1,9 +1,8 @@
 """Converts plans in text order to dependency graphs, and back.
 
-In: a plan of one order. Out: the plan of the other that does the same where no step fails, with
-what has to be said about it; or a refusal that names each place at which there is none. What
-becomes of a failure differs: in a text the plan goes on with the error as a value, in a graph
-all that depends on the step is left out.
+In: a plan of one order. Out: a plan of the other that does the same if no step fails, with remarks;
+or an error with every step that cannot be converted. Failures differ: in text order the plan goes on with
+the error as a value, in a graph all dependent steps are skipped.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ from callsheet.ir.precedence import UNORDERED, Precedence
 _LABEL = re.compile(LABEL)
 _SHOWN_TITLE = 200
 _INPUTS = (CallKind.MODEL, CallKind.AGENT)
-"""The calls whose arguments without a name are what they work on."""
+"""The kinds of calls whose positional arguments are their input."""
 Parameters: TypeAlias = "Mapping[str, Sequence[str]]"
 NO_PARAMETERS: Parameters = MappingProxyType({})
 
 
 class Converted(NamedTuple):
-    """A plan of the other order, and what a reader of it should know."""
+    """A converted plan, and remarks for its reader."""
 
     plan: Plan
     notes: tuple[Diagnostic, ...]
@@ -66,12 +65,12 @@ class Converted(NamedTuple):
 
 
 def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
-    """The plan of dependencies that keeps the order of the text: each step waits for the one above.
+    """The plan as a dependency graph in the order of the text: each step depends on the one above.
 
-    The members of a group wait for what stands before it, and what follows for all of them.
-    Comments become titles. Arguments without a name get those of `parameters`, the parameters of
-    tools in their order by canonical name. Raises CallsheetError (DAG070) with every place that it
-    cannot say.
+    The members of a group depend on the step before it, and the step after it depends on all of
+    them. Comments become titles. Positional arguments get their names from `parameters`, the
+    parameters of tools in their order by canonical name. Raises CallsheetError (DAG070) with every
+    step that a graph cannot express.
 
     >>> from callsheet.frontends.ltp import parse
     >>> made = to_dag(parse('S1: @A () > $a\\nS2: @RESPOND ($a)').require()).plan
@@ -101,7 +100,7 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
 
 
 def _named(step: Step, parameters: Parameters) -> Action:
-    """The action with a name for every argument; raises CallsheetError where one has none."""
+    """The action with a name for every argument; raises CallsheetError if a name is unknown."""
     call = step.action
     if not isinstance(call, Call) or not call.positional:
         return call
@@ -138,7 +137,7 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
 
 
 def _one_text(on_fail: OnFail | None) -> OnFail | None:
-    """A failure whose message is one text, where it can be."""
+    """The failure with its message as one text, if that is possible."""
     if on_fail is None or not isinstance(on_fail.then, Terminate):
         return on_fail
     values = on_fail.then.values
@@ -186,11 +185,11 @@ def _some(ids: list[str]) -> str:
 
 
 def to_text_order(plan: Plan) -> Converted:
-    """The plan of text order that does the same: level after level, those of several steps as groups.
+    """The plan in text order that does the same: level by level, with levels of several steps as groups.
 
-    Initial variables are put in where they are read. A step that fails ends the plan, so that
-    nothing works on an error as if it were a value. Raises CallsheetError (LTP070) with every
-    place that a text cannot say.
+    Initial variables are replaced by their values. A step that fails ends the plan, so that no
+    step uses an error as a value. Raises CallsheetError (LTP070) with every step that text order
+    cannot express.
     """
     if plan.order is Order.TEXT:
         return Converted(plan, ())
@@ -211,7 +210,7 @@ def to_text_order(plan: Plan) -> Converted:
             step = plan.steps[number]
             try:
                 steps.append(_texted(step, names[number], constants, group if is_group else None))
-            except _CannotSay as error:
+            except _Inexpressible as error:
                 refused.append(_refusal(error.what, step, error.help))
         group += is_group
     if refused:
@@ -220,8 +219,8 @@ def to_text_order(plan: Plan) -> Converted:
     return Converted(made, tuple(_note_for_text(plan)))
 
 
-class _CannotSay(Exception):
-    """Something that a text has no words for."""
+class _Inexpressible(Exception):
+    """A construct that LTP text cannot express."""
 
     def __init__(self, what: str, help_: str) -> None:
         self.what = what
@@ -238,7 +237,7 @@ def _refusal(what: str, step: Step, help_: str | None = None) -> Diagnostic:
 
 
 def _labels(plan: Plan) -> list[str]:
-    """An id of LTP text for each step: its own where that is one, else `S` and its index, or a number."""
+    """An id for each step: its own if LTP text allows it, else `S` and its index, or a number."""
     taken = {step.id for step in plan.steps}
     names: list[str] = []
     for number, step in enumerate(plan.steps, 1):
@@ -263,7 +262,9 @@ def _texted(step: Step, name: str, constants: dict[str, Value], group: int | Non
     put = _Constants(constants)
     for variable in [step.output.var] if step.output is not None else []:
         if not is_name(variable):
-            raise _CannotSay(f"the variable name {variable}", "a name is made of ASCII letters, digits and _")
+            raise _Inexpressible(
+                f"the variable name {variable}", "a name is made of ASCII letters, digits and _"
+            )
     title = None if step.title is None else " ".join(step.title[:_SHOWN_TITLE].split())
     return replace(
         step,
@@ -287,11 +288,11 @@ def _action(step: Step, put: Callable[[Value], Value]) -> Call | Respond:
         case Respond(values=values):
             return Respond(tuple(put(value) for value in values))
         case _:
-            raise _CannotSay("this step", "a graph has calls and one answer")
+            raise _Inexpressible("this step", "a graph has calls and one answer")
 
 
 def _ending(step: Step, put: Callable[[Value], Value]) -> OnFail | None:
-    """What a failure leads to: what the step says, and the end of the plan where it does not say."""
+    """The failure handling of a step: its own, and the end of the plan if it does not define where to go."""
     if isinstance(step.action, Respond):
         return step.on_fail
     said = step.on_fail
@@ -313,13 +314,13 @@ def _note_for_text(plan: Plan) -> Iterator[Diagnostic]:
 
 
 class _Constants:
-    """Puts initial variables in the places where they are read."""
+    """Replaces references to initial variables by their values."""
 
     def __init__(self, known: dict[str, Value]) -> None:
         self._known = known
 
     def value(self, value: Value) -> Value:
-        """The value with every initial variable in its place."""
+        """The value with references to initial variables replaced."""
         match value:
             case Literal():
                 return value
@@ -327,7 +328,7 @@ class _Constants:
                 if name in self._known:
                     return self._at(value)
                 if not is_name(name):
-                    raise _CannotSay(
+                    raise _Inexpressible(
                         f"the variable name {name}", "a name is made of ASCII letters, digits and _"
                     )
                 return value
@@ -339,7 +340,7 @@ class _Constants:
                 return DictExpr(tuple((key, self.value(item)) for key, item in pairs))
 
     def condition(self, condition: Condition) -> Condition:
-        """The condition with every initial variable in its place."""
+        """The condition with references to initial variables replaced."""
         match condition:
             case Compare(left=left, right=right):
                 return replace(condition, left=self.value(left), right=self.value(right))
@@ -353,7 +354,7 @@ class _Constants:
                 return Or(tuple(self.condition(c) for c in inner))
 
     def _inside(self, ref: Ref) -> str | Ref:
-        """A reference inside a text: what an initial variable says there, or itself."""
+        """A reference inside a string: the text of an initial variable, or the reference itself."""
         value = self.value(ref)
         match value:
             case Ref():
@@ -365,7 +366,7 @@ class _Constants:
             case Literal(value=int(number) | float(number)):
                 return repr(number)
             case _:
-                raise _CannotSay(
+                raise _Inexpressible(
                     f"${{{ref.name}}} inside a text, where it is no text and no number",
                     "write it into the text",
                 )
@@ -381,6 +382,6 @@ class _Constants:
                 case _:
                     found = None
             if found is None:
-                raise _CannotSay(f"a path to nothing in ${{{ref.name}}}", "`callsheet check` says where")
+                raise _Inexpressible(f"a path to nothing in ${{{ref.name}}}", "`callsheet check` says where")
             value = found
         return value

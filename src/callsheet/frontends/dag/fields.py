@@ -1,4 +1,4 @@
-"""The fields of a JSON plan: one table that the reader, the JSON Schema and the docs are made from."""
+"""The fields of a JSON plan: one table for the parser, the JSON Schema and the documentation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from callsheet.frontends.dag.texts import NAME
 ID = r"[a-z0-9][a-z0-9._-]{0,63}"
 """The id of a plan, as a pattern."""
 INDEX = r"(?! )[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{1,64}(?<! )"
-"""The index of a step, as a pattern: no control characters, no blanks at its ends."""
+"""The index of a step, as a pattern: no control characters, no leading or trailing blanks."""
 TOOL = r"@?[A-Za-z0-9_](?:[A-Za-z0-9_ .:/-]{0,126}[A-Za-z0-9_])?"
-"""The name of a tool, as a pattern; a server's own names may hold dots, dashes and slashes."""
+"""The name of a tool, as a pattern; names of MCP servers' tools may have dots, dashes and slashes."""
 MOST_RETRIES = 10**9
 MOST_SECONDS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: what it holds in words and as JSON Schema, what it is for, whether it has to be there."""
+    """A field: its type in words and as JSON Schema, its purpose, and whether it is required."""
 
     name: str
     holds: str
@@ -126,8 +126,8 @@ def _object(fields: tuple[Field, ...], also: tuple[Field, ...] = ()) -> dict[str
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a plan.
 
-    It judges the form alone: whether the steps fit together (unknown indexes, circles, variables)
-    and whether references and conditions can be read is a matter of `callsheet check`.
+    It covers the structure only: unknown indexes, cycles, variables, and the syntax of references and
+    conditions are checked by `callsheet check`.
     """
     step = _object(STEP_FIELDS, (TOOL_CALLS,))
     step["required"] = [name for name in step["required"] if name not in ("tool", "args")]

@@ -1,8 +1,8 @@
-"""JSON text to a tree with places, judged by JSON's own rules.
+"""Parses JSON text to a tree with spans.
 
-In: a text and a report. Out: the tree, or `Unreadable` after the reason was noted. A valid text
-gives exactly the values of `json.loads`; what that would let pass (NaN, a key given twice) is an
-error. Slips that cannot be misread (a comma too many, a comment) are noted and gone over.
+In: a text and a report. Out: the tree, or `Unreadable` after the reason was reported. A valid text
+has exactly the values that `json.loads` returns; what that accepts beyond JSON (NaN, duplicate keys) is
+an error. After unambiguous mistakes (an additional comma, a comment) parsing continues.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from callsheet.frontends.dag.report import Report, Unreadable
 from callsheet.frontends.tree import Entry, Mapping, Node, Scalar, Sequence
 
 MAX_DEPTH = 64
-"""How deep lists and objects may stand in one another."""
+"""The largest nesting depth of lists and objects."""
 MAX_DIGITS = 4_300
-"""Longer whole numbers are refused: reading them would cost time that grows with the square."""
+"""Longer whole numbers are refused: converting them takes quadratic time."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN_TEXT = re.compile(r'"([^"\\\x00-\x1f]*)"')
 _USUAL_NAME = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*(?![#/ \t\n\r])')
-"""A name with its colon as nearly all are written, up to its value."""
+"""The most frequent spelling of a name and its colon, up to the value."""
 _USUAL_COMMA = re.compile(r"[ \t\n\r]*,(?=[ \t\n\r]*[\"{\[0-9a-z-])")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
 _NUMBER_LIKE = re.compile(r"[+-]?(?:[0-9.][\w.+-]*|(?:Infinity|NaN)\b)|(?:Infinity|NaN)\b")
@@ -36,13 +36,13 @@ _decode = JSONDecoder().raw_decode
 
 
 def read_json(text: str, report: Report) -> Node:
-    """The tree of a JSON text. Raises `Unreadable` where it cannot be read to its end."""
+    """The tree of a JSON text. Raises `Unreadable` if it cannot be read to its end."""
     reader = _JsonReader(text, report)
     return reader.whole()
 
 
 class _JsonReader:
-    """A position in the text that only moves forward."""
+    """A cursor over the text, which never moves back."""
 
     def __init__(self, text: str, report: Report) -> None:
         self._text = text
@@ -67,7 +67,7 @@ class _JsonReader:
     # ------------------------------------------------------------ moving and saying
 
     def _skip(self) -> str:
-        """Go over white space, and over comments with an error each; the character there."""
+        """Skip white space, and comments with an error each; returns the character there."""
         text = self._text
         while True:
             match = _SPACE.match(text, self._pos)
@@ -154,7 +154,7 @@ class _JsonReader:
         )
 
     def _odd_scalar(self, word: re.Match[str] | None) -> Node:
-        """What is no value of JSON: gone over where its meaning is plain, else the end."""
+        """Report what is no JSON value, and skip it if it is unambiguous; else raise `Unreadable`."""
         text, start = self._text, self._pos
         like = _NUMBER_LIKE.match(text, start)
         if like is not None:
@@ -282,7 +282,7 @@ class _JsonReader:
         )
 
     def _after_item(self, closing: str) -> int:
-        """Go over the comma after an item; its place, -1 where none stands before the end."""
+        """Skip the comma after an item; returns its offset, or -1 if there is none."""
         usual = _USUAL_COMMA.match(self._text, self._pos)
         if usual is not None:
             self._pos = usual.end()
@@ -310,7 +310,7 @@ class _JsonReader:
 
 
 def note_repeated(report: Report, text: str, key: str, first: Span, second: Span) -> None:
-    """Note that a name stands twice in one object, with both places."""
+    """Report a duplicate name of an object, with both places."""
     line = text.count("\n", 0, first.start) + 1
     column = first.start - text.rfind("\n", 0, first.start)
     report.error(

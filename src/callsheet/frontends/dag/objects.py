@@ -1,4 +1,4 @@
-"""An object of the tree against the fields it may have: what is there, missing, misspelt, of another kind."""
+"""Checks an object of the tree against its known fields: missing, misspelt or of the wrong type."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _KINDS = {
 
 
 class Fields:
-    """The fields of one object; asking for one of another kind than it holds notes that."""
+    """The fields of one object; access to a field of the wrong type reports an error."""
 
     def __init__(self, found: Mapping, known: Table[str, Field], report: Report, what: str) -> None:
         self.span = found.span
         self.what = what
-        """The object as messages call it: `step 3`."""
+        """The name of the object in messages: `step 3`."""
         self.step: str | None = None
         """The id of the step that it belongs to."""
         self._report = report
@@ -35,11 +35,11 @@ class Fields:
         return name in self._entries
 
     def entry(self, name: str) -> Entry | None:
-        """The field as it stands."""
+        """The entry of a field, unchecked; None if there is none."""
         return self._entries.get(name)
 
     def check_names(self, also: Many[str] = ()) -> None:
-        """Note each field that does not exist: an error where a known one may be meant."""
+        """Report each unknown field: as an error if a known one may be meant, else as a warning."""
         for name, entry in self._entries.items():
             if name in self._known or name in also:
                 continue
@@ -54,7 +54,7 @@ class Fields:
                 self._report.warning("DAG012", said, entry.key_span, help_, step=self.step)
 
     def require(self, *names: str) -> None:
-        """Note each of the fields that is not there."""
+        """Report the fields that are missing, as one error."""
         missing = [name for name in names if name not in self._entries]
         if missing:
             listed = " and ".join([", ".join(missing[:-1]), missing[-1]] if len(missing) > 1 else missing)
@@ -65,7 +65,7 @@ class Fields:
             )
 
     def text(self, name: str, *, or_null: bool = False) -> Scalar | None:
-        """The text of a field."""
+        """The string of a field, None if there is none; null is an error unless `or_null`."""
         entry = self._entries.get(name)
         if entry is None:
             return None
@@ -86,7 +86,7 @@ class Fields:
         return value if isinstance(value, Sequence) else None
 
     def number(self, name: str) -> int | float | None:
-        """The number of a field, no truth value."""
+        """The number of a field; true and false are errors."""
         entry = self._entries.get(name)
         if entry is None:
             return None
@@ -107,7 +107,7 @@ class Fields:
         return None
 
     def wrong_kind(self, name: str, found: Node) -> None:
-        """Note that a field holds something else than it should."""
+        """Report a field of the wrong type."""
         holds = self._known[name].holds
         help_: str | None = None
         if isinstance(found, Scalar) and isinstance(found.value, str) and holds != "a text":

@@ -1,7 +1,7 @@
-"""A JSON plan to a `Plan` of dependencies: the reader's entry, which never raises whatever the text.
+"""Parses a JSON plan; never raises, whatever the text.
 
-In: a text, JSON or YAML, and a name for it. Out: a `ParseResult`. It judges the form alone;
-whether the steps fit together is a matter of the passes.
+In: a text, JSON or YAML, and a name for it. Out: a `ParseResult` with a `Plan` of dependencies. Only the
+structure is checked here; whether the steps fit together is checked by the passes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from callsheet.ir.collecting import collector_rests
 _PLAN = {field.name: field for field in PLAN_FIELDS}
 _ID = re.compile(ID)
 _LARGE = 20_000
-"""From this many characters on the cyclic collector rests."""
+"""From this many characters on the cyclic garbage collector is paused."""
 
 
 def parse_dag(text: str, name: str = "<plan>", *, is_yaml: bool = False) -> ParseResult:
@@ -57,7 +57,7 @@ def _parse(text: str, name: str, is_yaml: bool) -> ParseResult:
 
 
 class _Document:
-    """Reads the plan's own fields, and its steps one after another."""
+    """Parses the fields of the plan, and its steps in order."""
 
     def __init__(self, text: str, report: Report) -> None:
         self._report = report
@@ -134,7 +134,7 @@ def _opening(node: Node) -> Span:
 
 
 def _literal(node: Node) -> Value:
-    """A value as it stands: initial variables hold no references."""
+    """The value of a node, literally: initial variables have no references."""
     match node:
         case Scalar(value=value, span=span):
             return Literal(value, span)

@@ -1,6 +1,6 @@
-"""A plan of dependencies to canonical JSON, which parses back to an equal plan.
+"""Formats a plan of dependencies as the canonical text of a JSON plan, which parses to an equal plan.
 
-In: a plan of that order. Out: its text. What the text cannot say is refused by name and place.
+In: a plan of that order. Out: its text. A construct that a JSON plan cannot express is refused with its step.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _LINE = 100
 _INDENT = "  "
 _ID, _INDEX, _TOOL = re.compile(ID), re.compile(INDEX), re.compile(TOOL)
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-"""Characters that a reader cannot see, or that turn the order of what is seen: always escaped."""
+"""Invisible characters and those that change the direction of text; they are always escaped."""
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def format_dag(plan: Plan) -> str:
-    """The canonical JSON text of a plan of dependencies.
+    """The canonical text of a plan of dependencies.
 
-    Raises CallsheetError (DAG070) that names the step and what a JSON plan cannot say: text order,
-    jumps, loops, arguments without a name, casts.
+    Raises CallsheetError (DAG070) with the step for what a JSON plan cannot express: text order,
+    jumps, loops, positional arguments, casts.
 
     >>> print(format_dag(Plan((Step("1", Call("READ"), depends_on=(), title="Read"),), Order.DAG)), end="")
     {
@@ -126,7 +126,7 @@ def step_data(step: Step) -> dict[str, JSON]:
 
 
 def placed(said: Diagnostic, step: Step) -> Diagnostic:
-    """A refusal with the step that it is about."""
+    """The error with the id of the step that it concerns."""
     message = said.message if said.code == "DAG070" else f"a JSON plan cannot say this: {said.message}"
     return Diagnostic(
         "DAG070",
@@ -238,14 +238,14 @@ def _retry(retry: Retry) -> Iterator[tuple[str, JSON]]:
 
 
 def _rows(fields: dict[str, JSON], indent: str) -> str:
-    """An object with a field a line."""
+    """An object with one field on each line."""
     inside = indent + _INDENT
     rows = [f"{inside}{_line(name)}: {_value(name, value, inside)}" for name, value in fields.items()]
     return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
 
 
 def _value(name: str, value: JSON, indent: str) -> str:
-    """The value of a field behind its name, on one line where it fits there."""
+    """The value of a field after its name, on the same line if it fits."""
     line = _line(value)
     if not value or not isinstance(value, dict | list) or len(indent) + len(name) + len(line) <= _LINE:
         return line
@@ -260,9 +260,9 @@ def _line(value: JSON) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    """An escape, but for the second half of a pair that stands in the text as two characters.
+    """An escape, except for the second half of a surrogate pair that the text has as two characters.
 
-    As two escapes the pair would be read as one character.
+    Two escapes would be read as one character.
     """
     char, at = match[0], match.start()
     if "\udc00" <= char <= "\udfff" and at and "\ud800" <= match.string[at - 1] <= "\udbff":

@@ -1,4 +1,4 @@
-"""What is noted while a plan is read: diagnostics with their places, up to a thousand errors."""
+"""Collects the diagnostics of a JSON plan, up to a thousand errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ MOST_ERRORS = 1_000
 
 
 class Unreadable(Exception):
-    """The text cannot be read on from here; the reason stands in the report."""
+    """The rest of the text cannot be read; the reason is in the report."""
 
 
 class Report:
-    """The findings of one text.
+    """The diagnostics of one text.
 
-    After `MOST_ERRORS` errors it notes DAG006 and raises `Unreadable`: more would help nobody.
+    The error after `MOST_ERRORS` errors is replaced by DAG006 and raises `Unreadable`.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Report:
         fix: Fix | None = None,
         step: str | None = None,
     ) -> Unreadable:
-        """Note an error; gives what a caller raises that cannot go on."""
+        """Record an error; returns the exception that a caller raises if it cannot go on."""
         if self.errors == MOST_ERRORS:
             said = f"more than {MOST_ERRORS:,} errors; the rest of the text was not looked at"
             self.diagnostics.append(
@@ -46,5 +46,5 @@ class Report:
     def warning(
         self, code: str, message: str, span: Span, help_: str | None = None, *, step: str | None = None
     ) -> None:
-        """Note what is read, though perhaps not as it was meant."""
+        """Record a warning: the text is read, but perhaps not as intended."""
         self.diagnostics.append(Diagnostic(code, Severity.WARNING, message, span, help_, None, step))

@@ -1,7 +1,6 @@
-"""One step of a JSON plan: an object of the tree to a `Step`.
+"""Converts one step of a JSON plan: an object of the tree to a `Step`.
 
-In: the object and what is told of texts and mistakes. Out: the step, or None after every reason
-why there is none was noted.
+In: the object, and the report. Out: the step, or None after all errors were reported.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ _NO_JUMP = "a graph has no jumps: give the other way a step of its own, with a c
 
 
 class Steps:
-    """Reads the steps of one plan."""
+    """Converts the steps of one plan."""
 
     def __init__(self, texts: Texts, report: Report) -> None:
         self._texts = texts
         self._report = report
 
     def read(self, node: Node, number: int) -> Step | None:
-        """The step of a node, as far as it can be read; `number`, from 1, names it where its index cannot."""
+        """The step of a node; None after an error. `number` (from 1) identifies it if it has no index."""
         if not isinstance(node, Mapping):
             said = f"step number {number} is {kind_of(node)}, and should be an object"
             self._report.error("DAG011", said, node.span, 'write {"index": "1", "title": "…", …}')
@@ -130,7 +129,7 @@ class Steps:
     # ------------------------------------------------------------ the call
 
     def _stored_call(self, fields: Fields) -> Action | None:
-        """The call in the form in which planners store it: `tool_calls`, a list of one."""
+        """The call in the form of `tool_calls`, a list with one call, which some planners store."""
         for name in ("tool", "args"):
             entry = fields.entry(name)
             if entry is not None:
@@ -181,7 +180,7 @@ class Steps:
     def _control(
         self, fields: Fields, word: str, tool: Scalar, values: tuple[tuple[str, Value], ...]
     ) -> Action | None:
-        """`respond`, which answers with its `values`; the other control words have no place in a graph."""
+        """The action of `respond`; other control words are an error in a graph."""
         if word != "RESPOND":
             help_ = (
                 _NO_JUMP if word == "GOTO" else 'a failure may end the plan: "on_fail": {"terminate": "why"}'
@@ -269,13 +268,13 @@ class Steps:
 
 
 class _Index(NamedTuple):
-    """An index where it stands, as the text that it is everywhere else."""
+    """The index of a step as a string, with its span."""
 
     text: str
     span: Span
 
 
 def note_variable_name(report: Report, name: str, span: Span, step: str | None = None) -> None:
-    """Note that a variable cannot have this name."""
+    """Report an invalid name of a variable."""
     help_ = "a name is made of ASCII letters, digits, _ and -, and begins with a letter or _"
     report.error("DAG017", f"{name[:40]!r} is no name of a variable", span, help_, step=step)

@@ -1,8 +1,8 @@
-r"""References in the texts of a JSON plan: `${name}`, `${name.field.0}`, `${name["odd key"]}`.
+r"""Converts strings of a JSON plan with references: `${name}`, `${name.field.0}`, `${name["odd key"]}`.
 
-In: a scalar of the tree. Out: a `Literal`, `Ref` or `Template`, and back. A text that is one
-reference alone is that reference. `\${` is a plain `${`; backslashes right before a `${` are
-doubled to be themselves; every other `$` and backslash is itself.
+In: a scalar of the tree. Out: a `Literal`, `Ref` or `Template`, and back. A string of one
+reference alone is that reference. `\${` is a literal `${`; literal backslashes before a `${` are
+doubled; every other `$` and backslash is literal.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _JSON_UNIT = re.compile(
 
 
 class Texts:
-    """Turns scalars of one source into values; what cannot be read is reported."""
+    """Converts nodes of one source to values; references that cannot be read are reported."""
 
     def __init__(self, source: str, report: Report) -> None:
         self._source = source
         self._report = report
 
     def value(self, node: Node) -> Value:
-        """The value of a part of the tree, references in its texts included."""
+        """The value of a node, with the references in its strings."""
         match node:
             case Scalar(value=str(text)) if "${" in text:
                 return self._read(node, text)
@@ -51,7 +51,7 @@ class Texts:
                 return DictExpr(tuple([(entry.key, self.value(entry.value)) for entry in entries]), span)
 
     def places(self, scalar: Scalar) -> Places:
-        """Where the characters of a text stand in the source."""
+        """The places in the source of the characters of a string."""
         return Places(self._source, scalar)
 
     def _read(self, scalar: Scalar, text: str) -> Value:
@@ -96,9 +96,9 @@ class Texts:
 
 
 class Places:
-    """Offsets of a decoded text in the source it was read from.
+    """Maps offsets in a decoded string to the source.
 
-    Where a YAML text was folded or escaped, every place is the whole scalar.
+    For a folded or escaped YAML string every place is the whole scalar.
     """
 
     def __init__(self, source: str, scalar: Scalar) -> None:
@@ -118,7 +118,7 @@ class Places:
             self._start = found if found >= 0 else None
 
     def span(self, start: int, end: int) -> Span:
-        """The place of `text[start:end]`."""
+        """The span in the source of `text[start:end]`."""
         if self._start is None:
             return self._scalar
         if self._offsets is None:
@@ -128,7 +128,7 @@ class Places:
 
 
 def _offsets(source: str, start: int, end: int) -> list[int]:
-    """The offset of each character that the body of a JSON text decodes to, and of its end."""
+    """The source offset of each character of a decoded JSON string, and of its end."""
     offsets = [match.start() for match in _JSON_UNIT.finditer(source, start, end)]
     offsets.append(end)
     return offsets
@@ -150,12 +150,12 @@ def _path(text: str, start: int, end: int) -> tuple[PathPart, ...]:
 
 
 def refuse(what: str, help_: str | None = None) -> CallsheetError:
-    """The refusal of what a JSON plan cannot say."""
+    """The error for a construct that a JSON plan cannot express."""
     return CallsheetError.single("DAG070", f"a JSON plan cannot say {what}", help=help_)
 
 
 def written(value: Value) -> JSON:
-    """A value as JSON data. Raises CallsheetError (DAG070) for what it cannot say."""
+    """A value as JSON data. Raises CallsheetError (DAG070) if a JSON plan cannot express it."""
     match value:
         case Literal(value=str(text)):
             return _escaped(text)
@@ -180,7 +180,7 @@ _BIGGEST_INDEX = 10**MAX_INDEX_DIGITS
 
 
 def reference(ref: Ref) -> str:
-    """A reference as a JSON plan writes it: `${name.path}`.
+    """The text of a reference: `${name.path}`.
 
     Raises CallsheetError for a name or an index that a JSON plan cannot write.
     """

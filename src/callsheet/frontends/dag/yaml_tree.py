@@ -1,8 +1,8 @@
-"""YAML text to a tree with places: the part of YAML that says what JSON says, and no more.
+"""Parses YAML text to a tree with spans: only the part of YAML that corresponds to JSON.
 
-In: a text and a report. Out: the tree, or `Unreadable` after the reason was noted. PyYAML's C
-parser gives events; what they mean is decided here. Anchors, aliases, tags and merge keys are
-refused, so no text grows while it is read; words that YAML readers read differently are not guessed.
+In: a text and a report. Out: the tree, or `Unreadable` after the reason was reported. PyYAML's C
+parser gives events, which are interpreted here. Anchors, aliases, tags and merge keys are refused, so that
+the tree is never larger than its text. Words that YAML parsers interpret differently are reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DOUBTFUL_WORDS = frozenset({"yes", "no", "on", "off"})
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PADDED = re.compile(r"0[0-9]+")
-"""A code rather than a number: `007`, a postcode, the mode of a file."""
+"""Digits that are an identifier rather than a number: `007`, a postcode, the mode of a file."""
 _DOUBTFUL_NUMBER = re.compile(
     r"[+-]?(?:0[0-9_]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*|\.inf|\.nan"
     r"|(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)",
@@ -35,8 +35,8 @@ _DOUBTFUL_NUMBER = re.compile(
 
 
 def read_yaml(text: str, report: Report) -> Node:
-    """The tree of a YAML text. Raises `Unreadable` where it cannot be read to its end."""
-    import yaml  # noqa: PLC0415 - only where a plan is written so
+    """The tree of a YAML text. Raises `Unreadable` if it cannot be read to its end."""
+    import yaml  # noqa: PLC0415 - loaded for YAML plans only
 
     try:
         return _YamlReader(text, report).root()
@@ -57,7 +57,7 @@ def read_yaml(text: str, report: Report) -> Node:
 
 
 def _too_deep(report: Report, at: int) -> Unreadable:
-    """That lists and mappings stand too deep in one another; the library has a bound of its own."""
+    """The error for lists and mappings that are nested too deep, found here or by PyYAML."""
     said = f"more than {MAX_DEPTH} lists and mappings stand in one another"
     return report.error(
         "DAG003", said, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
@@ -65,7 +65,7 @@ def _too_deep(report: Report, at: int) -> Unreadable:
 
 
 class _YamlReader(YamlWalk):
-    """The part of YAML that plans have."""
+    """Builds the tree of a plan from the permitted part of YAML."""
 
     def __init__(self, text: str, report: Report) -> None:
         super().__init__(text)
@@ -82,25 +82,25 @@ class _YamlReader(YamlWalk):
         return root
 
     def opened(self, event: Any, depth: int) -> None:
-        """Refuses anchors, tags and what stands too deep."""
+        """Refuses anchors, tags and excessive nesting."""
         self._refuse_marks(event)
         if depth >= MAX_DEPTH:
             raise self._too_deep(event)
 
     def alias(self, event: Any, depth: int) -> Part:
-        """Refused: no text grows while it is read."""
+        """Refuses aliases, which would let a short text become a large tree."""
         raise self._refuse(event, "aliases (*name)", "write the value out")
 
     def second_document(self, event: Any) -> None:
-        """Refused: nobody could say which is meant."""
+        """Refuses a second document: a file is one plan."""
         raise self._refuse(event, "a second document", "one file holds one plan")
 
     def repeated(self, key: str, first: Span, again: Span) -> None:
-        """Noted; the first value counts."""
+        """Reports a duplicate key as an error; the tree has the first value."""
         note_repeated(self._report, self._text, key, first, again)
 
     def key(self, node: Node) -> tuple[str, Span]:
-        """The text that a key is; others are noted."""
+        """The string of a key; another scalar is reported as an error, a list or mapping ends the parsing."""
         if isinstance(node, Scalar) and isinstance(node.value, str):
             if node.value == "<<" and self._text[node.span.start] == "<":
                 raise self._report.error(
@@ -125,7 +125,7 @@ class _YamlReader(YamlWalk):
         return Scalar(self._plain(value, span, is_key) if event.implicit[0] else value, span)
 
     def _plain(self, text: str, span: Span, is_key: bool) -> ir_types.Scalar:
-        """What a scalar without quotes says: JSON's words and numbers, else its text."""
+        """The value of a plain scalar: JSON's words and numbers, else a string."""
         if text in _WORDS:
             return _WORDS[text]
         if text.lower() in _DOUBTFUL_WORDS and not is_key:

@@ -1,7 +1,7 @@
-"""What a model's answer is held to: grammars and a JSON schema, made from a catalogue of tools.
+"""Exports grammars and a JSON schema of plans, from a catalogue of tools, for constrained decoding.
 
-Each export allows plans that parse, call tools of the catalogue alone with the arguments they take, and
-read variables that are set. Decoders that follow it write such plans, which are checked all the same.
+Each export allows only plans that parse, call tools of the catalogue with arguments that they accept, and
+read variables that are set. Plans decoded with it are still checked.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = [
 
 
 def plan_lark(tools: Sequence[ToolShape], options: ExportOptions | None = None) -> str:
-    """The grammar of plans in Lark's syntax as llguidance reads it.
+    """The grammar of plans in Lark's syntax for llguidance.
 
-    llama.cpp, vLLM, SGLang and grammar tools of OpenAI take it. Raises ValueError as `plan_grammar` does.
+    llama.cpp, vLLM, SGLang and OpenAI's grammar tools accept it. Raises ValueError as `plan_grammar` does.
 
     >>> print(plan_lark([], ExportOptions(max_steps=1)).splitlines()[1])
     start: plan

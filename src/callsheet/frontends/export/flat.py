@@ -1,8 +1,8 @@
-"""Plans as flat JSON, for providers that hold answers to a JSON schema and to no grammar.
+"""The JSON schema of flat plans, for providers that constrain answers by a JSON schema and not by a grammar.
 
-In: tools and options. Out: a JSON schema of `{steps: [{tool, args: [{name, value | ref}], out}]}`. It has
-one object type a step whatever the tools are: no optional fields and two alternatives in all, so that
-it keeps the limits of every provider. What arguments a tool takes it does not say.
+In: tools and options. Out: a JSON schema of `{steps: [{tool, args: [{name, value | ref}], out}]}`. All steps
+have the same type, without optional fields and with few alternatives, to stay within the limits of all
+providers. It does not define which arguments a tool has.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from callsheet.frontends.export.shapes import ExportOptions, ToolShape
 from callsheet.frontends.export.values import properties
 
 ENDS = ("respond", "terminate")
-"""The names of steps that end the plan, beside those of tools."""
+"""The values of `tool` for steps that end the plan."""
 REPLAN = "replan"
 GOTO, TARGET = "goto", "step"
-"""A jump, and the name of its argument: the id of a step, S1 for the first."""
+"""The value of `tool` for a jump, and the name of its argument, the id of a step."""
 DATA = "data"
-"""The name of arguments that an operation takes by position."""
+"""The name of positional arguments of an operation."""
 POSITIONAL = {"SELECT": (DATA,), "CALC": ("expression",), "FORMAT": ("text",)}
 _MOST_NAMES = 200
-"""From more names of arguments on a schema does not list them."""
+"""A schema lists the names of arguments only up to this number."""
 
 
 def plan_schema(tools: Sequence[ToolShape], options: ExportOptions | None = None) -> dict[str, Any]:
-    """The JSON schema of plans over these tools, in the part of JSON Schema that providers hold answers to.
+    """The JSON schema of plans with these tools, in the part of JSON Schema that providers support.
 
     >>> plan_schema([])["properties"]["steps"]["items"]["properties"]["tool"]["enum"]
     ['respond', 'terminate']

@@ -1,7 +1,7 @@
-"""Flat JSON plans to a `Plan`, which never raises whatever the text.
+"""Parses flat JSON plans; never raises, whatever the text.
 
-In: a text, the tools, and what the schema was made with. Out: a `ParseResult`. In a text of an argument,
-`$name` and `${name.path}` stand for a variable that a step before has set; every other `$` is itself.
+In: a text, the tools, and the options of the schema. Out: a `ParseResult`. In a string of an argument,
+`$name` and `${name.path}` are references if an earlier step sets the variable; every other `$` is literal.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _STEP_FIELDS = frozenset({"tool", "args", "out", "when", "each"})
 def read_flat(
     text: str, tools: Sequence[ToolShape], name: str = "<plan>", options: ExportOptions | None = None
 ) -> ParseResult:
-    """Read a flat plan; `options` are those that the schema was made with, `name` what diagnostics call it.
+    """Parse a flat plan; `options` are those of the schema, `name` is the name of the text in diagnostics.
 
-    A text that should be a list or an object, by the tool's schema, is read as JSON.
+    A string for an argument that is a list or an object in the tool's schema is parsed as JSON.
 
     >>> flat = '{"steps": [{"tool": "respond", "args": [{"name": "text", "value": "Hi"}], "out": ""}]}'
     >>> read_flat(flat, []).require().steps[0].action
@@ -80,7 +80,7 @@ def read_flat(
 
 
 class _Reader:
-    """Reads steps in their order, and knows what they have set."""
+    """Parses the steps in order, and records the variables that they set."""
 
     def __init__(self, text: str, report: Report, tools: Sequence[ToolShape], options: ExportOptions) -> None:
         self._report = report
@@ -124,7 +124,7 @@ class _Reader:
         return Step(id_, action, foreach, condition, output, span=node.span)
 
     def _text(self, node: Object, key: str, id_: str, *, must: bool = True) -> Scalar | None:
-        """The text of a field; None where it need not be there and says nothing."""
+        """The string of a field; unless it `must` be there, None if it is missing or blank."""
         entry = node.get(key)
         if entry is None:
             if must:
@@ -188,7 +188,7 @@ class _Reader:
         return Call(name, tuple(positional), tuple(named.items()), node.span)
 
     def _goto(self, args: Items, id_: str) -> Goto:
-        """A jump: its only argument is the id of a step, or its number."""
+        """A jump, whose only argument is the id of a step, or its number."""
         found = [item for item in args.items if isinstance(item, Object)]
         target = found[0].get("value") if len(found) == len(args.items) == 1 else None
         said = target.value.value if target is not None and isinstance(target.value, Scalar) else None
@@ -211,7 +211,7 @@ class _Reader:
         return key, self._value(self._of_kind(given["value"], schemas.get(key, {})), seen)
 
     def _of_kind(self, node: Node, schema: Mapping[str, Any]) -> Node:
-        """The list or object that a text says, where the schema asks for one of these and no text."""
+        """The node; a string is parsed as JSON if the schema requires a list or an object."""
         wanted = kinds(schema)
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
             return node
@@ -243,7 +243,7 @@ class _Reader:
 
 
 def _filled(text: str, seen: Collection[str], span: Span) -> Value:
-    """The text with its references to what is set; a `$` before anything else is itself."""
+    """A string with its references to variables in `seen`; every other `$` is literal."""
     parts: list[str | Ref] = []
     at = 0
     for match in _WITHIN.finditer(text):
@@ -255,7 +255,7 @@ def _filled(text: str, seen: Collection[str], span: Span) -> Value:
 
 
 def _at(node: Node, span: Span) -> Node:
-    """The tree of a text within the text: all of it stands where that text stands."""
+    """The node with all spans replaced by that of the string that it was parsed from."""
     match node:
         case Scalar():
             return replace(node, span=span)

@@ -1,8 +1,8 @@
-"""Jumps in the grammar of plans: steps that are left out, one of two ways, steps that are done again.
+"""The grammar of jumps: skipped steps, one of two branches, repeated steps.
 
-In: the parts of steps. Out: the ways to go on from a step with a jump in them. A jump leads to the first or
-behind the last step of a few plain calls that are written with it, so that its target is there, is in no
-group, and it is known what is set where the ways meet: what was set before, and what all of them set.
+In: the parts of steps. Out: the alternatives from a step on that have a jump. Each consists of the jump and a
+few plain calls; the target is the first of them or the step after them. So the target exists and is in no
+group, and the variables set at the join are known: those set before, and those that all branches set.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ _MOST_OF_A_WAY = 2
 
 
 class Steps(Protocol):
-    """The parts of steps, by the number of the step or of the variables that are set."""
+    """The parts of steps. `number` is that of the step, `bound` the number of variables set."""
 
     def label(self, number: int) -> Node:
-        """What stands before the step."""
+        """The label of the step."""
         ...
 
     def called(self, bound: int) -> Node | None:
-        """A call whose result is stored, to the end of its line; None where nothing can be called."""
+        """A line with a call whose result is stored; None if nothing can be called."""
         ...
 
     def risked(self, bound: int, target: int) -> Node | None:
-        """The same with a jump to that step where it fails; None where failures are no part of plans."""
+        """The same with a jump to `target` on failure; None if plans have no failure handling."""
         ...
 
     def guard(self, bound: int) -> Node | None:
-        """A condition; None where there is none."""
+        """A condition; None if there can be none."""
         ...
 
     def goto(self, target: int) -> Node:
-        """A jump, to the end of its line."""
+        """A jump and the end of its line."""
         ...
 
     def following(self, number: int, bound: int) -> Node | None:
-        """The steps from this one on to the end; None where there is no room for them."""
+        """The steps from this one to the end; None if they would exceed the most steps."""
         ...
 
 
 def jumps(steps: Steps, number: int, bound: int) -> Iterator[Node | None]:
-    """What may stand behind the label of this step, and all that follows, for steps that jump.
+    """The alternatives with a jump for the text after the label of this step, to the end of the plan.
 
-    None where there is no room for one, or nothing to call or to compare.
+    An item is None if there is no room for it, or nothing to call or to compare.
     """
     for count in range(1, _MOST_LEFT_OUT + 1):
         yield _left_out(steps, number, bound, count)
@@ -61,7 +61,7 @@ def jumps(steps: Steps, number: int, bound: int) -> Iterator[Node | None]:
 
 
 def _left_out(steps: Steps, number: int, bound: int, count: int) -> Node | None:
-    """`?IF (…) THEN GOTO`, over so many steps; behind them nothing reads what they give."""
+    """`?IF (…) THEN GOTO` past `count` steps, whose results are not readable after them."""
     behind = number + 1 + count
     return _all(
         steps.guard(bound),
@@ -72,7 +72,7 @@ def _left_out(steps: Steps, number: int, bound: int, count: int) -> Node | None:
 
 
 def _left_out_after_failure(steps: Steps, number: int, bound: int, count: int) -> Node | None:
-    """`ON_FAIL GOTO`, over so many steps: where the call fails, its result is what the failure says."""
+    """`ON_FAIL GOTO` past `count` steps; the result of the failed call is its error."""
     behind = number + 1 + count
     return _all(
         steps.risked(bound, behind),
@@ -82,7 +82,7 @@ def _left_out_after_failure(steps: Steps, number: int, bound: int, count: int) -
 
 
 def _one_of_two(steps: Steps, number: int, bound: int, one: int, other: int) -> Node | None:
-    """A condition that leads over so many steps to others: both ways set the first of their results."""
+    """Two branches of `one` and `other` steps; the variables that both set are set after them."""
     over = number + 1 + one
     behind = over + 1 + other
     return _all(
@@ -97,7 +97,7 @@ def _one_of_two(steps: Steps, number: int, bound: int, one: int, other: int) -> 
 
 
 def _repeated(steps: Steps, number: int, bound: int, count: int) -> Node | None:
-    """So many steps, and a condition that leads back to the first of them."""
+    """`count` steps, and a conditional jump back to the first of them."""
     return _all(
         steps.called(bound),
         _calls(steps, number + 1, bound + 1, count - 1),
@@ -109,11 +109,11 @@ def _repeated(steps: Steps, number: int, bound: int, count: int) -> Node | None:
 
 
 def _calls(steps: Steps, number: int, bound: int, count: int) -> Node | None:
-    """So many calls one after another, with their labels."""
+    """`count` calls in sequence, with their labels."""
     return _all(*(part for i in range(count) for part in (steps.label(number + i), steps.called(bound + i))))
 
 
 def _all(*nodes: Node | None) -> Node | None:
-    """One after another; None where one of them cannot be said."""
+    """The nodes in sequence; None if one of them is None."""
     found = [node for node in nodes if node is not None]
     return seq(*found) if len(found) == len(nodes) else None

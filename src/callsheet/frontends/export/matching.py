@@ -1,7 +1,7 @@
-"""Whether a text is a sentence of a grammar: so it is seen where a server did not hold its answer to one.
+"""Tests whether a text is a sentence of a grammar, to detect servers that ignore the grammar.
 
-In: a grammar and a text. Out: yes or no. The rules are followed from the first character on, all ways at
-once, and what a rule takes from a place is found out once.
+In: a grammar and a text. Out: yes or no. All alternatives are followed at once from the first character on;
+the ends of the matches of a rule at an offset are computed once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from callsheet.frontends.export.rules import HOLE, Chars, Choice, Grammar, Many,
 
 
 def is_sentence(grammar: Grammar, text: str) -> bool:
-    """Whether the grammar says this text.
+    """Whether the text is a sentence of the grammar.
 
     >>> from callsheet.frontends.export import ExportOptions, plan_grammar
     >>> some = plan_grammar([], ExportOptions(max_steps=1))
@@ -24,7 +24,7 @@ def is_sentence(grammar: Grammar, text: str) -> bool:
 
 
 class _Reading:
-    """One text, and how far each rule takes it from each place."""
+    """The matches of the rules at the offsets of one text."""
 
     def __init__(self, grammar: Grammar, text: str) -> None:
         self._rules = grammar.rules
@@ -32,7 +32,7 @@ class _Reading:
         self._known: dict[tuple[str, int], AbstractSet[int]] = {}
 
     def after(self, node: Node, filler: str, at: int) -> AbstractSet[int]:
-        """The places up to which a node takes the text from this one."""
+        """The offsets at which matches of a node that begin at `at` end."""
         match node:
             case Text(text=text):
                 return {at + len(text)} if self._text.startswith(text, at) else _NOWHERE

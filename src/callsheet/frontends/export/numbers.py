@@ -1,6 +1,6 @@
-"""Whole and decimal numbers within bounds, as grammar: the digits that a number may have.
+"""The grammar of whole and decimal numbers within bounds.
 
-In: the bounds of a JSON schema. Out: a node that says numbers within them alone, not always all of them.
+In: the bounds of a JSON schema. Out: a node that matches only numbers within them, not always all of them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from callsheet.frontends.export.rules import Chars, Many, Node, Text, chars, cho
 
 _DIGIT = chars("0-9")
 _BIGGEST = 10**9 - 1
-"""Numbers without a bound have at most nine digits before the point."""
+"""The largest whole part of a number without a bound: nine digits."""
 
 
 def integers(low: int | None, high: int | None) -> Node | None:
-    """The whole numbers from `low` to `high`; None where there are none.
+    """The whole numbers from `low` to `high`; None if there are none.
 
     >>> integers(0, 9)
     Chars(ranges=((48, 57),), outside=False)
@@ -32,7 +32,7 @@ def integers(low: int | None, high: int | None) -> Node | None:
 
 
 def numbers(schema: Mapping[str, Any]) -> Node | None:
-    """Numbers that keep the bounds of a schema, with up to six digits behind the point."""
+    """Numbers within the bounds of a schema, with up to six decimals."""
     low, is_above = _bound(schema, "minimum", "exclusiveMinimum", max)
     high, _ = _bound(schema, "maximum", "exclusiveMaximum", min)
     some = Many(_DIGIT, 1, 6)
@@ -56,7 +56,7 @@ def numbers(schema: Mapping[str, Any]) -> Node | None:
 
 
 def whole_numbers(schema: Mapping[str, Any]) -> Node | None:
-    """Whole numbers that keep the bounds of a schema."""
+    """Whole numbers within the bounds of a schema."""
     low, is_above = _bound(schema, "minimum", "exclusiveMinimum", max)
     high, is_below = _bound(schema, "maximum", "exclusiveMaximum", min)
     first = None if low is None else math.floor(low) + 1 if is_above else math.ceil(low)
@@ -65,7 +65,7 @@ def whole_numbers(schema: Mapping[str, Any]) -> Node | None:
 
 
 def _bound(schema: Mapping[str, Any], name: str, exclusive: str, pick: Any) -> tuple[float | None, bool]:
-    """The bound that counts, and whether it is itself left out."""
+    """The stricter bound, and whether it is exclusive."""
     found = [
         (value, key == exclusive)
         for key in (name, exclusive)
@@ -78,12 +78,12 @@ def _bound(schema: Mapping[str, Any], name: str, exclusive: str, pick: Any) -> t
 
 
 def _not_zero() -> Node:
-    """Digits behind the point that are not all zero."""
+    """Decimals that are not all zero."""
     return seq(Many(_DIGIT, 0, 5), chars("1-9"))
 
 
 def _from_to(first: int, last: int) -> Iterator[Node]:
-    """The numbers from `first` to `last`, neither below 0; those of as many digits together."""
+    """The numbers from `first` to `last`, neither below 0, by their number of digits."""
     full: list[int] = []
     for length in range(len(str(first)), len(str(last)) + 1):
         floor, ceiling = 10 ** (length - 1) if length > 1 else 0, 10**length - 1

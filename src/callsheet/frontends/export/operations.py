@@ -1,7 +1,7 @@
-"""Calls of callsheet's own operations: data by position first, then the arguments that each has.
+"""The grammar of calls of callsheet's own operations: positional data, then named arguments.
 
-In: the name of an operation and a scope. Out: a node for what stands behind the name, or None where the
-scope holds nothing to work on.
+In: the name of an operation and a scope. Out: a node for the text after the name, or None if the operation
+needs a variable and the scope has none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from callsheet.frontends.export.values import arguments
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many values of data come first, and the named arguments: whether each must be there."""
+    """The least and most positional values, and the named arguments with whether each is required."""
 
     data: tuple[int, int] = (1, 3)
     named: tuple[tuple[str, bool], ...] = ()
@@ -46,16 +46,16 @@ OPERATIONS: Mapping[str, Shape] = {
     "SELF_REFINE": Shape(data=(1, 1), named=(("goal", True), ("rounds", False))),
     "AGENT_SOLVE": Shape(data=(0, 0), named=(("goal", True), ("max_turns", False))),
 }
-"""The operations of models and agents, and how an export writes them."""
+"""The operations of models and agents, with their arguments in an export."""
 
 _WORD = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_"), 0, 30))
 _MOST_CATEGORIES = 8
 
 
 def operation(name: str, rules: Rules, scope: Scope) -> Node | None:
-    """What stands behind the name of an operation, from its blank on; None where it cannot be called.
+    """The text after the name of an operation, from the blank on; None if it cannot be called.
 
-    Raises ValueError for a name that is no operation's.
+    Raises ValueError for an unknown name.
     """
     match name:
         case "SELECT":
@@ -100,7 +100,7 @@ def _argument(name: str, rules: Rules, scope: Scope) -> Node:
 
 
 def _query(rules: Rules) -> Node:
-    """A part of JMESPath: fields, indexes, one filter, a choice of fields, and functions around them."""
+    """A subset of JMESPath: fields, indexes, one filter, a multiselect, and functions around them."""
     word = rules.sure("word", lambda: _WORD, is_token=True)
     number = rules.sure("decimal", lambda: _DECIMAL, is_token=True)
     path = rules.sure("query-path", lambda: _query_path(word, number), is_token=True)
@@ -147,7 +147,7 @@ def _words(*words: str) -> Node:
 
 
 def _expression(rules: Rules, scope: Scope) -> Node:
-    """Sums, products and a function or two over numbers and references; no division by a written zero."""
+    """Arithmetic with a few functions on numbers and references; no division by a literal zero."""
     return rules.scoped("expression", scope, lambda some: _sum(rules, some), is_token=True) or seq()
 
 

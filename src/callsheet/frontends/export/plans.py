@@ -1,7 +1,8 @@
-"""The grammar of plans over a catalogue of tools: which steps may follow, and what each may read.
+"""The grammar of plans with a catalogue of tools: which steps may follow, and what each may read.
 
-In: tools and options. Out: a `Grammar`. What is set is a state of the grammar: the rule for "step i, d
-variables set" offers `v1` to `vd` alone, binds the next one, and goes on with the rule for what is set then.
+In: tools and options. Out: a `Grammar`. The variables set so far are a state of the grammar: the rule for
+"step i, d variables set" allows reading only `v1` to `vd`, sets the next one, and continues with the rule
+for d + 1.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _OPERATORS = ("==", "!=", ">", "<", ">=", "<=", "contains")
 def plan_grammar(tools: Sequence[ToolShape], options: ExportOptions) -> Grammar:
     """The grammar of plans that call these tools; the last step answers or ends the plan.
 
-    Raises ValueError for two tools of one name, a name that no plan can call, an operation that is
-    unknown, a given variable that no text can name, and bounds below 1.
+    Raises ValueError for duplicate names of tools, a name that no plan can call, an invalid name of
+    a variable or field, bounds that cannot be met, and an unknown operation.
     """
     _check(tools, options)
     return _Plans(tools, options).grammar()
@@ -57,7 +58,7 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
 
 
 class _Plans:
-    """The rules of one grammar: values by scope, calls by scope, steps by place and variables set."""
+    """Builds the rules of one grammar: values and calls by scope, steps by number and variables set."""
 
     def __init__(self, tools: Sequence[ToolShape], options: ExportOptions) -> None:
         self._options = options
@@ -67,7 +68,7 @@ class _Plans:
         self._plain = Values(self._rules, {})
 
     def grammar(self) -> Grammar:
-        """All of it."""
+        """The complete grammar."""
         steps = self._from(1, 0)
         if not self._is_lean:
             steps = seq(optional(seq("# ltp: 1\n")), "PLAN_START\n", steps)
@@ -80,12 +81,12 @@ class _Plans:
     # ------------------------------------------------------------ steps
 
     def following(self, number: int, bound: int) -> Node | None:
-        """The steps from this one on, where there is room for all that must come."""
+        """The steps from this one on; None if the required results do not fit into them."""
         room = self._options.max_steps - number
         return self._from(number, bound) if 0 <= room >= self._options.min_results - bound else None
 
     def _from(self, number: int, bound: int) -> Node:
-        """The steps from this one on to the end."""
+        """The steps from this one to the end."""
 
         def make() -> Node:
             last = self._last(bound)
@@ -104,7 +105,7 @@ class _Plans:
         return self._rules.sure(f"from-{number}-{bound}", make)
 
     def label(self, number: int) -> Node:
-        """What stands before a step."""
+        """The label of a step, with an optional comment before it."""
         label = seq(f"S{number}: ")
         if not self._options.comments:
             return label
@@ -114,7 +115,7 @@ class _Plans:
         return seq(self._end(Scope(bound)), "" if self._is_lean else "\nPLAN_END\n")
 
     def _calling(self, number: int, bound: int) -> tuple[Node, ...]:
-        """A call and the steps behind it: with its result in a variable, or without."""
+        """A call and the steps after it: with its result in a variable, or without."""
         call = self.called(bound)
         if call is None:
             return ()
@@ -127,37 +128,37 @@ class _Plans:
         return (stored, seq(lost, following))
 
     def called(self, bound: int) -> Node | None:
-        """A call whose result is stored, to the end of its line."""
+        """A line with a call whose result is stored; None if there can be none."""
 
         def make() -> Node | None:
-            act = self._storable(bound)
+            act = self._stored_act(bound)
             return None if act is None else seq(act, self._output(bound), self._failing(Scope(bound)), "\n")
 
         return self._rules.rule(f"call-to-{bound}", make)
 
-    def _storable(self, bound: int) -> Node | None:
-        """A call for whose result there is a variable left."""
+    def _stored_act(self, bound: int) -> Node | None:
+        """A call, if there is a variable left for its result."""
         return self._act(Scope(bound), bound) if bound < len(self._rules.outputs) else None
 
     def risked(self, bound: int, target: int) -> Node | None:
-        """A call whose result is stored, and a jump where it fails."""
-        act = self._storable(bound)
+        """A call whose result is stored, with a jump on failure."""
+        act = self._stored_act(bound)
         if act is None or not self._options.failures:
             return None
         goto = self.goto(target)
-        then = choice(seq(self._retry(), self._apart("blank", " "), goto), goto) or goto
+        then = choice(seq(self._retry(), self._separate_rule("blank", " "), goto), goto) or goto
         return seq(act, self._output(bound), " ON_FAIL ", then)
 
     def goto(self, target: int) -> Node:
-        """A jump, to the end of its line."""
-        return self._apart(f"goto-{target}", f"{self._word('GOTO')} S{target}\n")
+        """A jump and the end of its line."""
+        return self._separate_rule(f"goto-{target}", f"{self._word('GOTO')} S{target}\n")
 
     def guard(self, bound: int) -> Node | None:
         """A condition over the first variables."""
         return self._condition(Scope(bound))
 
     def _ending(self, number: int, bound: int) -> Node | None:
-        """What ends the plan where its condition holds, and the steps behind it."""
+        """A conditional end of the plan, and the steps after it."""
         following = self.following(number + 1, bound)
         if following is None:
             return None
@@ -189,7 +190,7 @@ class _Plans:
     # ------------------------------------------------------------ parts of a step
 
     def _act(self, scope: Scope, bound: int) -> Node | None:
-        """A call with its guards, before which so many results are there: where it stands on the course."""
+        """A call with its guards; `bound`, the number of results before it, is its index in the course."""
         course = self._options.course
         if course and bound >= len(course):
             return None
@@ -221,7 +222,7 @@ class _Plans:
         return seq(each, optional(condition), call)
 
     def _call(self, scope: Scope, leg: Leg | None, place: str) -> Node | None:
-        """A call of any tool or operation that can be called here."""
+        """A call of any tool or operation that `scope` and `leg` allow."""
 
         def make(some: Scope) -> Node | None:
             alike: dict[Node, list[str]] = {}
@@ -252,19 +253,19 @@ class _Plans:
 
         def make(some: Scope) -> Node | None:
             end = self._terminate(some)
-            then = seq(self._retry(), optional(seq(self._apart("blank", " "), end)))
+            then = seq(self._retry(), optional(seq(self._separate_rule("blank", " "), end)))
             return seq(" ON_FAIL ", choice(then, end) or end)
 
         return optional(self._rules.scoped("on-fail", scope, make))
 
     def _retry(self) -> Node:
         begin = "@retry(" if self._is_lean else "@RETRY("
-        return self._apart("retry", begin, chars("1-5"), ")")
+        return self._separate_rule("retry", begin, chars("1-5"), ")")
 
-    def _apart(self, name: str, *parts: Node | str) -> Node:
-        """A rule, so that its text does not become one with what stands beside it.
+    def _separate_rule(self, name: str, *parts: Node | str) -> Node:
+        """A rule of its own, so that its text is not merged with adjacent texts.
 
-        A lexer that takes as much as it can, and has begun a longer text, does not go back to a shorter one.
+        A greedy lexer that has begun a longer token does not backtrack to a shorter one.
         """
         return self._rules.sure(name, lambda: seq(*parts))
 
@@ -289,7 +290,7 @@ class _Plans:
     # ------------------------------------------------------------ conditions
 
     def _condition(self, scope: Scope) -> Node | None:
-        """`?IF (…) THEN ` over what is set; None where nothing is."""
+        """`?IF (…) THEN ` on the variables of a scope; None if it has none."""
         if not self._options.conditions or not self._rules.holds(scope):
             return None
 

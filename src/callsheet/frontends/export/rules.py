@@ -1,10 +1,10 @@
 """A regular grammar as data: texts, characters, sequences, choices, repetitions, and names of rules.
 
-Nothing here knows plans or the syntax in which a decoder wants its grammar. A rule may use another by its
-name, never itself by way of others, so that what a grammar says stays finite state.
+Independent of plans and of the syntax of a decoder's grammar. A rule may refer to another by its name, but
+not recursively, so that the language is regular.
 
-Rules that are alike but for the names that they use are made once, as a pattern: a name in it that holds
-`HOLE` is another one in each copy.
+Rules that differ only in the names that they use are created once, as a pattern: `HOLE` in its names is
+replaced in each copy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 HOLE = "%"
-"""What names in a pattern hold where its copies differ."""
+"""The part of a name in a pattern that is replaced in its copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character within, or with `outside` none of, these ranges (first and last code point)."""
+    """One character within these ranges (first and last code point), or with `outside` outside of them."""
 
     ranges: tuple[tuple[int, int], ...]
     outside: bool = False
@@ -34,21 +34,21 @@ class Chars:
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """One after another."""
+    """A sequence of nodes."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of them."""
+    """One of several nodes."""
 
     options: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """At least so many of it, and at most so many."""
+    """A node repeated at least `least` and at most `most` times."""
 
     node: Node
     least: int
@@ -57,7 +57,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What the rule of this name says."""
+    """A reference to the rule of this name."""
 
     name: str
 
@@ -67,7 +67,7 @@ Node: TypeAlias = "Text | Chars | Seq | Choice | Many | Use"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a name stands for; `filler` takes the place of the holes of its node where that is a pattern."""
+    """The definition of a name; if the node is a pattern, `filler` replaces `HOLE` in its names."""
 
     node: Node
     filler: str = ""
@@ -75,10 +75,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """Rules by name, and the one to begin with.
+    """Rules by name, and the name of the start rule.
 
-    `tokens` are the names of rules that a lexer reads as one piece: each uses tokens alone. Names are made
-    of small letters, digits and `-`.
+    `tokens` are the names of rules that are tokens of a lexer, which use only tokens. Names consist of
+    lower-case letters, digits and `-`.
     """
 
     start: str
@@ -87,12 +87,12 @@ class Grammar:
 
     @property
     def nodes(self) -> dict[str, Node]:
-        """What each name stands for, without patterns."""
+        """The node of each name, with patterns filled in."""
         return {name: filled(rule.node, rule.filler) for name, rule in self.rules.items()}
 
 
 def uses(node: Node) -> Iterator[str]:
-    """The names that a node uses, as often as it does.
+    """The names that a node uses, with duplicates.
 
     >>> list(uses(seq("a", optional(Use("x")), Use("y-%"))))
     ['x', 'y-%']
@@ -110,12 +110,12 @@ def uses(node: Node) -> Iterator[str]:
 
 
 def is_pattern(node: Node) -> bool:
-    """Whether a name in it has a hole."""
+    """Whether a name in the node has `HOLE`."""
     return any(HOLE in name for name in uses(node))
 
 
 def filled(node: Node, filler: str) -> Node:
-    """The node with this in the place of each hole.
+    """The node with `filler` for each `HOLE`.
 
     >>> filled(seq("$", Use("names-%i")), "3")
     Seq(parts=(Text(text='$'), Use(name='names-3i')))
@@ -134,7 +134,7 @@ def filled(node: Node, filler: str) -> Node:
 
 
 def chars(spec: str, *, outside: bool = False) -> Chars:
-    """Characters as a class writes them: `a-z0-9_`; a `-` of its own stands last.
+    """The characters of a class such as `a-z0-9_`; a literal `-` is last.
 
     >>> chars("a-c_").ranges
     ((97, 99), (95, 95))
@@ -150,7 +150,7 @@ def chars(spec: str, *, outside: bool = False) -> Chars:
 
 
 def seq(*parts: Node | str) -> Node:
-    """One after another; neighbouring texts become one, sequences are flattened.
+    """A sequence; adjacent texts are merged, nested sequences flattened.
 
     >>> seq("a", seq("b", Use("x")), "c")
     Seq(parts=(Text(text='ab'), Use(name='x'), Text(text='c')))
@@ -169,7 +169,7 @@ def seq(*parts: Node | str) -> Node:
 
 
 def choice(*options: Node | str | None) -> Node | None:
-    """One of those that are there, each once; None where none is."""
+    """One of the options that are not None, without duplicates; None if there are none."""
     nodes = [Text(option) if isinstance(option, str) else option for option in options if option is not None]
     flat: list[Node] = []
     for node in nodes:
@@ -179,12 +179,12 @@ def choice(*options: Node | str | None) -> Node | None:
 
 
 def optional(node: Node | None) -> Node:
-    """It, or nothing."""
+    """The node or nothing."""
     return Text("") if node is None else Many(node, 0, 1)
 
 
 def separated(node: Node, separator: str, least: int, most: int) -> Node | None:
-    """So many of it with the separator between them; None where `most` is less than `least`.
+    """`least` to `most` times the node, with a separator between; None if `most` is less than `least`.
 
     >>> separated(Use("x"), ", ", 1, 3)
     Seq(parts=(Use(name='x'), Many(node=Seq(parts=(Text(text=', '), Use(name='x'))), least=0, most=2)))

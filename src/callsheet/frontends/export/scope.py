@@ -1,8 +1,8 @@
-"""What a place in a plan may read, and the rules that every such place shares: references and texts.
+"""The variables that a place in a plan may read, and the rules for references and texts there.
 
-A scope is a number of variables that are set and whether an item of a loop is there; its rules end in
-its name. Rules are made when they are first used, so that a grammar holds no others. Those of scopes that
-hold something differ in the names of variables alone: they are made once, as patterns for `ANY` scope.
+A scope is the number of variables set, and whether there is an item of a loop; the names of its rules end
+with its name. Rules are created on first use, so that a grammar has no others. The rules of scopes with
+variables differ only in the names of these, so they are created once, as patterns for the scope `ANY`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _UNSEEN = (
     (0x2066, 0x2069),
     (0xFEFF, 0xFEFF),
 )
-"""Characters that canonical text has as escapes alone."""
+"""Characters that canonical text always escapes."""
 _PLAIN = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24), (0x5C, 0x5C)), outside=True)
 _FIRST = Chars((*_PLAIN.ranges, (0x29, 0x29)), outside=True)
 _RAW = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24)), outside=True)
 _AFTER = chars(" !#%&'()*+,/:;<=>?@]^`{|}~¡-©«¬®-±´¶-¸»¿×÷‐-‧‰-⁞₠-₿←-⏿、-〃-")
-"""What may follow a reference in a text so that the reference ends there: no letter, digit, `.` or `[`."""
+"""Characters after a reference in a string that end it: no letter, digit, `.` or `[`."""
 _ESCAPE = seq("\\", chars('"\\nt$'))
 _FIELD = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_"), 0, 30))
 _INDEX = Choice((Text("0"), seq(chars("1-9"), optional(chars("0-9")))))
@@ -52,26 +52,26 @@ _MOST_PARTS = 3
 
 
 _NAMES = "names"
-"""The rules of what a scope holds; of these each is another one."""
+"""The prefix of the rules for the names in a scope, which are no copies of a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What may be read: the first `bound` of the plan's own variables, and an item."""
+    """The readable variables: the first `bound` of the plan's own variables, and an item."""
 
     bound: int = 0
     has_item: bool = False
     is_any: bool = False
-    """Whether it stands for each scope that holds something."""
+    """Whether this is the pattern for all scopes with variables."""
 
     @property
     def name(self) -> str:
-        """How the names of its rules end."""
+        """The suffix of the names of its rules."""
         return f"{HOLE if self.is_any else self.bound}{'i' if self.has_item else ''}"
 
     @property
     def in_loop(self) -> Scope:
-        """The same with an item."""
+        """The same scope with an item."""
         return replace(self, has_item=True)
 
 
@@ -89,14 +89,14 @@ def output_names(options: ExportOptions) -> list[str]:
 
 
 def item_name(options: ExportOptions) -> str:
-    """The variable of every loop: the one that is wished for, or one like it where that is given."""
+    """The variable of all loops: that of the options, with a number added if the name is taken."""
     taken = {*options.given, *output_names(options)}
     names = (options.item, *(f"{options.item}_{number}" for number in range(len(taken))))
     return next(name for name in names if name not in taken)
 
 
 class Rules:
-    """The rules of one grammar as they are asked for."""
+    """Creates the rules of one grammar on demand."""
 
     def __init__(self, options: ExportOptions) -> None:
         self.options = options
@@ -109,7 +109,7 @@ class Rules:
         self.item = item_name(options)
 
     def grammar(self, start: str) -> Grammar:
-        """The rule to begin with and all that it uses, each behind those that it uses itself."""
+        """The start rule and all rules that it uses, each after those that it uses itself."""
         found: dict[str, Rule] = {}
         used = {name: tuple(dict.fromkeys(uses(node))) for name, node in self._rules.items()}
 
@@ -127,7 +127,7 @@ class Rules:
         return Grammar(start, found, frozenset(self._tokens))
 
     def _pattern_of(self, name: str) -> tuple[str, str]:
-        """The name under which what this rule says is kept, and what fills its holes."""
+        """The name of the stored rule or pattern for a name, and the filler."""
         if name in self._rules:
             return name, ""
         base, _, scope = name.rpartition("-")
@@ -136,7 +136,7 @@ class Rules:
         return f"{base}-{HOLE}", scope
 
     def rule(self, name: str, make: Callable[[], Node | None], *, is_token: bool = False) -> Node | None:
-        """The rule of this name, made where it is not there yet; None where nothing can be said."""
+        """A reference to the rule of this name, created by `make` if new; None if `make` returns None."""
         if name in self._without:
             return None
         if name not in self._rules:
@@ -150,28 +150,28 @@ class Rules:
         return Use(name)
 
     def sure(self, name: str, make: Callable[[], Node], *, is_token: bool = False) -> Node:
-        """As `rule`, for what can always be said."""
+        """Like `rule`, for rules that always exist."""
         return self.rule(name, make, is_token=is_token) or Use(name)
 
     def scoped(
         self, name: str, scope: Scope, make: Callable[[Scope], Node | None], *, is_token: bool = False
     ) -> Node | None:
-        """The rule of this name for a scope: a copy of the pattern where the scope holds something."""
+        """The rule of this name for a scope: a copy of the pattern if the scope has variables."""
         if scope == ANY or not self.holds(scope):
             return self.rule(f"{name}-{scope.name}", lambda: make(scope), is_token=is_token)
         pattern = self.rule(f"{name}-{HOLE}", lambda: make(ANY), is_token=is_token)
         return None if pattern is None else Use(f"{name}-{scope.name}")
 
     def holds(self, scope: Scope) -> bool:
-        """Whether anything can be read in a scope."""
+        """Whether a scope has variables."""
         return bool(scope.is_any or scope.has_item or scope.bound or self.options.given)
 
     def numbered(self, what: str) -> int:
-        """A number for a text, the same whenever it is asked for."""
+        """A unique number for a text; equal texts have the same."""
         return self._numbers.setdefault(what, len(self._numbers))
 
     def shared(self, name: str, node: Node | None, *, is_token: bool = False) -> Node | None:
-        """A rule for this node, the same wherever it stands; what is a rule or a text already stays."""
+        """A rule for this node, one for all equal nodes; a `Use` or `Text` is returned unchanged."""
         if node is None or isinstance(node, Use | Text):
             return node
         if node not in self._shared:
@@ -181,13 +181,13 @@ class Rules:
     # ------------------------------------------------------------ references
 
     def reference(self, scope: Scope) -> Node | None:
-        """A reference to a variable of the scope; None where none is set."""
+        """A reference to a variable of the scope; None if it has none."""
         if not self.holds(scope):
             return None
         return self.scoped("ref", scope, lambda some: seq("$", _names(some), self._path()), is_token=True)
 
     def _names_of(self, name: str, scope: Scope) -> str:
-        """Make the rule of what can be read in a scope; its name."""
+        """Create the rule for the names of variables in a scope; returns its name."""
         own = self.outputs[: scope.bound]
         items = (self.item,) if scope.has_item else ()
         self.rule(name, lambda: choice(*self.options.given, *own, *items), is_token=True)
@@ -204,24 +204,24 @@ class Rules:
     # ------------------------------------------------------------ texts
 
     def text(self, scope: Scope, least: int = 0, most: int | None = None) -> Node:
-        """A text in quotes, with references of the scope in it.
+        """A string with references to variables of the scope.
 
-        A `$` stands in it only before a variable of the scope, or as the escape of a dollar sign.
+        A `$` occurs in it only before a variable of the scope, or in the escape of a dollar sign.
         """
         cap = self._cap(least, most)
 
         def make(some: Scope) -> Node:
-            begun = self._begun(least, cap)
+            begun = self._beginning(least, cap)
             if not self.holds(some):
                 return seq('"', begun, '"')
             references = Many(self._within_text(some), 1, _MOST_REFERENCES)
-            filled = seq(self._begun(0, cap), references, optional(Text(".")))
+            filled = seq(self._beginning(0, cap), references, optional(Text(".")))
             return seq('"', choice(begun, filled) or filled, '"')
 
         return self.scoped(f"text-{least}-{cap}", scope, make, is_token=True) or seq()
 
     def raw(self, least: int = 0, most: int | None = None) -> Node | None:
-        """A raw text; a `$` may be its last character, as patterns end."""
+        """A raw string; its last character may be `$`, as in regular expressions."""
         cap = self._cap(least, most)
         if cap <= least:
             return None
@@ -232,7 +232,7 @@ class Rules:
         return self.sure(f"raw-{least}-{cap}", make, is_token=True)
 
     def words(self, scope: Scope) -> Node:
-        """A text that is not empty, or a reference."""
+        """A non-empty string, or a reference."""
         text = self.text(scope, 1)
         return self.shared("words", choice(self.reference(scope), text, self.raw(1))) or text
 
@@ -241,7 +241,7 @@ class Rules:
         return cap if most is None else min(most, cap)
 
     def _within_text(self, scope: Scope) -> Node:
-        """A reference inside a text, and what stands behind it up to the next one."""
+        """A reference inside a string, and the text after it up to the next one."""
 
         def make(some: Scope) -> Node:
             name = seq(_names(some), self._path())
@@ -250,8 +250,8 @@ class Rules:
 
         return self.scoped("inner", scope, make, is_token=True) or seq()
 
-    def _begun(self, least: int, most: int) -> Node:
-        """Characters from the beginning of a text on."""
+    def _beginning(self, least: int, most: int) -> Node:
+        """The characters at the beginning of a string."""
         if self.options.form is not Form.LEAN or not most:
             return self._chunk(least, most)
         first = self.sure("first", lambda: Choice((_FIRST, self._escape())), is_token=True)

@@ -1,4 +1,4 @@
-"""What an export is made of: the tools that a plan may call, and which constructs it may use."""
+"""The input of an export: the tools that a plan may call, and the constructs that it may use."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from callsheet.ir import canonical_tool_name
 
 
 class Form(StrEnum):
-    """How the plan is written; both are LTP text."""
+    """The spelling of the plan; both are LTP text."""
 
     LEAN = "lean"
-    """As a model writes it with few tokens: `S1: @read_file (path="a") > $v1`, no markers. No text begins
-    with `)`, as one would that swallows the call around it."""
+    """With few tokens: `S1: @read_file (path="a") > $v1`, without markers. No string begins with `)`:
+    it would contain the rest of its call."""
     CANONICAL = "canonical"
     """As `fmt` prints it: names in capitals, between the markers."""
 
@@ -38,9 +38,9 @@ class ToolShape:
 
 
 class Leg(NamedTuple):
-    """One part of the way that a plan has to go: a call of one of these, by canonical names.
+    """One required call of a plan: of one of these tools, by canonical names.
 
-    `is_each` says that it is made for each item of a list.
+    With `is_each` it is a loop over a list.
     """
 
     tools: frozenset[str]
@@ -49,13 +49,13 @@ class Leg(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """Which plans an export allows."""
+    """The plans that an export allows."""
 
     form: Form = Form.LEAN
     max_steps: int = 12
-    """The most steps, the one that ends the plan among them."""
+    """The largest number of steps, including the one that ends the plan."""
     min_results: int = 0
-    """How many results a plan has before it may end for sure."""
+    """The least number of results before a plan may end unconditionally."""
     operations: frozenset[str] = frozenset()
     """The operations of callsheet itself that may be called, by canonical name: `LLM_…`, `AGENT_CRITIQUE`,
     `CONSENSUS`, `SELF_REFINE`, `AGENT_SOLVE`, `SELECT`, `CALC`, `FORMAT`."""
@@ -70,8 +70,8 @@ class ExportOptions:
     groups: bool = False
     """`@PARALLEL { … }` of two to four calls."""
     jumps: bool = False
-    """`GOTO` under a condition and after a failure: over one to three calls, to one of two ways, and back
-    to do one to three calls again. Its target is always a step of the plan."""
+    """`GOTO` under a condition and after a failure: past one to three calls, to one of two branches, and back
+    to repeat one to three calls. Its target is always a step of the plan."""
     replans: bool = False
     """`RE-PLAN (…)` as the end, also under a condition."""
     casts: bool = True
@@ -79,16 +79,16 @@ class ExportOptions:
     paths: bool = True
     """References into values: `$v1.field.0`."""
     fields: frozenset[str] | None = None
-    """The names that a path may have, besides indexes; None for any."""
+    """The field names in paths, besides indexes; None for any."""
     bare_calls: bool = False
-    """Calls whose result goes into no variable; without them every call has an output."""
+    """Calls without an output variable; otherwise every call has one."""
     comments: bool = False
     """One line of comment, of at most 60 characters, before a step."""
     max_text: int = 200
-    """The most characters of a text, up to each reference in it."""
+    """The most characters of a string before each reference in it."""
     item: str = "item"
-    """The variable of every loop; another name takes its place where it is given."""
+    """The variable of all loops; a number is added if the name is taken."""
     max_items: int = 8
-    """The most items of a list, where its schema asks for no more."""
+    """The most items of a list, unless its schema requires more."""
     course: tuple[Leg, ...] = ()
-    """The calls that a plan makes, in their order, and no others; empty for any."""
+    """The calls of the plan in order, without others; empty for any calls."""

@@ -1,6 +1,6 @@
-"""A grammar as decoders want it: Lark in llguidance's dialect, and llama.cpp's GBNF.
+"""Writes a grammar in the syntaxes of decoders: Lark in llguidance's dialect, and llama.cpp's GBNF.
 
-In: a `Grammar`. Out: its text. Both say the same sentences.
+In: a `Grammar`. Out: its text. Both define the same language.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple, assert_never
 from callsheet.frontends.export.rules import HOLE, Chars, Choice, Grammar, Many, Node, Seq, Text, Use
 
 _LOWER_HOLE, _UPPER_HOLE = "\0", "\1"
-"""What stands for the hole of a pattern in its text: characters that no text of a grammar holds."""
+"""Placeholders for `HOLE` in the text of a pattern: characters that occur in no grammar."""
 
 
 def as_lark(grammar: Grammar) -> str:
-    """The grammar in Lark for llguidance: what a lexer reads as one piece has a name in capitals.
+    """The grammar in Lark for llguidance; the names of tokens are upper-case.
 
-    llguidance takes a third less time where what is said for each scope is names alone.
+    Texts of patterns are rules of their own, which saves llguidance a third of its time.
     """
 
     def name_of(name: str) -> str:
@@ -51,17 +51,17 @@ def as_gbnf(grammar: Grammar) -> str:
 
 
 class _Writer(NamedTuple):
-    """How a syntax says names, texts and characters, and what stands between a name and its rule."""
+    """The spelling of names, texts and characters, and the separator between a name and its rule."""
 
     is_: str
     name_of: Callable[[str], str]
     quoted: Callable[[str], str]
     class_of: Callable[[Chars], str]
     is_naming: bool
-    """Whether texts of patterns get rules of their own: a copy then has their names alone."""
+    """Whether texts of patterns become rules, so that copies only have their names."""
 
     def rules(self, grammar: Grammar) -> Iterator[str]:
-        """The lines of all rules; each pattern is written once, and its copies are made of that text."""
+        """The lines of all rules; each pattern is formatted once, and its copies are made from that text."""
         written: dict[int, str] = {}
         named: dict[str, str] = {}
         for name, rule in grammar.rules.items():
@@ -77,7 +77,7 @@ class _Writer(NamedTuple):
             yield f"{self.name_of(name)}{self.is_}{text}"
 
     def _written(self, node: Node, named: dict[str, str] | None) -> str:
-        """The node, where nothing stands beside it; `named` has the names of texts where they get one."""
+        """The text of a node on its own; `named` collects the texts that become rules, with their names."""
         match node:
             case Text(text=text):
                 if named is None or not text:
@@ -97,7 +97,7 @@ class _Writer(NamedTuple):
                 assert_never(node)
 
     def _piece(self, node: Node, named: dict[str, str] | None) -> str:
-        """The node as one piece of what it stands in."""
+        """The text of a node within another, in parentheses if necessary."""
         said = self._written(node, named)
         return f"({said})" if isinstance(node, Seq | Choice) else said
 

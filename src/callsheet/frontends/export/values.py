@@ -1,7 +1,7 @@
-"""The values that an argument may have, by its JSON schema: literals, references, lists and dicts.
+"""The grammar of the values of an argument with a JSON schema: literals, references, lists and dicts.
 
-In: a schema and a scope. Out: a node, or None where no value of the scope can be written. What it says
-fits the schema as far as a plan can be checked before it runs; not all that fits can be said.
+In: a schema and a scope. Out: a node, or None if no value can be written. Its values are valid as far as
+a plan can be checked before it runs; not all valid values are included.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from callsheet.frontends.values.printer import format_name, format_value
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Value
 
 Schema = Mapping[str, Any]
-_WORDS = frozenset({"description", "title", "default", "examples", "$comment", "deprecated"})
+_ANNOTATIONS = frozenset({"description", "title", "default", "examples", "$comment", "deprecated"})
 _MAX_DEPTH = 3
 _MAX_REFERENCES = 16
 _MAX_BRANCHES = 8
 _KEY_CLASSES = ("A-Ca-c", "D-Md-m", "N-Rn-r", "S-Zs-z_")
-"""Keys of a dict whose schema names none: at most one of each class, so that no key stands twice."""
+"""The first characters of keys of a dict without known fields; one key of each class, hence no duplicates."""
 _NAME_REST = Many(chars("A-Za-z0-9_"), 0, 30)
 _KEY = seq(chars("A-Za-z_"), _NAME_REST)
 
 
 class Values:
-    """Nodes for the arguments of one tool; `root` is what references in its schema start from."""
+    """Creates nodes for the arguments of one tool; `root` is the schema that `$ref` starts from."""
 
     def __init__(self, rules: Rules, root: Schema) -> None:
         self._rules = rules
         self._root = root
         self._merged_schemas: dict[int, tuple[Schema, Schema]] = {}
         self._numbers: dict[int, tuple[Schema, Node | None]] = {}
-        self._essences: dict[int, tuple[Schema, str]] = {}
+        self._fingerprints: dict[int, tuple[Schema, str]] = {}
 
     def value(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
-        """A value that fits the schema, or a reference."""
-        name = f"value-{self._rules.numbered(self._essence(schema))}-{depth}"
+        """A value that is valid for the schema, or a reference."""
+        name = f"value-{self._rules.numbered(self._fingerprint(schema))}-{depth}"
         return self._rules.scoped(
             name,
             scope,
@@ -46,11 +46,11 @@ class Values:
         )
 
     def literal(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
-        """A value that fits the schema and is no reference itself, though it may hold some."""
+        """A value that is valid for the schema and no reference, but may contain references."""
         schema = self._merged(schema)
         options = _options(schema)
         if options is not None:
-            said = (format_value(as_value(option)) for option in options if _is_sayable(option))
+            said = (format_value(as_value(option)) for option in options if _is_finite(option))
             return self._rules.shared("enum", choice(*said))
         either = _schemas(schema.get("anyOf")) or _schemas(schema.get("oneOf"))
         if either:
@@ -82,7 +82,7 @@ class Values:
                 return None
 
     def _number(self, schema: Schema, make: Callable[[Schema], Node | None]) -> Node | None:
-        """A number, read as one piece."""
+        """A number, as one token."""
         known = self._numbers.get(id(schema))
         if known is None:
             known = (schema, self._rules.shared("number", make(schema), is_token=True))
@@ -121,7 +121,7 @@ class Values:
         return said if any(must for _, _, must in fields) else choice("{}", said)
 
     def _free_dict(self, every: object, scope: Scope, depth: int) -> Node | None:
-        """A dict whose fields nobody named: up to four keys in any order, no two of which begin alike."""
+        """A dict without known fields: up to four, of different classes, or one if `every` is a schema."""
         if depth >= _MAX_DEPTH:
             return choice("{}")
         if _is_schema(every) and every:
@@ -132,7 +132,7 @@ class Values:
         return choice("{}", None if rest is None else seq("{", rest, "}"))
 
     def _more_fields(self, scope: Scope, depth: int, classes: tuple[str, ...], before: str) -> Node | None:
-        """A field whose key begins with one of these classes, and perhaps others with the rest of them."""
+        """A field whose key is in one of these classes, and optionally more with the other classes."""
 
         def make(some: Scope) -> Node | None:
             item = self._anything(some, depth + 1)
@@ -154,7 +154,7 @@ class Values:
         return self._rules.scoped(f"any-{depth}", scope, lambda some: self.value({}, some, depth))
 
     def _fields(self, schema: Schema, scope: Scope, depth: int) -> list[tuple[str, Node, bool]] | None:
-        """The fields that can be given, those that must be given first; None where one of these cannot."""
+        """The fields with possible values, required ones first; None if a required one has none."""
         required = _required(schema)
         known = properties(schema)
         fields: list[tuple[str, Node, bool]] = []
@@ -167,7 +167,7 @@ class Values:
         return fields
 
     def call(self, scope: Scope) -> Node | None:
-        """What stands behind a tool's name; None where the call needs a value that cannot be said."""
+        """The text after a tool's name; None if a required argument has no possible value."""
         schema = self._merged(self._root)
         fields = self._fields(schema, scope, 0)
         if fields is None:
@@ -180,17 +180,17 @@ class Values:
 
     # ------------------------------------------------------------ schemas
 
-    def _essence(self, schema: Schema) -> str:
-        """What of a schema has a meaning here, as a text: equal for schemas that say the same."""
-        known = self._essences.get(id(schema))
+    def _fingerprint(self, schema: Schema) -> str:
+        """A text that is equal for schemas with the same meaning."""
+        known = self._fingerprints.get(id(schema))
         if known is None:
-            said = repr(_without_words(schema))
+            said = repr(_without_annotations(schema))
             known = (schema, f"{said} in {id(self._root)}" if "'$ref'" in said else said)
-            self._essences[id(schema)] = known
+            self._fingerprints[id(schema)] = known
         return known[1]
 
     def _merged(self, schema: Schema) -> Schema:
-        """The schema with what it refers to, and with all parts that must hold together."""
+        """The schema with `$ref` and `allOf` resolved."""
         known = self._merged_schemas.get(id(schema))
         if known is None:
             known = (schema, self._joined(schema))
@@ -223,10 +223,10 @@ class Values:
 
 
 def arguments(fields: Sequence[tuple[str, Node, bool]]) -> Node | None:
-    """Fields in their order, each at most once, with commas between them; None without any.
+    """Fields in order, each at most once, separated by commas; None without fields.
 
-    Those that must be there come first. Where none must, the first that is there is chosen, so that
-    what is said grows with the square of their number at most.
+    Required ones come first. If there are none, there is an alternative for each first field, so that
+    the size is at most quadratic in their number.
     """
     head = [seq(name, node) for name, node, must in fields if must]
     rest = [seq(name, node) for name, node, must in fields if not must]
@@ -241,12 +241,12 @@ def arguments(fields: Sequence[tuple[str, Node, bool]]) -> Node | None:
 
 
 def _key(name: str) -> str:
-    """The key of a dict as canonical text has it."""
+    """The key of a dict in canonical text."""
     return format_value(DictExpr(((name, Literal(None)),)))[1:].rpartition(":")[0]
 
 
 def as_value(said: JSON) -> Value:
-    """The literal that says a JSON value."""
+    """The literal for a JSON value."""
     match said:
         case list():
             return ListExpr(tuple(as_value(item) for item in said))
@@ -264,16 +264,16 @@ def properties(schema: Schema) -> Mapping[str, Schema]:
     return {name: part if _is_schema(part) else {} for name, part in found.items()}
 
 
-def _without_words(schema: Schema) -> dict[str, Any]:
-    """The schema without what is only said to people, in its parts as well."""
+def _without_annotations(schema: Schema) -> dict[str, Any]:
+    """The schema without annotations such as descriptions, recursively."""
     return {
-        key: {name: _without_words(field) for name, field in properties(schema).items()}
+        key: {name: _without_annotations(field) for name, field in properties(schema).items()}
         if key == "properties"
-        else _without_words(part)
+        else _without_annotations(part)
         if _is_schema(part)
         else part
         for key, part in schema.items()
-        if key not in _WORDS
+        if key not in _ANNOTATIONS
     }
 
 
@@ -302,12 +302,12 @@ def _options(schema: Schema) -> list[JSON] | None:
     return [cast("JSON", schema["const"])] if "const" in schema else None
 
 
-def _is_sayable(option: JSON) -> bool:
+def _is_finite(option: JSON) -> bool:
     return not isinstance(option, float) or option - option == 0.0
 
 
 def kinds(schema: Schema) -> tuple[str, ...]:
-    """The JSON types that a value may have; all of them but null where the schema does not say."""
+    """The JSON types of a schema; all but null if no keyword implies one."""
     found = schema.get("type")
     if isinstance(found, str):
         return (found,)

@@ -1,7 +1,7 @@
-"""One command of Micro-CLI: guards, verb and arguments, output, what to do on failure, remark.
+"""Parses one command of Micro-CLI: guards, verb, arguments, output, failure handling and remark.
 
-In: a scope at the beginning of a command. Out: a `Step` that has no id yet, or `Stop` after a
-diagnostic; where to go on is the document's matter.
+In: a scope at the beginning of a command. Out: a `Step` without an id, or `Stop` after a diagnostic;
+recovery is left to `document`.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _ALL_VERBS = (*VERBS, *CONTROLS, "?if", "foreach")
 
 
 def control_of(word: str) -> str | None:
-    """The control verb that a word is, in whichever spelling; None for any other."""
+    """The control verb for a word in any spelling (`re-plan`); None for other words."""
     fold = word.lower().replace("re-plan", "replan").replace("re_plan", "replan")
     return fold if fold in CONTROLS else None
 
 
 def read_command(scope: Scope, comments: list[str], group: int | None) -> Step:
-    """The command at the position."""
+    """Parse the command at the position."""
     reader = scope.reader
     start = reader.pos
     reader.depth = 0
@@ -131,7 +131,7 @@ def _no_verb(reader: Reader) -> Stop:
 
 
 def no_else(reader: Reader, start: int) -> Stop:
-    """The error for a branch that the language has not."""
+    """The error for an `else`, which the language does not have."""
     return reader.error(
         "MIC015",
         "the language has no else",
@@ -142,7 +142,7 @@ def no_else(reader: Reader, start: int) -> Stop:
 
 
 def unknown_verb(reader: Reader, start: int, end: int) -> Stop:
-    """The error for a word that is no verb, with the one that may be meant."""
+    """The error for an unknown verb, with similar ones."""
     word = reader.text[start:end]
     if ELSE.match(reader.text, start):
         return no_else(reader, start)
@@ -281,7 +281,7 @@ def _cast(reader: Reader, match: re.Match[str]) -> Cast | None:
 
 
 def _read_end(reader: Reader, in_group: bool) -> str | None:
-    """The remark at the end of the command, after which nothing else may stand."""
+    """The remark at the end of the command; anything else there is an error."""
     char = reader.skip()
     start = reader.pos
     end = reader.line_end(start)

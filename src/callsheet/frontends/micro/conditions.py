@@ -1,7 +1,7 @@
-"""Conditions as Micro-CLI writes them: `$r empty`, `$n > 5 and not ($r contains "x")`.
+"""Parses conditions of Micro-CLI: `$r empty`, `$n > 5 and not ($r contains "x")`.
 
-In: a scope at a condition. Out: a `Condition`, or an error: what cannot be read is never true.
-The spellings of LTP text (`IS_EMPTY($r)`, `AND`) are read too.
+In: a scope at a condition. Out: a `Condition`, or an error; an unreadable condition never counts as true.
+The spellings of LTP text (`IS_EMPTY($r)`, `AND`) are accepted too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HELP = 'write it like $n > 5, $r contains "text", $r empty or $r notempty; and,
 
 
 def read_condition(scope: Scope) -> Condition:
-    """The condition at the position, as far as it goes."""
+    """Parse the longest condition at the position."""
     branches = [_read_conjunction(scope)]
     while _junction(scope.reader, "or"):
         branches.append(_read_conjunction(scope))

@@ -1,7 +1,7 @@
-"""A text of Micro-CLI: its commands and groups, and what stands around them.
+"""Parses a text of Micro-CLI: its commands and groups, and the lines around them.
 
-In: a text. Out: steps, comments and diagnostics. Commands are counted S1, S2, … in their order;
-fences, prose, comments, bullets and list numbers are not counted. No line is dropped in silence.
+In: a text. Out: steps, comments and diagnostics. Commands are numbered S1, S2, … in their order; fences,
+prose, comments, bullets and list numbers are not counted. Each line that is left out has a diagnostic.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TICKS = re.compile(r"`+")
 
 @dataclass(slots=True)
 class Statement:
-    """A line that is or may be a command: the step, or None, and what was said about it."""
+    """A line that is or may be a command: its step, or None after an error, and its diagnostics."""
 
     span: Span
     block: int
@@ -38,7 +38,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Document:
-    """What stands in a text, as far as it was read."""
+    """The parsing of one text: its results so far, and the state of the parser."""
 
     text: str
     known: set[str] = field(default_factory=set[str])
@@ -47,14 +47,14 @@ class Document:
     steps: list[Step] = field(default_factory=list[Step], init=False)
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic], init=False)
     comments: list[str] = field(default_factory=list[str], init=False)
-    """Comments that no step has taken yet; at the end, those after the last step."""
+    """Comments for the next step; at the end, those after the last step."""
     meta: dict[str, str] = field(default_factory=dict[str, str], init=False)
     lost: list[Span] = field(default_factory=list[Span], init=False)
     _lines: Lines = field(default_factory=Lines, init=False)
     _statements: list[Statement] = field(default_factory=list[Statement], init=False)
     _prose: list[tuple[Span, int]] = field(default_factory=list[tuple[Span, int]], init=False)
     _block: int = field(default=0, init=False)
-    """The number of the fenced block that is open, 0 outside of any."""
+    """The number of the current fenced block, 0 outside of one."""
     _blocks: int = field(default=0, init=False)
     _group: int | None = field(default=None, init=False)
     _groups: int = field(default=0, init=False)
@@ -69,7 +69,7 @@ class Document:
         self.scope = Scope(self.reader, self.known)
 
     def read(self) -> None:
-        """Read the text to its end."""
+        """Parse the text to its end."""
         reader, size = self.reader, len(self.text)
         while True:
             char = reader.skip()
@@ -133,7 +133,7 @@ class Document:
             self._block = self._blocks
 
     def _add_prose(self, span: Span) -> None:
-        """Note a line that is no command; neighbouring ones are one finding."""
+        """Record a line that is no command; adjacent ones cause one diagnostic."""
         if self._prose:
             before, block = self._prose[-1]
             if block == self._block and not self.text[before.end : span.start].strip():
@@ -208,7 +208,7 @@ class Document:
         self._in_head = False
 
     def _read_command(self, kind: Kind, pos: int) -> Step | None:
-        """The command at the position; None, and on to the next line, where it cannot be read."""
+        """Parse the command at the position; after an error skip to the end of the line and return None."""
         reader, text = self.reader, self.text
         start, comments = reader.pos, self.comments
         try:
@@ -277,7 +277,7 @@ class Document:
             )
 
     def _leave_out(self, statement: Statement) -> None:
-        """Say of a line outside the plan's fence that it is not read: an error where it is a command."""
+        """Report a line outside the fence of the plan: as an error if it is a command, else as a hint."""
         if statement.step is None:
             self.lost = [span for span in self.lost if span != statement.span]
             self.reader.loose("MIC102", "this is no part of the plan and is not read", *statement.span, "")

@@ -1,6 +1,6 @@
-"""What a command does when it fails: `ON_FAIL retry 3`, `goto S4` or `terminate "why"`, chained.
+"""Parses failure handling: `ON_FAIL retry 3`, `goto S4`, `terminate "why"`, or a retry and one of them.
 
-In: a scope behind a command's output. Out: an `OnFail`, or None where no ON_FAIL stands.
+In: a scope after a command's output. Out: an `OnFail`, or None without ON_FAIL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_RETRIES = 10**9
 
 
 def read_on_fail(scope: Scope) -> OnFail | None:
-    """What stands behind ON_FAIL, if that word is here."""
+    """Parse ON_FAIL and its actions; None if it is not at the position."""
     reader = scope.reader
     reader.skip()
     start = reader.pos
@@ -97,7 +97,7 @@ def _unreadable(reader: Reader) -> Stop:
 
 
 def read_goto(reader: Reader, start: int) -> Goto:
-    """The target behind a goto that begins at `start`."""
+    """Parse the target of a goto that begins at `start`."""
     reader.skip()
     match = _TARGET.match(reader.text, reader.pos)
     if match is None or (match[1] is None) != (match[4] is None):
@@ -118,7 +118,7 @@ def read_goto(reader: Reader, start: int) -> Goto:
 
 
 def read_values(scope: Scope) -> tuple[Value, ...]:
-    """The values at the position, as far as they go; in parentheses, as LTP text writes them."""
+    """Parse all values at the position: separated by blanks, or in parentheses like in LTP text."""
     reader = scope.reader
     if reader.skip() == "(":
         start = reader.pos
@@ -134,7 +134,7 @@ def read_values(scope: Scope) -> tuple[Value, ...]:
 
 
 def skip_comma(reader: Reader) -> None:
-    """Go over the blank behind an argument, and over a comma where one stands."""
+    """Skip a comma after an argument, with a hint; a missing blank is an error."""
     text, pos = reader.text, reader.pos
     char = text[pos : pos + 1]
     if char == ",":
@@ -147,7 +147,7 @@ def skip_comma(reader: Reader) -> None:
 
 
 def at_end(reader: Reader) -> bool:
-    """Whether no further argument stands here."""
+    """Whether there is no further argument."""
     char = reader.skip()
     return char in {"", "\n", ">", "#", "}", "`", ")"} or ON_FAIL.match(reader.text, reader.pos) is not None
 
@@ -184,7 +184,7 @@ def _retry(reader: Reader, start: int, count: Value | None, options: dict[str, V
 
 
 def _number(value: Value | None) -> float | None:
-    """A number of 0 or more; None where nothing is given, -1 for anything else."""
+    """The number of a value; None for None, -1 for anything that is no number from 0 on."""
     if value is None:
         return None
     number = value.value if isinstance(value, Literal) else None

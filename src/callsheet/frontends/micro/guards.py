@@ -1,6 +1,6 @@
-"""The guards of a command: `foreach $x in $xs :` and `?if condition :`, one behind the other.
+"""Parses the guards of a command: `foreach $x in $xs :`, `?if condition :`, or both in this order.
 
-In: a scope at the beginning of a command. Out: the loop and the condition, each perhaps None.
+In: a scope at the beginning of a command. Out: the loop and the condition, or None.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _THEN = re.compile(r"\)?[ \t]*then\b", re.IGNORECASE)
 
 
 def read_guards(scope: Scope) -> tuple[Foreach | None, Condition | None]:
-    """The loop or the condition at the beginning; a condition behind a loop is read in its scope."""
+    """Parse the first guard: a loop or a condition. `read_inner_condition` parses one after a loop."""
     reader = scope.reader
     match = GUARD.match(reader.text, reader.pos)
     if match is None:
@@ -35,7 +35,7 @@ def read_guards(scope: Scope) -> tuple[Foreach | None, Condition | None]:
 
 
 def read_inner_condition(scope: Scope) -> Condition | None:
-    """The condition behind a loop, whose variable is set by now; None where none stands."""
+    """Parse the condition after a loop, which may use its variable; None if there is none."""
     reader = scope.reader
     reader.skip()
     match = GUARD.match(reader.text, reader.pos)

@@ -1,7 +1,7 @@
-"""What a line of Micro-CLI is before it is read: a command, something that may be one, or prose.
+"""Classifies the lines of a text of Micro-CLI: a command, something that may be one, or prose.
 
-In: a text and the place behind bullets, numbers and labels. Out: what stands there. Models write
-sentences around their plans; a line that might be meant to run is never taken for a sentence.
+In: a text and an offset after bullets, numbers and labels. Out: a `Kind`. Models write sentences around
+their plans; a line that may be a command never counts as prose.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DECORATION = re.compile(
     r"(?:\**(?:S(?P<number>\d{1,9})|(?:step[ \t]+)?\d{1,9})\**[ \t]*:\**(?!:|//)[ \t]*)?(?:`(?!`))?",
     re.IGNORECASE,
 )
-"""What models put before a command: bullets and numbers, a label, a backtick."""
+"""Bullets, numbers, a label or a backtick before a command."""
 
 FENCE = re.compile(r"(?:```+|~~~+)(?:[\w+.-]*[ \t\r]*(?=\n|\Z))?")
 HEAD = re.compile(r"(id|title|goal):(?: |$)(.*)", re.DOTALL)
@@ -36,22 +36,22 @@ _MOST_LOOKUPS = 200
 
 
 class Kind(Enum):
-    """What a line is."""
+    """The kind of a line."""
 
     COMMAND = "command"
     MAYBE = "maybe"
-    """Something that looks as if it were meant to run, but begins with no verb."""
+    """Possibly a command, although it does not begin with a verb."""
     PROSE = "prose"
 
 
 class Lines:
-    """Tells the lines of one text apart."""
+    """Classifies the lines of one text."""
 
     def __init__(self) -> None:
         self._lookups = 0
 
     def kind(self, text: str, pos: int, end: int, known: AbstractSet[str], *, labelled: bool) -> Kind:
-        """What stands between `pos` and the end of the line; `known` are the variables set so far."""
+        """The kind of the line from `pos` to `end`; `known` are the variables set so far."""
         if labelled or text.startswith("?", pos) or ELSE.match(text, pos):
             return Kind.COMMAND
         if GUARD.match(text, pos) and text.find(":", pos, end - 1) != -1:
@@ -75,7 +75,7 @@ class Lines:
         return Kind.PROSE
 
     def _is_near(self, word: str) -> bool:
-        """Whether a small word may be a mistyped verb; asked only so often, for time's sake."""
+        """Whether a lower-case word may be a misspelt verb; always true after `_MOST_LOOKUPS` searches."""
         if not word.islower():
             return False
         self._lookups += 1
@@ -83,7 +83,7 @@ class Lines:
 
 
 def _is_sentence(line: str, known: AbstractSet[str]) -> bool:
-    """Whether a line that begins with a verb reads as a sentence: words alone, and an end or a capital."""
+    """Whether a line that begins with a verb is a sentence: it has a capital first or a full stop last."""
     said = line.partition(" #")[0]
     if _VALUE_LIKE.search(said):
         return False

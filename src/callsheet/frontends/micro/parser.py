@@ -1,4 +1,4 @@
-"""Micro-CLI to plan: the parser's entry, which never raises whatever the text.
+"""Parses Micro-CLI to a plan; never raises, whatever the text.
 
 In: a text, a name for it, and the variables that are set before it runs. Out: a `ParseResult`.
 """
@@ -15,15 +15,15 @@ from callsheet.ir import Plan
 from callsheet.ir.collecting import collector_rests
 
 _LARGE = 20_000
-"""From this many characters on the cyclic collector rests."""
+"""From this many characters on the cyclic garbage collector is paused."""
 
 
 def parse_micro(
     text: str, name: str = "<plan>", *, strict: bool = False, variables: Iterable[str] = ()
 ) -> ParseResult:
-    """Read Micro-CLI. `name` is what diagnostics call the text; `variables` are set from the start.
+    """Parse Micro-CLI. `name` is the name of the text in diagnostics; `variables` are set before it runs.
 
-    `strict` makes loose spellings errors.
+    `strict` makes spellings that are not canonical errors.
 
     >>> plan = parse_micro('search "tea" > hits\\nrespond hits').require()
     >>> [step.id for step in plan.steps], plan.steps[1].action.values

@@ -1,7 +1,7 @@
-"""Plan to Micro-CLI, which reads back to an equal plan.
+"""Formats a plan as Micro-CLI, which parses to an equal plan.
 
-In: a plan in text order whose steps are S1, S2, … Out: its text. What Micro-CLI cannot say is
-refused, with the step that it stands in.
+In: a plan in text order whose steps are S1, S2, … Out: its text. A construct that Micro-CLI cannot express
+is refused with its step.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _PLAIN_TOOL = re.compile(r"[A-Z][A-Z0-9_]*")
 _TARGET = re.compile(LABEL)
 _SMALL_STEP = re.compile(r"s\d+")
 _INSIDE = "    "
-"""How much further than its command a line of a long text stands."""
+"""The indentation of the lines of a multi-line string, relative to its command."""
 
 
 def format_micro(plan: Plan) -> str:
     """The Micro-CLI of a plan in text order.
 
-    Raises CallsheetError (MIC070) that names the step and what Micro-CLI cannot say: ids other
+    Raises CallsheetError (MIC070) with the step for what Micro-CLI cannot express: ids other
     than S1, S2, … in their order, a DAG plan, initial variables.
 
     >>> print(format_micro(Plan((Step("S1", Call("MEMORY_STATS")), Step("S2", Respond(()))))), end="")

@@ -1,7 +1,7 @@
-"""Values as Micro-CLI writes them: those of LTP text, and bare words.
+"""Parses values of Micro-CLI: those of LTP text, and bare words.
 
-In: a reader at an argument. Out: a value. A bare word that names a variable set before is that
-variable; any other is a text, under a hint, so that a mistyped name does not go unseen.
+In: a reader at an argument. Out: a value. A bare word is a reference if a variable of this name is set;
+otherwise it is a string, with a hint because it may be a misspelt name.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _MOST_LOOKUPS = 50
 
 @dataclass(slots=True)
 class Scope:
-    """A reader, and the variables that are set where it stands."""
+    """A reader, and the variables that are set at its position."""
 
     reader: Reader
     known: set[str] = field(default_factory=set[str])
     _looked: int = 0
 
     def near(self, word: str) -> str | None:
-        """The set variable that a word seems to mean; looked for only so often, for time's sake."""
+        """A variable with a name similar to a word; always None after `_MOST_LOOKUPS` searches."""
         self._looked += 1
         if self._looked > _MOST_LOOKUPS:
             return None
@@ -43,14 +43,14 @@ class Scope:
 
 
 def read_argument(scope: Scope, *, quietly: bool = False) -> Value:
-    """The argument at the position; `quietly` where a bare word is nothing unusual."""
+    """Parse the argument at the position; with `quietly`, a bare word causes no hint."""
     return _read(scope, _RUN, quietly=quietly, is_variable=False)
 
 
 def read_operand(scope: Scope, *, is_variable: bool) -> Value:
-    """A side of a condition or the source of a loop, which `:` and operators end.
+    """Parse an operand of a condition or the source of a loop; `:` and operators end it.
 
-    `is_variable` where a bare word can only mean a variable, set or not.
+    With `is_variable` a bare word is a reference, even if no such variable is set.
     """
     return _read(scope, _WORD, quietly=False, is_variable=is_variable)
 

@@ -1,7 +1,7 @@
-"""The verbs of Micro-CLI: which call each becomes, and what its arguments are called.
+"""The verbs of Micro-CLI: the call of each, and the names of its arguments.
 
-In: a verb and the values behind it. Out: the arguments of the call, or why they do not fit. The
-table is read both ways: what `spell` proposes is only used where `bind` gives the call back.
+In: a verb and the values after it. Out: the arguments of the call, or why they do not fit. The table is
+used in both directions: `spell` returns only what `bind` converts back to the same call.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Arguments: TypeAlias = "tuple[tuple[Value, ...], Named]"
 
 
 class Misfit(Exception):
-    """The values do not fit the verb; the text says in which way."""
+    """The values do not fit the verb; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
     """One row of the table.
 
-    The values behind a verb are first its `inputs` (how many at least; more only with `many`),
-    which stay without names, then `names` in their order, of which the last `optional` may be
-    missing. `fixed` are arguments that the verb itself says. `usage` shows it to people.
+    The values after a verb are first its `inputs` (their least number; more only with `many`),
+    which are positional, then `names` in their order, of which the last `optional` may be
+    missing. `fixed` are arguments that the verb implies. `usage` is for messages.
     """
 
     tool: str
@@ -39,11 +39,11 @@ class Verb:
     optional: int = 0
     fixed: tuple[tuple[str, str], ...] = ()
     shape: Callable[[list[Value], Verb], Arguments] | None = None
-    """How the values are shared out where position alone does not tell."""
+    """Assigns the values to arguments if positions are not sufficient for that."""
 
 
 def bind(verb: Verb, values: Sequence[Value], named: Named = ()) -> Arguments:
-    """The arguments of the call that a verb with these values is. Raises Misfit.
+    """The arguments of the call for a verb with these values. Raises Misfit.
 
     >>> bind(VERBS["search"], [Literal("tea")])
     ((), (('query', Literal(value='tea')),))
@@ -83,7 +83,7 @@ def _counted(count: int) -> str:
 
 
 def _categories(values: list[Value], verb: Verb) -> Arguments:
-    """A text with commas or a list behind the inputs; or the labels as texts of their own, two at least."""
+    """Categories after the inputs: one string with commas, one list, or two or more strings."""
     words = _trailing_words(values[verb.inputs :])
     if len(words) > 1 and "," not in str(words[-1].value):
         first, last = words[0].span, words[-1].span
@@ -94,13 +94,13 @@ def _categories(values: list[Value], verb: Verb) -> Arguments:
 
 
 def _trailing_words(values: Sequence[Value]) -> list[Literal]:
-    """The texts at the end of the values."""
+    """The longest sequence of strings at the end of the values."""
     words = list(takewhile(lambda v: isinstance(v, Literal) and isinstance(v.value, str), reversed(values)))
     return cast("list[Literal]", words[::-1])
 
 
 def _listed(value: Value) -> Value:
-    """The list that a text with commas stands for."""
+    """A string with commas as a list of strings; other values unchanged."""
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return value
     parts = (part.strip() for part in value.value.split(","))
@@ -178,20 +178,20 @@ VERBS: dict[str, Verb] = {
     "calc": Verb("CALC", 'calc "$a * 1.2"', inputs=1),
     "format": Verb("FORMAT", 'format "text with $a"', inputs=1),
 }
-"""What each verb becomes. A name with an underscore that is none of these is a tool of that name."""
+"""The verbs. Any other name with an underscore is the tool of that name."""
 
 WORD_PLACES = {"install", "agent"}
-"""Verbs among whose arguments a bare word is usual: names of packages and of agents."""
+"""Verbs whose arguments are often bare words: names of packages and of agents."""
 
 CONTROLS = ("respond", "terminate", "goto", "replan")
-"""The verbs that end the plan or go elsewhere."""
+"""The verbs that end the plan, replace it or jump."""
 
 
 # ---------------------------------------------------------------- the way back
 
 
 def spell(call: Call) -> tuple[str, tuple[Value, ...], Named] | None:
-    """The verb that a call can be written with, its values and its named arguments; None without."""
+    """A verb with values and named arguments that express a call; None if there is none."""
     for word, verb in VERBS.items():
         if verb.tool == call.tool:
             for values, named in _proposals(verb, call):
@@ -227,7 +227,7 @@ def _first_names(verb: Verb, rest: Named) -> tuple[str, ...]:
 
 
 def _joined(value: Value) -> Value:
-    """The text with commas that stands for a list of texts, where it gives the list back."""
+    """A list of strings as one string with commas, if that is read as the same list; else the value."""
     if isinstance(value, ListExpr):
         texts = [i.value for i in value.items if isinstance(i, Literal) and isinstance(i.value, str)]
         joined = Literal(",".join(texts))

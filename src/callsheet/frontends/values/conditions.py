@@ -1,6 +1,6 @@
-"""Conditions as they are written: comparisons and tests under AND, OR and NOT.
+"""Parses conditions: comparisons and tests combined with AND, OR and NOT.
 
-In: a reader at a condition. Out: a `Condition`, or an error: what cannot be read is never true.
+In: a reader at a condition. Out: a `Condition`, or an error; an unreadable condition never counts as true.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MEANT = {
 
 
 def read_condition(reader: Reader) -> Condition:
-    """The condition at the position, as far as it goes."""
+    """Parse the longest condition at the position."""
     start = reader.pos
     first = _read_conjunction(reader)
     if not _junction(reader, "OR"):
@@ -57,7 +57,7 @@ def read_condition(reader: Reader) -> Condition:
 
 
 def read_guard_condition(reader: Reader) -> tuple[Condition, bool]:
-    """The condition of a guard, and whether one pair of parentheses stands around the whole."""
+    """The condition of a guard, and whether one pair of parentheses encloses all of it."""
     if reader.skip() != "(":
         return read_condition(reader), False
     start, said, comments = reader.pos, len(reader.diagnostics), len(reader.comments)
@@ -67,7 +67,7 @@ def read_guard_condition(reader: Reader) -> tuple[Condition, bool]:
     if _JUNCTION.match(reader.text, reader.pos) is None:
         reader.pos = after
         return condition, True
-    # `(a) AND (b)`: the first parenthesis was that of a part, so the whole is read from its start
+    # `(a) AND (b)`: the first parenthesis encloses only a part, so all is read again from the start
     reader.pos = start
     del reader.diagnostics[said:], reader.comments[comments:]
     return read_condition(reader), False
@@ -90,7 +90,7 @@ def _reach(start: int, branches: list[Condition]) -> Span:
 
 
 def flattened(branches: list[Condition], kind: type[And] | type[Or]) -> tuple[Condition, ...]:
-    """The branches of a conjunction or disjunction, with those that are of the same kind taken apart."""
+    """The branches of an `And` or `Or`; those of the same kind are replaced by their own branches."""
     flat: list[Condition] = []
     for branch in branches:
         if isinstance(branch, And | Or) and isinstance(branch, kind):
@@ -156,7 +156,7 @@ def _close(reader: Reader, opening: int) -> None:
 
 
 def unclosed_condition(reader: Reader, opening: int, after: int) -> Stop:
-    """The error for a condition behind which its bracket does not close."""
+    """The error for a condition whose closing parenthesis is missing."""
     rest = reader.text[reader.pos : reader.line_end(reader.pos)]
     missing = replace("insert )", after, after, ")")
     if not rest.strip() or rest.upper().startswith("THEN"):

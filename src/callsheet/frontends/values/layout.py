@@ -1,4 +1,4 @@
-"""What the printers of LTP text and Micro-CLI lay out alike: lines about the plan, comments, groups."""
+"""The layout shared by the printers of LTP text and Micro-CLI: metadata, comments and groups."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from callsheet.frontends.values.printer import placed
 from callsheet.ir import Order, Plan, Step
 
 Refusal: TypeAlias = "Callable[[str, str | None], CallsheetError]"
-"""Makes the error for what a text cannot say, with a way out if there is one."""
+"""Makes the error for a construct that the syntax cannot express; the second argument is the help."""
 
 LINES = re.compile(r"\r\n|\r|\n")
-"""Where a line of a comment ends."""
+"""The line endings within a comment."""
 
 
 def about_lines(plan: Plan, refuse: Refusal) -> Iterator[str]:
-    """The lines on the id, title and goal of a plan; refused is a plan that no text of steps can say."""
+    """The comment lines with the id, title and goal.
+
+    Raises the error of `refuse` for a dependency graph and for initial variables.
+    """
     if plan.order is not Order.TEXT:
         raise refuse("a plan whose steps are ordered by their dependencies", "write it as a JSON DAG plan")
     if plan.variables:
@@ -32,14 +35,14 @@ def about_lines(plan: Plan, refuse: Refusal) -> Iterator[str]:
 
 
 def comment_lines(comments: Iterable[str], indent: str = "") -> Iterator[str]:
-    """Comments, each line with its mark."""
+    """Comments, each line with `# ` before it."""
     for comment in comments:
         for line in LINES.split(comment):
             yield f"{indent}# {line}".rstrip()
 
 
 def step_lines(steps: tuple[Step, ...], write: Callable[[Step, str], str], refuse: Refusal) -> Iterator[str]:
-    """The steps by `write`, which is given the indent, under their comments and in their groups."""
+    """The lines of the steps, with their comments and groups; `write` gets a step and its indentation."""
     group: int | None = None
     seen: set[int] = set()
     for step in steps:

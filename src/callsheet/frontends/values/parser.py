@@ -1,6 +1,6 @@
-"""Values as they are written: texts, numbers, words, lists, dicts, references, argument lists.
+"""Parses values: strings, numbers, words, lists, dicts, references and argument lists.
 
-In: a reader at a value. Out: a `Value` with its span. Nesting is capped, so is the recursion.
+In: a reader at a value. Out: a `Value` with its span. The nesting depth is limited, and so is the recursion.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from callsheet.frontends.values.strings import PATH, path_of, read_body, read_st
 from callsheet.ir import DictExpr, ListExpr, Literal, Ref, Value
 
 OTHER_QUOTES = "“”„«»‘’"
-"""Quotes of print, which no text of the language begins with."""
+"""Typographic quotes, with which no string of the language begins."""
 MAX_DIGITS = 4_000
-"""Longer whole numbers are kept as text: reading them would cost time that grows with the square."""
+"""Longer whole numbers are kept as strings: converting them takes quadratic time."""
 
 _REF = re.compile(rf"\$({NAME})({PATH})")
 _BRACED_REF = re.compile(rf"\$\{{({NAME})({PATH})\}}")
@@ -55,7 +55,7 @@ def read_value(reader: Reader) -> Value:
 
 
 def missing_value(reader: Reader) -> Stop:
-    """The error for a place where a value should stand."""
+    """The error for a missing value."""
     char = reader.text[reader.pos : reader.pos + 1]
     if not char or char in ",)]}\n>=":
         return reader.error("LTP022", "a value is missing here")
@@ -241,7 +241,7 @@ def _read_key(reader: Reader) -> str:
 
 
 def separator(reader: Reader, closing: str, opening: int) -> None:
-    """Go over the comma after an item; before the closing bracket none is needed."""
+    """Skip the comma after an item; it is optional before the closing bracket."""
     after = reader.pos
     char = reader.skip()
     if char == ",":
@@ -251,7 +251,7 @@ def separator(reader: Reader, closing: str, opening: int) -> None:
 
 
 def unclosed(reader: Reader, closing: str, opening: int, after: int) -> Stop:
-    """The error for an item after which neither a comma nor the closing bracket stands."""
+    """The error for an item that is followed neither by a comma nor by the closing bracket."""
     text = reader.text
     if "\n" in text[after : reader.pos] or reader.pos >= len(text) or text[reader.pos] in ">)]}":
         return reader.error(
@@ -275,13 +275,13 @@ _USUAL_ARGUMENT = re.compile(
     rf"[ ]?(?:({NAME})=)?"
     rf"(?:\"(?!\"\")([^\"\\\r\n]*)\"|\$({NAME})((?:\.\w+)*+)|(-?(?:0|[1-9][0-9]{{0,14}})(?:\.[0-9]{{1,15}})?))([,)])"
 )
-"""An argument in the spelling that nearly all have, with what follows it, in one match."""
+"""The most frequent spellings of an argument, with the character after it, in one match."""
 
 
 def read_arguments(reader: Reader) -> Arguments:
     """The arguments in the parentheses at the position: positional ones, then named ones.
 
-    A name that is no identifier stands in quotes: `("max-results"=5)`.
+    A name that is no identifier is quoted: `("max-results"=5)`.
     """
     opening = reader.pos
     reader.open()
@@ -345,7 +345,7 @@ def _add(
     positional: list[Value],
     named: dict[str, Value],
 ) -> None:
-    """Put an argument that ends at the position where it belongs."""
+    """Add an argument that ends at the position to the positional or the named ones."""
     if name is None:
         if named:
             raise _late_positional(reader, start)

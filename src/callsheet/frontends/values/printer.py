@@ -1,6 +1,6 @@
-"""Values and conditions in their canonical spelling, which reads back to an equal value.
+"""Formats values and conditions in their canonical spelling, which parses to an equal value.
 
-In: a `Value`. Out: its text. A value that no text can say (an infinite number) is refused.
+In: a `Value`. Out: its text. A value without a spelling (an infinite number) is refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAME = re.compile(NAME)
 _WORD = re.compile(r"\w+")
 _DIGITS = re.compile(r"0|[1-9][0-9]*")
 _UNSEEN = r"\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
-"""Characters that a reader cannot see, or that turn the order of what is seen: always escaped."""
+"""Invisible characters and those that change the direction of text; they are always escaped."""
 
 _PLAIN = re.compile(rf"[^\"\\$\x00-\x1f{_UNSEEN}]*")
 _ESCAPED = re.compile(rf"[\"\\\x00-\x1f{_UNSEEN}]|\$(?=[A-Za-z_{{$])")
@@ -49,7 +49,7 @@ _BLOCK_LINES = 3
 def format_value(value: Value, indent: str = "") -> str:
     """The canonical spelling of a value.
 
-    `indent` is that of the lines of a text over several lines. Raises CallsheetError (LTP070)
+    `indent` is the indentation of the lines of a multi-line string. Raises CallsheetError (LTP070)
     for a value that cannot be written.
 
     >>> format_value(Template(("Hello ", Ref("who", ("name",)), "!")))
@@ -71,7 +71,7 @@ def format_value(value: Value, indent: str = "") -> str:
 
 
 def format_condition(condition: Condition, indent: str = "") -> str:
-    """The canonical spelling of a condition, without parentheses around it."""
+    """The canonical spelling of a condition, without enclosing parentheses."""
     match condition:
         case Compare(op=op, left=left, right=right):
             return f"{format_value(left, indent)} {op} {format_value(right, indent)}"
@@ -96,12 +96,12 @@ def _junction(word: str, conditions: tuple[Condition, ...], indent: str) -> str:
 
 
 def refuse(what: str, help_: str | None = None) -> CallsheetError:
-    """The refusal of what LTP text cannot say."""
+    """The error for a construct that LTP text cannot express."""
     return CallsheetError.single("LTP070", f"LTP text cannot say {what}", help=help_)
 
 
 def placed(error: CallsheetError, step: Step) -> CallsheetError:
-    """The refusal with the step that it is about, and the step's place in its text."""
+    """The error with the id of the step that it concerns, and the span of the step if it has none."""
     return CallsheetError(
         [d if d.step else replace(d, span=d.span or step.span, step=step.id) for d in error.diagnostics],
         error.source,
@@ -126,10 +126,10 @@ def _scalar(value: bool | float | None) -> str:
 
 
 def format_text(text: str, indent: str = "") -> str:
-    """The canonical spelling of a text without references.
+    """The canonical spelling of a string without references.
 
-    Plain quotes where nothing needs an escape; a raw text where that avoids all of them; three
-    lines and more stand as lines.
+    Plain quotes if nothing needs an escape; a raw string if that avoids all escapes; a triple-quoted
+    string for three lines and more.
     """
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
@@ -149,8 +149,8 @@ def _quoted(text: str) -> str:
 def _escape(text: str) -> str:
     """The text with an escape for each character that needs one.
 
-    The second half of a surrogate pair that stands in the text as two characters is left as it
-    is: as two escapes the pair would be read as one character.
+    The second half of a surrogate pair that the string has as two characters is not escaped: two
+    escapes would be read as one character.
     """
     return _ESCAPED.sub(_escape_character, text)
 
@@ -185,12 +185,12 @@ def _template(value: Template) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Whether a variable of this name can be written."""
+    """Whether this is the name of a variable that can be written."""
     return _NAME.fullmatch(name) is not None
 
 
 def format_name(name: str) -> str:
-    """The name of an argument, as a text where a variable could not have it."""
+    """The name of an argument, quoted unless it is an identifier."""
     return name if is_name(name) else format_text(name)
 
 
@@ -201,7 +201,7 @@ def _ref(ref: Ref, quote: str) -> str:
 
 
 def format_path(path: tuple[PathPart, ...]) -> str:
-    """What stands behind a variable's name inside the braces of a reference: `.field.0['odd key']`."""
+    """The path of a reference as written after the name, inside braces: `.field.0['odd key']`."""
     return "".join(_path_part(part, "'") for part in path)
 
 

@@ -1,7 +1,7 @@
-"""A cursor over a text that notes what is wrong and unwinds to the next place of recovery.
+"""A cursor over a text that collects diagnostics and unwinds to the next point of recovery.
 
 In: a text. Out: a position and diagnostics. The reader never raises
-anything but `Stop`, and only after the diagnostic that explains it has been noted.
+anything but `Stop`, and only after it has recorded the diagnostic that explains it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ import re
 from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span
 
 MAX_DEPTH = 64
-"""How deep brackets may stand in one another."""
+"""The largest nesting depth of brackets."""
 
 MAX_INDEX_DIGITS = 15
-"""Longer digits in a path are a key, not an index."""
+"""A path part with more digits is a key, not an index."""
 
 LABEL = r"[A-Za-z_][A-Za-z0-9_-]*"
 """The id of a step, as a pattern."""
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-"""The name of a variable, as a pattern. ASCII alone: names that look alike are the same."""
+"""The name of a variable, as a pattern. Only ASCII, so that no two different names look the same."""
 
 STEP_LINE = re.compile(
     rf"^[ \t]*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?\**{LABEL}\**[ \t]*:\**[ \t]*"
     r"(?:@|\?[ \t]*[A-Za-z]|(?:TERMINATE|GOTO|RE-?PLAN|RESPOND)\b)",
     re.MULTILINE,
 )
-"""A line that begins a step, id and all."""
+"""The beginning of a line that begins a step, with its id."""
 
 SURE_STEP_LINE = re.compile(
     rf"^[ \t]*{LABEL}[ \t]*:[ \t]*(?:@[A-Z0-9_]+[ \t\r]*(?:\(|>|$|ON_FAIL\b)|\?(?:IF|FOREACH)\b|GOTO[ \t]"
     r"|(?:TERMINATE|RE-PLAN)[ \t]*\()",
     re.MULTILINE,
 )
-"""Such a line in the canonical spelling, which nobody writes by chance: a text in plain quotes runs over
-it only where its closing quote is beyond doubt."""
+"""The same in the canonical spelling, which rarely occurs within a string: a string in plain quotes extends
+over such a line only if its closing quote is certain."""
 
 _WHITE = frozenset(" \t\r\n#")
 _BLANKS = re.compile(r"[ \t\r]*")
@@ -44,11 +44,11 @@ _COMMENT = re.compile(r"#[^\n]*")
 
 
 class Stop(Exception):
-    """The construct at hand cannot be read; the reason stands in the reader's diagnostics."""
+    """The current construct cannot be read; the reason is in the reader's diagnostics."""
 
 
 class Reader:
-    """The text, the position in it, and what was found to say about it."""
+    """A text, a position in it, and the diagnostics so far."""
 
     __slots__ = ("_next_step", "comments", "depth", "diagnostics", "errors", "pos", "text")
 
@@ -56,21 +56,21 @@ class Reader:
         self.text = text
         self.pos = pos
         self.depth = 0
-        """How many brackets are open: inside them a newline is white space."""
+        """The number of open brackets; inside brackets a newline is white space."""
         self.diagnostics: list[Diagnostic] = []
         self.comments: list[str] = []
-        """Comments met inside brackets, for the step that they stand in."""
+        """Comments inside brackets, which belong to the enclosing step."""
         self.errors = 0
-        """How many errors were noted."""
+        """The number of errors so far."""
         self._next_step = (-1, -1)
 
     # ------------------------------------------------------------ moving
 
     def skip(self) -> str:
-        """Go over white space and comments, and over newlines inside brackets; the character there."""
+        """Skip blanks, and inside brackets also newlines and comments; returns the character there."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
-        if char == " ":  # nearly always one blank, or none
+        if char == " ":  # by far the most frequent cases: one blank, or none
             char = text[pos + 1 : pos + 2]
             if char not in _WHITE:
                 self.pos = pos + 1
@@ -110,12 +110,12 @@ class Reader:
         return found
 
     def open(self) -> None:
-        """Enter the bracket at the position; at most 64 stand in one another."""
+        """Enter the bracket at the position; raises Stop beyond `MAX_DEPTH`."""
         self.deepen()
         self.pos += 1
 
     def deepen(self) -> None:
-        """Go one level down, however that is written. The caller goes up again."""
+        """Increase the nesting depth, which the caller decreases; raises Stop beyond `MAX_DEPTH`."""
         if self.depth >= MAX_DEPTH:
             raise self.error(
                 "LTP031",
@@ -133,28 +133,28 @@ class Reader:
         start: int | None = None,
         end: int | None = None,
         *,
-        help: str | None = None,  # noqa: A002 - the diagnostic's own word
+        help: str | None = None,  # noqa: A002 - the name in `Diagnostic`
         fix: Fix | None = None,
     ) -> Stop:
-        """Note an error and give back what the caller raises to unwind."""
+        """Record an error; returns the exception that the caller raises to unwind."""
         self.errors += 1
         self._note(Severity.ERROR, code, message, start, end, help, fix)
         return Stop()
 
     def warning(self, code: str, message: str, start: int, end: int, *, help: str | None = None) -> None:  # noqa: A002
-        """Note what is read, though perhaps not as it was meant."""
+        """Record a warning: the text is read, but perhaps not as intended."""
         self._note(Severity.WARNING, code, message, start, end, help, None)
 
     def loose(self, code: str, message: str, start: int, end: int, replacement: str | None) -> None:
-        """Note a loose spelling of `start:end` and the canonical one that repairs it."""
+        """Record a hint: the spelling of `start:end` is not canonical; `replacement` is."""
         fix = None
         if replacement is not None:
             title = f"write {replacement}" if replacement.strip() else "remove it"
             fix = replace(title, start, end, replacement)
         self._note(Severity.HINT, code, message, start, end, None, fix)
 
-    def _on_text(self, pos: int) -> int:
-        """The place itself; where nothing follows on its line, the end of what stands before it."""
+    def _visible_offset(self, pos: int) -> int:
+        """The offset itself; at the end of a line, the end of the text before it, without white space."""
         text = self.text
         if pos >= len(text) or text[pos] == "\n":
             while pos and text[pos - 1] in " \t\r\n":
@@ -171,7 +171,7 @@ class Reader:
         help_: str | None,
         fix: Fix | None,
     ) -> None:
-        start = self._on_text(self.pos) if start is None else start
+        start = self._visible_offset(self.pos) if start is None else start
         if end is None:
             end = min(start + 1, self.line_end(start)) if start < len(self.text) else start
         span = Span(start, max(start, end))
@@ -179,12 +179,12 @@ class Reader:
 
 
 def replace(title: str, start: int, end: int, text: str) -> Fix:
-    """The repair that puts `text` in the place of `start:end`."""
+    """A fix that replaces `start:end` with `text`."""
     return Fix(title, (Edit(Span(start, end), text),))
 
 
 def comment_text(line: str) -> str:
-    """What a comment says: without its `#`, one blank after it, and blanks at its end.
+    """The text of a comment without `#`, one blank after it, and white space at its end.
 
     >>> comment_text("#  indented ")
     ' indented'
@@ -193,6 +193,6 @@ def comment_text(line: str) -> str:
 
 
 def shown(text: str, most: int = 40) -> str:
-    """A stretch of the text as a message quotes it: on one line, not too long."""
+    """The first line of a text, shortened to `most` characters, for a message."""
     line = text.split("\n", 1)[0].strip()
     return line if len(line) <= most else line[: most - 1] + "…"

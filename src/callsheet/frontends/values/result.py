@@ -1,4 +1,4 @@
-"""What a front end gives back: a plan or the reasons why there is none, never an exception."""
+"""The result of a front end: a plan, or the errors why there is none."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from callsheet.ir import Plan
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """A text that was read.
+    """The result of parsing a text.
 
-    `plan` is None where any error was found. `partial` holds the steps that could be read all
-    the same, for editors and for messages; it is not meant to run. `diagnostics` stand in the
-    order of the text; their spans point into `source`. `lost` are the stretches of steps that
-    could not be read, each from its first character to the place where reading went on.
+    `plan` is None if there is any error. `partial` has the steps that could be read nevertheless,
+    for editors and messages; it is not meant to be run. `diagnostics` are in the order of the
+    text; their spans refer to `source`. `lost` has the spans of steps that could not be read,
+    each from its first character to the point of recovery.
     """
 
     plan: Plan | None
@@ -25,7 +25,7 @@ class ParseResult:
     lost: tuple[Span, ...] = ()
 
     def require(self) -> Plan:
-        """The plan. Raises CallsheetError with every diagnostic where there is none."""
+        """The plan. Raises CallsheetError with all diagnostics if there is none."""
         if self.plan is None:
             raise CallsheetError(self.diagnostics, self.source)
         return self.plan

@@ -1,7 +1,7 @@
-"""Texts in quotes: where they end, what their escapes mean, and which references they hold.
+"""Parses strings: where they end, what their escapes mean, and which references they contain.
 
 In: a reader at an opening quote. Out: a `Literal`, `Ref` or `Template`, each reference with its
-own span. What a text holds is decided here once; nothing that is put in later is looked at.
+own span. References are found here only; values that are substituted later are never parsed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from callsheet.ir.expr import template
 Text: TypeAlias = "Literal | Ref | Template"
 
 KEY = r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\""
-"""A key in quotes inside the brackets of a path, as a pattern."""
+"""A quoted key in the brackets of a path, as a pattern."""
 PATH = rf"(?:\.\w+|\[[ \t]*(?:-?\d+|{KEY})[ \t]*\])*+"
-"""What may follow a variable's name outside texts, and inside them in braces."""
+"""The path after a variable's name: outside strings, and inside them in braces."""
 
 _PATH_PART = re.compile(rf"\.(\w+)|\[[ \t]*(?:(-?\d+)|({KEY}))[ \t]*\]")
 
@@ -39,10 +39,10 @@ _BLOCK_OPENING = re.compile(r"[ \t]*\r?\n")
 _BLANK = re.compile(r"[ \t]*")
 
 _AFTER_STRING = frozenset(["", *",)]}: \t\r\n=!<>#"])
-"""What can stand right behind a closing quote; before anything else it rather opened a text."""
+"""What may follow a closing quote; before any other character a quote probably opens a string."""
 
 _CLOSES = frozenset(")],}")
-"""What follows a value inside brackets."""
+"""What may follow a value inside brackets."""
 
 _ESCAPES = {
     '"': '"',
@@ -91,12 +91,12 @@ def _word_part(word: str) -> PathPart:
 
 
 def _plain(body: str) -> str:
-    """The text of a body of escapes without references: a key in brackets."""
+    """A string body with its escapes replaced and without references: a key in brackets."""
     return _TOKEN.sub(lambda m: _escaped(m) or m[0], body) if "\\" in body else body
 
 
 def _escaped(match: re.Match[str]) -> str | None:
-    """The character of an escape; None if the match is none that JSON knows."""
+    """The character of an escape; None if it is not an escape of JSON."""
     high, low, unit, escape = match.group("high", "low", "unit", "escape")
     if high is not None:
         return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
@@ -106,7 +106,7 @@ def _escaped(match: re.Match[str]) -> str | None:
 
 
 def read_string(reader: Reader) -> Text:
-    """The text at the position: `"…"`, `'…'`, triple-quoted, each with or without `r` before it."""
+    """Parse the string at the position: `"…"`, `'…'`, triple-quoted, each with an optional `r`."""
     text, start = reader.text, reader.pos
     raw = text[start] in "rR"
     at = start + raw
@@ -148,7 +148,7 @@ def _line_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
     if match is not None and text[match.end() : match.end() + 1] in _AFTER_STRING:
         return match.end()
     match = _LONG_STRING[quote].match(text, at + 1)
-    if match is not None and _surely_closes(reader, match.end()):
+    if match is not None and _is_closing_quote(reader, match.end()):
         return match.end()
     raise _unterminated(
         reader,
@@ -158,10 +158,10 @@ def _line_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
     )
 
 
-def _surely_closes(reader: Reader, end: int) -> bool:
-    """Whether a quote behind a line like a step closes a text, and does not open one of that step's own.
+def _is_closing_quote(reader: Reader, end: int) -> bool:
+    """Whether a quote after a line that looks like a step closes a string and does not open one.
 
-    It stands on a line that is no step, and the value that it ends is followed by another or by a bracket.
+    It does if its line does not begin a step, and a comma or closing bracket follows.
     """
     if SURE_STEP_LINE.match(reader.text, reader.line_start(end)) is not None:
         return False
@@ -201,10 +201,10 @@ def _unterminated(reader: Reader, start: int, end: int, help_: str) -> Stop:
 
 
 def _block_body(text: str, start: int, end: int) -> tuple[int, int, str]:
-    """The body of a triple-quoted text and the indentation that its lines lose.
+    """The span of the content of a triple-quoted string, and the indentation that is removed from its lines.
 
-    It is that of the line on which the closing quotes stand. A newline right after the opening
-    quotes, and one before closing quotes that stand alone, are no part of the text.
+    That is the indentation of the line of the closing quotes. A newline directly after the opening
+    quotes, and one before closing quotes on a line of their own, do not belong to the content.
     """
     last_line = text.rfind("\n", start, end) + 1
     if not last_line:
@@ -223,7 +223,7 @@ def _block_body(text: str, start: int, end: int) -> tuple[int, int, str]:
 def read_body(
     reader: Reader, span: Span, body: Span, indent: str = "", *, raw: bool = False, quote: str = '"'
 ) -> Text:
-    """The value of a text whose quotes are known: `span` with them, `body` without."""
+    """The value of a string: `span` is that of the string with its quotes, `body` without."""
     text = reader.text
     start, end = body
     if indent and body.start > span.start + 3 + raw:
@@ -262,7 +262,7 @@ def read_body(
 
 
 def _without_indent(text: str, start: int, end: int, indent: str) -> int:
-    """The offset in a line behind as much of `indent` as it begins with."""
+    """The offset after the longest prefix of `indent` that the line at `start` begins with."""
     at = start
     for blank in indent:
         if at >= end or text[at] != blank:

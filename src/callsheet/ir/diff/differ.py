@@ -8,11 +8,11 @@ About O(n log n) in the number of steps.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from callsheet.ir.collecting import collector_rests
 from callsheet.ir.diff.matching import Matching, match_steps
 from callsheet.ir.diff.order import staying
 from callsheet.ir.diff.parts import head_changes, reference_changes, step_changes
@@ -33,13 +33,8 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     >>> [(c.part.value, c.name, c.old.value, c.new.value) for c in diff_plans(old, new).steps[0].changes]
     [('argument', 1, 'a', 'b')]
     """
-    if len(old.steps) + len(new.steps) < _LARGE or not gc.isenabled():
+    with collector_rests(len(old.steps) + len(new.steps) >= _LARGE):
         return _diff(old, new)
-    gc.disable()
-    try:
-        return _diff(old, new)
-    finally:
-        gc.enable()
 
 
 def _diff(old: Plan, new: Plan) -> PlanDiff:

@@ -140,7 +140,7 @@ def locked(folder: Path) -> Generator[None]:
 
 
 def file_names(folder: Path) -> Iterator[str]:
-    """The names of the plain files in a folder, in order; none where there is no folder."""
+    """The sorted names of the regular files in a folder; empty if there is no folder."""
     try:
         with os.scandir(folder) as entries:
             found = sorted(e.name for e in entries if e.is_file(follow_symlinks=False))
@@ -150,7 +150,7 @@ def file_names(folder: Path) -> Iterator[str]:
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a plain file; raises OSError for anything else, and for more than 100 MB."""
+    """The bytes of a regular file; raises OSError for anything else, and for more than 100 MB."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -162,7 +162,7 @@ def read_file(path: Path) -> bytes:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Put a file in its place in one step; after a crash there is the old one or the new one."""
+    """Replace a file atomically; after a crash there is the old one or the new one."""
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, 0o666)
@@ -179,7 +179,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what has been renamed and removed in a folder last."""
+    """Sync a folder, so that renamed and removed files in it are durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -35,9 +35,9 @@ _END = ".!?… "
 class GoalMatch:
     """A stored plan with the wanted goal or a similar one.
 
-    `version` is None for a plan whose file is no version that is kept. `score` is 1 for the same goal
-    and less for others, down to LEAST_SCORE. `differences` says in words what keeps the plan from being
-    used as it is: tools that are not those it was saved for, a text with errors.
+    `version` is None if the file of the plan is no stored version. `score` is 1 for the same goal
+    and less for others, down to LEAST_SCORE. `differences` are the reasons, for people, why the plan
+    cannot be used: changed or missing tools, a text with errors.
     """
 
     id: str
@@ -50,12 +50,12 @@ class GoalMatch:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the plan can be run with the available tools, as far as is known."""
+        """Whether no reason against running the plan is known."""
         return not self.differences
 
     @property
     def name(self) -> str:
-        """The plan as a command names it: its id, and the version if there is one."""
+        """The name of the plan in commands: its id, with the version if there is one."""
         return self.id if self.version is None else f"{self.id}@{self.version}"
 
     def __str__(self) -> str:
@@ -74,10 +74,10 @@ class GoalMatches:
 
 
 def normalised(goal: str) -> str:
-    """A goal in the form in which it is compared: without what cannot change its meaning.
+    """A goal normalised for comparison.
 
-    That is how it is spaced, composed, ended, and whether it begins with a capital. Other capitals, and
-    signs, may be part of a name or a sum, and count.
+    White space, Unicode composition, punctuation at the end and a capital at the beginning are
+    normalised. Other capitals and punctuation are significant, as parts of names or amounts.
 
     >>> normalised("  Summarise   notes.md ! ") == normalised("summarise notes.md")
     True
@@ -89,12 +89,11 @@ def normalised(goal: str) -> str:
 
 
 def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 3) -> GoalMatches:
-    """The kept plan of this goal and up to `most` of near ones, the nearest first.
+    """The stored plan with this goal, and up to `most` plans with similar goals, best first.
 
-    `exact` is a plan that was saved for the same goal, all of whose tools are reachable with the pins that it
-    was saved with; of several the one that was saved last. One whose tools differ is among the near ones,
-    and says so. Plans of which nothing can be read are passed over. Raises CallsheetError (PLN004) for a
-    folder that cannot be read.
+    `exact` is a plan that was saved for the same goal, all of whose tools are reachable with unchanged
+    declarations; of several the one that was saved last. Plans with this goal but other tools are in
+    `near`. Unreadable plans are ignored. Raises CallsheetError (PLN004) for a folder that cannot be read.
     """
     kept = library.purposes()
     wanted = normalised(goal)

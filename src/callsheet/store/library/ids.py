@@ -1,4 +1,4 @@
-"""Validates plan ids before paths are made of them, and makes new ids.
+"""Validates plan ids, which become file names, and creates new ones.
 
 In: a text, or the title of a plan. Out: an id, or CallsheetError (PLN001).
 """
@@ -33,7 +33,7 @@ def check_plan_id(text: str) -> str:
 
 
 def new_plan_id(title: str, taken: Container[str] = ()) -> str:
-    """An id that a title suggests and that is not `taken`.
+    """An id derived from a title that is not `taken`.
 
     >>> new_plan_id("Réfactor the Auth module!"), new_plan_id("..", {"plan"})
     ('refactor-the-auth-module', 'plan-2')

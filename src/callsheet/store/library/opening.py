@@ -19,7 +19,7 @@ def open_library(folder: Path | None = None) -> PlanLibrary:
     address = None if folder is not None or os.environ.get(VARIABLE) else shared_address()
     if address is None:
         return PlanLibrary(folder)
-    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - only where there is one
+    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - only for a shared store
     from callsheet.store.shared.texts import SharedFiles  # noqa: PLC0415 - as above
 
     return PlanLibrary(files=SharedFiles(open_database(address), _BELOW))

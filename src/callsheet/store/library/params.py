@@ -1,8 +1,7 @@
-"""The parameters of a stored plan: variables that are given for each run, with kinds and defaults.
+"""The parameters of a stored plan: variables that are given for each run, with types and defaults.
 
 In: their declarations on a command line (`repo:text`, `count:integer=5`), and the values of a run. Out:
 parameters, and the variables of the run; CallsheetError with a PLN code that names the parameter.
-Nothing takes values out of texts.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _OPENING, _CLOSING = "[{", "]}"
 
 
 class ParamKind(StrEnum):
-    """What the value of a parameter may be."""
+    """The type of a parameter."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -67,7 +66,7 @@ _A = {
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A variable that a run of the plan is given; one without a default has to be."""
+    """A variable that is given for each run; it is required if it has no default."""
 
     name: str
     kind: ParamKind = ParamKind.ANY
@@ -87,13 +86,13 @@ class Param:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Param:
-        """The parameter that JSON data tells of; raises KeyError, TypeError or ValueError."""
+        """The parameter in JSON data; raises KeyError, TypeError or ValueError if it is invalid."""
         if _SPEC.fullmatch(data["name"]) is None:
             raise ValueError(f"{data['name']!r} is no name")
         return cls(data["name"], ParamKind(data["kind"]), data.get("default"), "default" in data)
 
     def takes(self, value: JSON) -> bool:
-        """Whether a value is of this kind."""
+        """Whether a value is of this type."""
         types = _TYPES.get(self.kind)
         if types is None:
             return True
@@ -101,9 +100,9 @@ class Param:
 
 
 def read_params(specs: Iterable[str]) -> tuple[Param, ...]:
-    """The parameters that texts such as `repo,label:text="bug"` tell of; raises CallsheetError (PLN022).
+    """Parse declarations such as `repo,label:text="bug"`; raises CallsheetError (PLN022).
 
-    A default is JSON, or else text; a comma inside quotes or brackets parts nothing.
+    A default is JSON, or else a text; commas inside quotes or brackets do not separate parameters.
 
     >>> [str(param) for param in read_params(["repo,count:int=5", "tags:list=[1, 2]"])]
     ['repo', 'count:integer=5', 'tags:list=[1, 2]']
@@ -139,7 +138,7 @@ def _read(text: str) -> Param:
 
 
 def _value(text: str, kind: ParamKind) -> JSON:
-    """The JSON value that a text is, else the text."""
+    """The value of a JSON text; another text unchanged."""
     try:
         value: JSON = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -152,7 +151,7 @@ def _refuse(name: str) -> None:
 
 
 def _parts(spec: str) -> Iterator[str]:
-    """The parts between the commas that stand in no quotes and no brackets."""
+    """The parts between commas outside of quotes and brackets."""
     depth, quoted, start, at = 0, False, 0, 0
     while at < len(spec):
         char = spec[at]
@@ -175,7 +174,7 @@ def _parts(spec: str) -> Iterator[str]:
 
 
 def free_variables(plan: Plan) -> tuple[str, ...]:
-    """The variables that a plan reads and that nothing in it sets, in the order of the text."""
+    """The variables that a plan reads but does not set, in the order of the text."""
     known = {*flow_of(plan).definitions, *(name for name, _ in plan.variables)}
     return tuple(name for name in _read_names(plan) if name not in known)
 
@@ -225,10 +224,10 @@ def _json_of(value: Value) -> JSON:
 def bind(
     plan_id: str, params: Iterable[Param], values: Mapping[str, JSON], texts: Mapping[str, str] | None = None
 ) -> dict[str, JSON]:
-    """The variables of a run: the values that are given, and the defaults of the parameters that are not.
+    """The variables of a run: the given values, and the defaults of other parameters.
 
-    `texts` are the values as they were typed: a parameter that is a text takes that. Raises CallsheetError
-    with a diagnostic for each parameter that is missing (PLN023) or of another kind (PLN024).
+    `texts` are the values as typed, which are used for parameters of type text. Raises CallsheetError
+    with a diagnostic for each parameter that is missing (PLN023) or of another type (PLN024).
     """
     params = tuple(params)
     bound, wrong = dict(values), list[Diagnostic]()

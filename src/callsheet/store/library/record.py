@@ -26,8 +26,8 @@ class VersionRecord:
 
     `saved` is a wall time in seconds since 1970. `tools` has, by the name under which the plan calls a tool,
     the hash of its declaration when the plan was saved: "" for one that had none, None for one that was
-    not reachable. `compiled` is what a compiler tells of how it made the plan. `is_by_hand` says that
-    the text was changed in its file and found there by a later save.
+    not reachable. `compiled` is data from the compiler that made the plan. `is_by_hand` tells that
+    the text was edited in its file and recorded by a later save.
     """
 
     id: str
@@ -75,7 +75,7 @@ class VersionRecord:
 
     @classmethod
     def from_json(cls, data: Any) -> VersionRecord:
-        """The record in JSON data; raises ValueError if it is not a record, or was changed since."""
+        """The record in JSON data; raises ValueError if it is not a record, or its digest does not match."""
         if not isinstance(data, dict):
             raise ValueError("it is no object")
         told = cast("dict[str, Any]", data)

@@ -6,17 +6,17 @@ from callsheet.diagnostics import CallsheetError
 
 
 def unknown(message: str, way_out: str) -> CallsheetError:
-    """No plan, or more than one, is meant."""
+    """The error if no plan or more than one matches (PLN002)."""
     return CallsheetError.single("PLN002", message, help=way_out)
 
 
 def taken(name: str, way_out: str) -> CallsheetError:
-    """The id is another plan's."""
+    """The error for an id that is taken."""
     return CallsheetError.single("PLN003", f"there is a plan {name} already", help=way_out)
 
 
 def another(name: str, why: str) -> CallsheetError:
-    """The plan that is to be taken in is not the one that is here."""
+    """The error for an imported plan that differs from the stored one with its id."""
     return CallsheetError.single(
         "PLN027",
         f"the plan {name} is another one here: {why}",
@@ -25,5 +25,5 @@ def another(name: str, why: str) -> CallsheetError:
 
 
 def broken(message: str, way_out: str) -> CallsheetError:
-    """The library, or a file of it, cannot be used."""
+    """The error for a library, or a file of it, that cannot be used."""
     return CallsheetError.single("PLN004", message, help=way_out)

@@ -38,7 +38,7 @@ def default_plans_folder() -> Path:
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser()
-    from platformdirs import user_data_dir  # noqa: PLC0415 - only where no folder is named
+    from platformdirs import user_data_dir  # noqa: PLC0415 - only for the default
 
     return Path(user_data_dir("callsheet", appauthor=False)) / "plans"
 
@@ -124,9 +124,9 @@ class PlanLibrary:
             return self._versions.all(plan_id)
 
     def purposes(self) -> list[Purpose]:
-        """What each plan is for, but for those that cannot be read or say nothing of it.
+        """The goals of the plans, except for plans that cannot be read or have none.
 
-        Only the newest versions are read; the text of a plan is where there is none. Raises CallsheetError
+        The newest version of each plan is read, or its file if it has no version. Raises CallsheetError
         (PLN004) for a folder that cannot be read.
         """
         found: list[Purpose] = []
@@ -142,7 +142,7 @@ class PlanLibrary:
         return found
 
     def _current(self, plan_id: str, params: Iterable[Param] = ()) -> StoredPlan:
-        """The plan as it stands in its file; in Micro-CLI a bare word may be one of the parameters."""
+        """The plan in its file; in Micro-CLI a bare word may be one of the parameters."""
         with self._readable():
             files = [(name, syntax) for each, name, syntax in self._plans() if each == plan_id]
             if len(files) != 1:
@@ -159,7 +159,7 @@ class PlanLibrary:
 
     # ------------------------------------------------------------ changing
 
-    def save(  # noqa: PLR0913 - the names are what is kept of a plan
+    def save(  # noqa: PLR0913 - the data stored with a plan
         self,
         plan: Plan,
         plan_id: str | None = None,
@@ -172,14 +172,14 @@ class PlanLibrary:
         goal: str | None = None,
         compiled: Mapping[str, JSON] | None = None,
     ) -> StoredPlan:
-        """Store a plan under an id, by default its own, else one made of its title or goal.
+        """Store a plan with an id, by default its own, else one made from its title or goal.
 
-        A plan of dependencies is stored as canonical JSON with the id in it; of a plan of text order
-        the `text` is kept, comments and all, with its `syntax`, or it is written as LTP text. With `replaces`
-        a taken id gets a new version, unless nothing is new; what was edited in the file meanwhile becomes a
-        version of its own first. `params` are the variables that a run is given (by default those of the
-        version before that are still read), `tools` the hashes of the declarations of the tools that it
-        calls, `goal` what it is for, `compiled` how it was made. Raises CallsheetError: PLN001, PLN003 for
+        A plan of dependencies is stored as a JSON plan with the id in it; a plan in text order as its
+        `text` in its `syntax`, with all comments, or formatted as LTP text. With `replaces`
+        an existing plan gets a new version, unless nothing changed; if its file was edited, that is
+        recorded as a version first. `params` are the parameters of the plan (by default those of the
+        previous version that it still reads), `tools` the hashes of the declarations of the tools that it
+        calls, `goal` its goal, `compiled` data from its compiler. Raises CallsheetError: PLN001, PLN003 for
         an id that is taken unless it `replaces`, PLN004, PLN022 for a parameter that the plan never reads.
         """
         wanted("plan", plan, Plan, "the steps of a plan (its .ir)")
@@ -195,7 +195,7 @@ class PlanLibrary:
             if name in known and not replaces:
                 raise taken(name, "take another id, or replace it: --replace")
             spelling, content = _written(plan, name, text, syntax)
-            before = self._adopted(name) if name in known else None
+            before = self._record_edits(name) if name in known else None
             record = VersionRecord(
                 name,
                 1 if before is None else before.version + 1,
@@ -203,7 +203,7 @@ class PlanLibrary:
                 spelling,
                 content,
                 hash_of(plan),
-                _sayable(goal or (None if before is None else before.goal)),
+                _without_surrogates(goal or (None if before is None else before.goal)),
                 _still_read(before, plan) if given_params is None else given_params,
                 dict.fromkeys(called_names(plan)) if tools is None else dict(wanted_names("tools", tools)),
                 None if compiled is None else wanted_names("compiled", compiled),
@@ -219,8 +219,8 @@ class PlanLibrary:
         if is_new:
             self._versions.write(name, record)
 
-    def _adopted(self, name: str) -> VersionRecord | None:
-        """The newest version; of a text that no version has, one that is made now if it is a plan."""
+    def _record_edits(self, name: str) -> VersionRecord | None:
+        """The newest version; if the file has been edited and is a plan, a new version with its text."""
         stored = self.load(name)
         newest, plan = stored.record, stored.result.plan
         if plan is None or not (newest is None or stored.is_edited):
@@ -242,16 +242,16 @@ class PlanLibrary:
         return record
 
     def settled(self, text: str) -> tuple[VersionRecord, ...]:
-        """All versions of a plan, of which the last is what stands in its file; raises as `save` does."""
+        """All versions of a plan, after recording an edited file as a version; raises as `save` does."""
         with self._writable():
             plan_id = self.find(text)
-            self._adopted(plan_id)
+            self._record_edits(plan_id)
             return self._versions.all(plan_id)
 
     def take_in(self, plans: Mapping[str, tuple[VersionRecord, ...]]) -> list[Imported]:
-        """Add versions that come from elsewhere, by id: all of them or none; those that are here stay.
+        """Import versions by id, all of them or none; existing versions are kept.
 
-        Raises CallsheetError (PLN027) where a plan is another one here, PLN004.
+        Raises CallsheetError: PLN027 if a different plan has the id, PLN004.
         """
         taken: list[Imported] = []
         with self._writable():
@@ -290,7 +290,7 @@ class PlanLibrary:
     def delete(self, text: str) -> str:
         """Delete the plan with an id or a prefix of one and all its versions; its runs are kept.
 
-        Gives its id.
+        Returns its id.
         """
         with self._writable():
             name = self.find(text)
@@ -299,9 +299,9 @@ class PlanLibrary:
         return name
 
     def rename(self, old: str, new: str) -> StoredPlan:
-        """Give the plan of an id, or of the beginning of one, another id; raises as `save` does.
+        """Rename the plan with an id or a prefix of one; raises as `save` does.
 
-        A plan of dependencies has its id in its text, which is then written anew, as another version.
+        The text of a plan of dependencies contains its id, so it becomes a new version.
         """
         check_plan_id(new)
         with self._writable():
@@ -316,7 +316,7 @@ class PlanLibrary:
                 text = format_as(Syntax.DAG, replace(stored.require(), id=new))
                 self._files.write(f"{new}{suffix}", text)
                 self._files.remove([f"{stored.id}{suffix}"])
-                self._adopted(new)
+                self._record_edits(new)
             else:
                 self._files.move(f"{stored.id}{suffix}", f"{new}{suffix}")
         return self.load(new)
@@ -333,7 +333,7 @@ class PlanLibrary:
             try:
                 yield check_plan_id(stem), name, syntax
             except CallsheetError:
-                continue  # a file that is not ours
+                continue  # not a plan
 
     def _names(self, plan_id: str) -> list[str]:
         return [name for each, name, _ in self._plans() if each == plan_id]
@@ -383,7 +383,7 @@ def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> 
 
 
 def _still_read(before: VersionRecord | None, plan: Plan) -> tuple[Param, ...]:
-    """The parameters of the version before that the plan still reads."""
+    """The parameters of the previous version that the plan still reads."""
     kept: list[Param] = []
     for param in () if before is None else before.params:
         try:
@@ -394,7 +394,7 @@ def _still_read(before: VersionRecord | None, plan: Plan) -> tuple[Param, ...]:
 
 
 def _number(text: str, number: str) -> int:
-    """The version number that was typed after the @."""
+    """The version number typed after the @."""
     if not (number.isascii() and number.isdigit() and len(number) < 10 and int(number)):
         raise CallsheetError.single(
             "PLN021", f"{text[:80]!a} names no version of a plan", help="write ID@N, such as triage@3"
@@ -402,6 +402,6 @@ def _number(text: str, number: str) -> int:
     return int(number)
 
 
-def _sayable(text: str | None) -> str | None:
+def _without_surrogates(text: str | None) -> str | None:
     """The text with lone surrogates replaced, as UTF-8 cannot encode them."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8")

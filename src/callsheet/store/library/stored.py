@@ -14,7 +14,7 @@ from callsheet.store.library.record import VersionRecord
 
 
 class Listed(NamedTuple):
-    """A plan as a list shows it; `place` is where its text stands, `steps` is None where that has errors."""
+    """A row of the list of plans; `place` is the path of its text, `steps` is None if that has errors."""
 
     id: str
     place: str
@@ -28,7 +28,7 @@ class Listed(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """A plan that is in the library now: how many versions were new, and how many it has."""
+    """An imported plan: the number of new versions, and of all."""
 
     id: str
     added: int
@@ -36,7 +36,7 @@ class Imported(NamedTuple):
 
 
 class Purpose(NamedTuple):
-    """What a plan is for, and when that was said: a wall time in seconds since 1970."""
+    """The goal of a plan, and when it was saved, in seconds since 1970 (0 without a version)."""
 
     id: str
     goal: str
@@ -45,11 +45,11 @@ class Purpose(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """A plan of the library: its text as it stands in its file, and what was read from it.
+    """A plan of the library: its text and the result of parsing it.
 
-    `place` is the path of the file, or its address in a store. `record` is the version that it was loaded
-    from: the newest one, or an earlier one that was named; None for a file that was put there by hand.
-    `is_edited` says that the file has changed since.
+    `place` is the path of the file, or its address in a store. `record` is the version that was loaded:
+    the newest, or the requested one; None for a file without versions. `is_edited` tells that the file
+    has changed since.
     """
 
     id: str
@@ -61,30 +61,30 @@ class StoredPlan:
 
     @property
     def name(self) -> str:
-        """The plan as a command names it: its id, and the version if there is one."""
+        """The name of the plan in commands: its id, with the version if there is one."""
         return self.id if self.record is None else f"{self.id}@{self.record.version}"
 
     @property
     def version(self) -> int | None:
-        """The number of the version, None where there is none."""
+        """The number of the version; None without one."""
         return None if self.record is None else self.record.version
 
     @property
     def params(self) -> tuple[Param, ...]:
-        """The variables that a run is to be given."""
+        """The parameters of the plan."""
         return () if self.record is None else self.record.params
 
     @property
     def tools(self) -> Mapping[str, str | None]:
-        """What is known of the tools that the plan was saved for, by name: the hash of the declaration.
+        """The hashes of the declarations of the tools when the plan was saved, by name.
 
-        That is "" for one that had none, None for one that was not reachable.
+        "" for a tool without a declaration, None for one that was not reachable.
         """
         return {} if self.record is None or self.record.tools is None else self.record.tools
 
     @property
     def compiled(self) -> Mapping[str, JSON] | None:
-        """What a compiler has told of how it made the plan."""
+        """Data from the compiler that made the plan."""
         return None if self.record is None else self.record.compiled
 
     @property
@@ -99,11 +99,11 @@ class StoredPlan:
         return self.result.source.text
 
     def require(self) -> Plan:
-        """The plan, under its id; raises CallsheetError with all that is wrong with its text."""
+        """The plan with its id; raises CallsheetError with all errors of its text."""
         return replace(self.result.require(), id=self.id)
 
 
 def goal_of(result: ParseResult) -> str | None:
-    """What a text says itself that it is for: its goal, else its title."""
+    """The goal that a text states itself: its goal, else its title."""
     part = result.plan or result.partial
     return part.goal or part.title

@@ -22,8 +22,8 @@ _KIND = "plans"
 def export_plans(library: PlanLibrary, ids: list[str]) -> str:
     """The plans of these ids as one text.
 
-    What was changed by hand in a file becomes a version first. Raises CallsheetError: PLN002 for an unknown
-    id, PLN004, and all that is wrong with the text of a plan that has errors.
+    An edited file becomes a version first. Raises CallsheetError: PLN002 for an unknown id, PLN004, and the
+    errors of a text that is no plan.
     """
     plans: list[dict[str, Any]] = []
     for plan_id in ids:
@@ -37,10 +37,10 @@ def export_plans(library: PlanLibrary, ids: list[str]) -> str:
 def import_plans(
     library: PlanLibrary, text: str, name: str = "<plans>", *, as_id: str | None = None
 ) -> list[Imported]:
-    """Take the plans of an exported text in: all of them, or none.
+    """Import the plans of an exported text: all of them, or none.
 
-    `name` is what a message calls the text; `as_id` is another id for its one plan. Raises CallsheetError:
-    PLN026 for a text that is damaged, PLN027 for a plan that is another one here, PLN001, PLN004.
+    `name` is the name of the text in messages; `as_id` is another id for its only plan. Raises
+    CallsheetError: PLN026 for a damaged text, PLN027 if a different plan has the id, PLN001, PLN004.
     """
     try:
         plans = _plans(read_json(text))
@@ -55,7 +55,7 @@ def import_plans(
 
 
 def _plans(data: Any) -> dict[str, tuple[VersionRecord, ...]]:
-    """The versions by id; raises ValueError, or CallsheetError, for what is damaged."""
+    """The versions by id; raises ValueError or CallsheetError for damaged ones."""
     if not isinstance(data, dict):
         raise ValueError("it is no export of plans")
     told = cast("dict[str, Any]", data)

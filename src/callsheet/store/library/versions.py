@@ -29,7 +29,7 @@ class Versions:
         return sorted(int(match[1]) for match in found if match is not None)
 
     def newest(self, plan_id: str) -> VersionRecord | None:
-        """The newest version of a plan; None for one without any."""
+        """The newest version of a plan; None if it has none."""
         numbers = self.numbers(plan_id)
         return self.read(plan_id, numbers[-1]) if numbers else None
 
@@ -38,11 +38,11 @@ class Versions:
         return tuple(self.read(plan_id, number) for number in self.numbers(plan_id))
 
     def place(self, plan_id: str, number: int) -> str:
-        """Where a version stands, in words."""
+        """The location of a version for messages."""
         return self._files.place(name_of(plan_id, number))
 
     def read(self, plan_id: str, number: int) -> VersionRecord:
-        """One version; raises CallsheetError: PLN021 where there is none, PLN004 where it is damaged."""
+        """One version; raises CallsheetError: PLN021 if there is none, PLN004 if it is damaged."""
         try:
             data = self._files.read(name_of(plan_id, number))
             return VersionRecord.from_json(json.loads(data.decode("utf-8", "surrogatepass")))
@@ -64,14 +64,14 @@ class Versions:
         self._files.remove_folder(f"{_FOLDER}/{plan_id}")
 
     def move(self, old: str, new: str) -> None:
-        """Give the versions of a plan, if it has any, to another id; those of one taken out by hand go."""
+        """Move the versions of a plan, if any, to another id; leftover versions of that id are removed."""
         if self.numbers(old):
             self.remove(new)
             self._files.move_folder(f"{_FOLDER}/{old}", f"{_FOLDER}/{new}")
 
 
 def name_of(plan_id: str, number: int) -> str:
-    """The name of the file of a version."""
+    """The file name of a version."""
     return f"{_FOLDER}/{plan_id}/{number}.json"
 
 

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from uuid import uuid4
 
 from callsheet.store.blobs import BlobMissing
 
@@ -29,6 +30,8 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 """The pattern of the names of blobs."""
 SIGNS = "users"
 """The folder or prefix of signs."""
+_ASIDE = ".old-"
+"""The prefix of files that are being removed."""
 
 
 class Stored(NamedTuple):
@@ -100,11 +103,21 @@ class FolderBlobs:
 
     def get(self, digest: str) -> bytes:
         """The bytes of a blob, verified."""
+        place = self._place(digest)
         try:
-            data = self._place(digest).read_bytes()
+            data = place.read_bytes()
         except FileNotFoundError:
-            raise _missing(digest, str(self._folder)) from None
+            data = self._aside(place)
+        if data is None:
+            raise _missing(digest, str(self._folder))
         return checked(digest, data, str(self._folder))
+
+    def _aside(self, place: Path) -> bytes | None:
+        """A file that `remove` has renamed in this moment and may rename back."""
+        for file in (*place.parent.glob(f"{_ASIDE}{place.name}-*"), place):
+            with suppress(FileNotFoundError):
+                return file.read_bytes()
+        return None
 
     def stored(self) -> Iterator[Stored]:
         """The blobs in the folders that are named by the first two digits of digests."""
@@ -116,14 +129,17 @@ class FolderBlobs:
     def _stored_in(self, part: str) -> Iterator[Stored]:
         for place in sorted((self._folder / part).iterdir()):
             if DIGEST.fullmatch(part + place.name):
-                with suppress(FileNotFoundError):  # somebody else removes as well
+                with suppress(FileNotFoundError):  # removed by another process
                     found = place.stat()
                     yield Stored(part + place.name, found.st_size, time.time() - found.st_mtime)
 
     def remove(self, digest: str, age: float) -> bool:
-        """Remove a file: renamed first, and renamed back if it was put again just before."""
+        """Remove a file: renamed first, and renamed back if it was put again just before.
+
+        The new name is unique, so that no process unlinks the file that another has renamed.
+        """
         place = self._place(digest)
-        aside = place.with_name(f".old-{place.name}")
+        aside = place.with_name(f"{_ASIDE}{place.name}-{uuid4().hex}")
         try:
             os.replace(place, aside)
         except FileNotFoundError:
@@ -135,15 +151,18 @@ class FolderBlobs:
         return True
 
     def sign(self, name: str, told: bytes) -> None:
-        """Leave a sign, as a file."""
+        """Record a user, in a file."""
         self._write(self._folder / SIGNS / name, told)
 
     def signs(self) -> dict[str, bytes]:
-        """What the files say."""
+        """The contents of the files, without those that another process removes meanwhile."""
+        found: dict[str, bytes] = {}
         with suppress(FileNotFoundError):
-            files = sorted((self._folder / SIGNS).iterdir())
-            return {file.name: file.read_bytes() for file in files if not file.name.startswith(".")}
-        return {}
+            for file in sorted((self._folder / SIGNS).iterdir()):
+                if not file.name.startswith("."):
+                    with suppress(FileNotFoundError):
+                        found[file.name] = file.read_bytes()
+        return found
 
     def unsign(self, name: str) -> None:
         """Remove the file."""
@@ -164,7 +183,7 @@ class SharedBlobs:
         self._lock = threading.Lock()
 
     def put(self, digest: str, data: bytes) -> None:
-        """Keep bytes."""
+        """Store bytes in a row, unless a young one has them."""
         with self._lock:
             row = self._database.execute(f"SELECT {_AGE} FROM blob WHERE digest = ?", (digest,)).fetchone()
             if row is None or float(row[0]) >= YOUNG:
@@ -183,7 +202,7 @@ class SharedBlobs:
         return checked(digest, bytes(row[0]), "the shared store")
 
     def stored(self) -> Iterator[Stored]:
-        """What the table has; signs lie there as well."""
+        """The rows whose names are digests; the others are signs."""
         with self._lock:
             rows = list(
                 self._database.execute(f"SELECT digest, octet_length(body), {_AGE} FROM blob ORDER BY digest")
@@ -191,17 +210,17 @@ class SharedBlobs:
         return (Stored(row[0], row[1], float(row[2])) for row in rows if DIGEST.fullmatch(row[0]))
 
     def remove(self, digest: str, age: float) -> bool:
-        """Remove a row."""
+        """Delete the row of a blob, in one statement with the check of its age."""
         with self._lock:
             self._database.execute(f"DELETE FROM blob WHERE digest = ? AND {_AGE} >= ?", (digest, age))
             return self._database.execute("SELECT 1 FROM blob WHERE digest = ?", (digest,)).fetchone() is None
 
     def sign(self, name: str, told: bytes) -> None:
-        """Leave a sign, as a row whose name is no digest."""
+        """Record a user, in a row whose name is no digest."""
         self.put(f"{SIGNS}/{name}", told)
 
     def signs(self) -> dict[str, bytes]:
-        """What the rows say."""
+        """The contents of the rows of signs."""
         with self._lock:
             rows = list(
                 self._database.execute(

@@ -7,6 +7,7 @@ In: `s3://BUCKET/PREFIX`; keys, region and endpoint come from the usual environm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
@@ -34,7 +35,7 @@ class ObjectBlobs:
             raise self._wrong(error) from error
 
     def put(self, digest: str, data: bytes) -> None:
-        """Keep bytes; the store acknowledges them when they are durable."""
+        """Store bytes; the object store acknowledges them when they are durable."""
         try:
             age = self._age(digest)
             if age is None or age >= YOUNG:
@@ -60,7 +61,7 @@ class ObjectBlobs:
         return checked(digest, data, self._address)
 
     def stored(self) -> Iterator[Stored]:
-        """What the bucket has."""
+        """The objects whose names are digests."""
         try:
             for found in self._listed():
                 if DIGEST.fullmatch(found["path"]):
@@ -69,7 +70,11 @@ class ObjectBlobs:
             raise self._wrong(error) from error
 
     def remove(self, digest: str, age: float) -> bool:
-        """Remove an object. One that is put between the check of its age and the removal is lost."""
+        """Remove an object.
+
+        S3 deletes unconditionally: an old object that another process puts again between the check of its age
+        and its removal is lost.
+        """
         try:
             found = self._age(digest)
             if found is not None and found < age:
@@ -82,16 +87,19 @@ class ObjectBlobs:
         return True
 
     def sign(self, name: str, told: bytes) -> None:
-        """Leave a sign, as an object whose name is no digest."""
+        """Record a user, in an object whose name is no digest."""
         self.put(f"{SIGNS}/{name}", told)
 
     def signs(self) -> dict[str, bytes]:
-        """What the objects say."""
+        """The contents of the objects, without those that another process removes meanwhile."""
+        signs: dict[str, bytes] = {}
         try:
-            paths = sorted(found["path"] for found in self._listed(SIGNS))
-            return {path.partition("/")[2]: bytes(obstore.get(self._store, path).bytes()) for path in paths}
+            for path in sorted(found["path"] for found in self._listed(SIGNS)):
+                with suppress(FileNotFoundError):
+                    signs[path.partition("/")[2]] = bytes(obstore.get(self._store, path).bytes())
         except (BaseError, FileNotFoundError) as error:
             raise self._wrong(error) from error
+        return signs
 
     def unsign(self, name: str) -> None:
         """Remove the object."""

@@ -1,7 +1,7 @@
 """Finds the likely cause of a failed chain, with the evidence, as distinct from the step that failed.
 
 The cause is found in a fixed order: (1) the analysis names an agent; (2) a fact's note says ISSUE; (3) the
-least sure fact below 0.70 that was known at the failure; (4) the step that failed.
+fact with the lowest confidence below 0.70 that was known at the failure; (4) the step that failed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Cause(NamedTuple):
 
 
 def root_cause(document: DebugDocument) -> Cause | None:
-    """The likely cause of a failure; None if nothing points to one.
+    """The likely cause of a failure; None if there is no evidence.
 
     >>> from callsheet.trace.lctl.model import Analysis, Chain
     >>> trace = (Entry(1, "prober"), Entry(2, "payer", error="refused"))

@@ -1,7 +1,7 @@
 """Checks a chain of documents against all rules.
 
 In: texts or documents, and the parents of each. Out: a `Report` with findings, effective confidences and lost
-facts. Faults of a document are reported, not raised.
+facts. Errors in documents are reported, not raised.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Lost(NamedTuple):
 class Report:
     """The result of a check.
 
-    `parents` are the places of the documents that each follows; `hops` holds each document that is
-    no ack and could be read, under its place.
+    `parents` are the indexes of each document's parents; `hops` has the readable documents other than
+    acks, by their index.
     """
 
     readings: tuple[Reading, ...]
@@ -61,22 +61,22 @@ class Report:
 
     @property
     def is_ok(self) -> bool:
-        """Whether no rule of level error is broken."""
+        """Whether there are no errors."""
         return not any(finding.is_error for finding in self.findings)
 
     @property
     def documents(self) -> tuple[Document | None, ...]:
-        """The documents; None for a text that is none."""
+        """The documents; None for a text that could not be read."""
         return tuple(reading.document for reading in self.readings)
 
     @property
     def last(self) -> Hop | None:
-        """The last document that is no ack; None if there is none."""
+        """The last document other than an ack; None if there is none."""
         return self.hops[max(self.hops)] if self.hops else None
 
     @property
     def effective(self) -> Effective:
-        """The effective confidence of each fact of the last document that is no ack."""
+        """The effective confidence of each fact of the document `last`."""
         return self.last.effective if self.last is not None else {}
 
     @property
@@ -86,12 +86,12 @@ class Report:
 
     @property
     def human_review(self) -> tuple[str, ...]:
-        """The facts handed on by that document that a person has to look at."""
+        """The facts handed on by that document that need human review (0.40 to below 0.60)."""
         return tuple(fact for fact in self._handed_on() if needs_review(self.effective[fact]))
 
     @property
     def blocked(self) -> tuple[str, ...]:
-        """The facts handed on by that document that must not be."""
+        """The facts that that document hands on although they are below 0.40."""
         return tuple(fact for fact in self._handed_on() if is_blocked(self.effective[fact]))
 
     def of(self, document: int) -> tuple[Finding, ...]:
@@ -99,7 +99,7 @@ class Report:
         return tuple(finding for finding in self.findings if finding.document == document)
 
     def require(self) -> None:
-        """Raise `LctlError` with the errors of the first document that has some."""
+        """Raise `LctlError` with the errors of the first document that has any."""
         for place, reading in enumerate(self.readings):
             errors = [finding for finding in self.of(place) if finding.is_error]
             if errors:
@@ -120,10 +120,10 @@ def check(
 ) -> Report:
     """Check documents in the order of their chain.
 
-    `blocks` are texts (also the whole answer of a model, with the block in a code fence), documents, or
-    what `read` gave. `parents` names the documents that one follows, by place from 0: two or more make it
-    a merge; a document that is not named follows the one before it. `verified_raise` says whether a
-    value that was raised with facts_modified stays capped.
+    `blocks` are texts (or answers of models with the block in a code fence), documents, or results of
+    `read`. `parents` maps the index of a document (from 0) to those of its parents: two or more make it
+    a merge; by default, the parent is the document before. `verified_raise` determines whether a
+    confidence that was raised and is listed in facts_modified stays capped.
 
     >>> text = "lctl: '3.0'\\nchain: {id: c, step: 1, from: a, to: b}\\ninstruction: go\\n"
     >>> check([text]).is_ok

@@ -1,8 +1,8 @@
 """Computes the effective confidence of facts, and what it requires of the receiver.
 
-The stated confidence of a fact is a claim; the effective one is the minimum of that claim, of what every
-document before said of the fact, and of the facts that it derives from. It never rises along a chain.
-A value that is missing or no confidence makes it unknown (None), which is never taken for sure.
+The stated confidence of a fact is a claim; the effective one is the minimum of that claim, of the claims of
+all earlier documents, and of the facts that it derives from. It never rises along a chain. A missing or
+invalid value makes it unknown (None), which never counts as certain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BLOCK_BELOW = 0.40
 
 
 class Band(StrEnum):
-    """The bands of the confidence table, half open so that they leave no gap."""
+    """The bands of the confidence table: half-open intervals without gaps."""
 
     VERIFIED = "verified"
     HIGH = "high"
@@ -37,7 +37,7 @@ class VerifiedRaise(StrEnum):
     """How to treat a confidence that a later agent raises and lists in facts_modified."""
 
     CAP = "cap"
-    """It stays capped at what it was; the default."""
+    """It stays capped at the earlier value; the default."""
     ACCEPT = "accept"
     """The new value holds from there on."""
 
@@ -55,7 +55,7 @@ def band_of(value: Confidence) -> Band:
 
 
 def lowest(values: Iterable[Confidence]) -> Confidence:
-    """The minimum of confidences; unknown where one of them is, or where there is none.
+    """The minimum of confidences; None if one of them is None, or if there are none.
 
     >>> lowest([0.9, 0.7]), lowest([0.9, None])
     (0.7, None)
@@ -66,12 +66,12 @@ def lowest(values: Iterable[Confidence]) -> Confidence:
 
 
 def is_flagged(value: Confidence) -> bool:
-    """Whether a critical fact of this effective confidence is a concern (below 0.70, or unknown)."""
+    """Whether a critical fact with this effective confidence is a concern (below 0.70, or unknown)."""
     return value is None or value < FLAG_BELOW
 
 
 def needs_review(value: Confidence) -> bool:
-    """Whether a person has to look at a fact before it is used (0.40 to below 0.60)."""
+    """Whether a fact needs human review before it is used (0.40 to below 0.60)."""
     return value is not None and BLOCK_BELOW <= value < REVIEW_BELOW
 
 
@@ -85,9 +85,9 @@ def effective(
 ) -> dict[str, Confidence]:
     """The effective confidence of each fact of a document.
 
-    `before` are those of its parent documents; `raised` the facts whose stated value holds whatever the
-    parents said (`VerifiedRaise.ACCEPT`). A fact that another derives from and that is not carried any
-    more counts with what the parents said of it.
+    `before` are those of its parent documents; `raised` are the facts whose stated value replaces that of
+    the parents (`VerifiedRaise.ACCEPT`). A fact that another one derives from and that is no longer
+    carried counts with the value of the parents.
 
     >>> from callsheet.trace.lctl.model import Chain, Fact, Handoff
     >>> facts = {"F1": Fact("F1", "t", 0.5), "F2": Fact("F2", "u", 0.9, derived_from=("F1",))}
@@ -105,10 +105,9 @@ def effective(
 def _through_derivations(
     document: Body, own: Mapping[str, Confidence], before: Sequence[Effective]
 ) -> dict[str, Confidence]:
-    """Each fact's value, lowered to the lowest among those it derives from, over any number of steps.
+    """The values lowered to the minimum over the facts that each derives from, transitively.
 
-    The lowest value spreads first and each fact is reached once, so circles end and nothing is counted
-    twice.
+    Facts are processed from the lowest value on and each once, so cycles terminate.
     """
     values = dict(own)
     children: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
 """Compares two documents, for example of two runs of one chain, by steps and facts.
 
-Steps are aligned by agent and action, so that one step more does not make all later ones differ. Times,
-the chain's id and the shift of step numbers are no differences.
+Steps are aligned by agent and action, so that an additional step does not change all later ones. Times,
+the chain's id and shifted step numbers are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from callsheet.trace.lctl.model import Body, Entry, Fact
 
 _MOST_PAIRS = 1_000_000
-"""How many pairs of steps are compared to find the best alignment; beyond, a quick one is taken."""
+"""The number of pairs of steps up to which the optimal alignment is computed, rather than a faster one."""
 
 
 class Changed(NamedTuple):
@@ -25,7 +25,7 @@ class Changed(NamedTuple):
 
 
 class StepChange(NamedTuple):
-    """A step that both have, and what differs in it; `step` is its number in the first."""
+    """The differences in a step that both documents have; `step` is its number in the first."""
 
     step: int | None
     agent: str | None
@@ -43,13 +43,13 @@ class Diff:
     facts_removed: tuple[str, ...]
     facts_changed: Mapping[str, Mapping[str, Changed]]
     rest_changed: Mapping[str, Changed]
-    """The instruction, the receiver, the lists of the hand-off."""
+    """Changes of the instruction, the receiver and the lists of the hand-off."""
     first_divergence_step: int | None
     """The first step at which the traces differ; None if they are equal."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there are no differences."""
         return not (
             self.steps_added
             or self.steps_removed
@@ -62,7 +62,7 @@ class Diff:
 
 
 def diff(old: Body, new: Body) -> Diff:
-    """What differs from one document to another.
+    """The differences from one document to another.
 
     >>> from callsheet.trace.lctl.model import Chain, Handoff
     >>> a = Handoff(Chain("c"), trace=(Entry(1, "reader", "Read", 0.9),))
@@ -157,13 +157,13 @@ def _rest_changes(old: Body, new: Body) -> dict[str, Changed]:
 
 
 def _aligned(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> Iterator[tuple[Entry | None, Entry | None]]:
-    """The steps of both in their order, those that are the same side by side."""
+    """The steps of both in order, with matching ones as pairs."""
     start = 0
-    while start < min(len(old), len(new)) and _likeness(old[start], new[start]) == _SAME:
+    while start < min(len(old), len(new)) and _similarity(old[start], new[start]) == _SAME:
         yield old[start], new[start]
         start += 1
     end = 0
-    while end < min(len(old), len(new)) - start and _likeness(old[-1 - end], new[-1 - end]) == _SAME:
+    while end < min(len(old), len(new)) - start and _similarity(old[-1 - end], new[-1 - end]) == _SAME:
         end += 1
     yield from _middle(old[start : len(old) - end], new[start : len(new) - end])
     if end:
@@ -173,8 +173,8 @@ def _aligned(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> Iterator[tuple[E
 _SAME, _ALIKE = 3, 1
 
 
-def _likeness(one: Entry, other: Entry) -> int:
-    """How much speaks for two steps being the same: agent and action, the agent alone, nothing."""
+def _similarity(one: Entry, other: Entry) -> int:
+    """The score of a match of two steps: for agent and action, for the agent only, or none."""
     if one.agent != other.agent:
         return 0
     return _SAME if one.action == other.action else _ALIKE
@@ -187,13 +187,13 @@ def _middle(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> Iterator[tuple[En
     best = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in range(len(old) - 1, -1, -1):
         for j in range(len(new) - 1, -1, -1):
-            like = _likeness(old[i], new[j])
+            like = _similarity(old[i], new[j])
             paired = best[i + 1][j + 1] + like if like else 0
             best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
     i = j = 0
     while i < len(old) or j < len(new):
         if i < len(old) and j < len(new):
-            like = _likeness(old[i], new[j])
+            like = _similarity(old[i], new[j])
             if like and best[i][j] == best[i + 1][j + 1] + like:
                 yield old[i], new[j]
                 i, j = i + 1, j + 1

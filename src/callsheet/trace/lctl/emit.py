@@ -1,7 +1,7 @@
-"""Makes documents that satisfy the rules: the first of a chain, the next one, and the merge of branches.
+"""Creates documents that satisfy the rules: the first of a chain, the next one, and the merge of branches.
 
-In: what was received and what an agent has done. Out: a hand-off in which the trace is kept, critical facts
-are carried, no value is above what it is worth, and what is too unsure to act on is left off the lists.
+In: what was received and what an agent has done. Out: a hand-off that keeps the trace, carries critical
+facts, states no confidence above the effective one, and does not list facts below 0.40.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from callsheet.trace.lctl.rules.merges import conflicts, origins
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What an agent has done, and whom it hands on to.
+    """The work of an agent, and the agent that it hands on to.
 
-    `facts` are new, `modified` are facts that were there and that the agent asserts anew. `critical` are
-    the ids of those among them that have to be preserved; None means all new ones. `demoted` are facts
-    that were critical and are only context from here on; `dropped` are context facts that are left out.
+    `facts` are new, `modified` are existing facts with a new statement. `critical` are the ids of facts
+    that must be preserved; None means all new ones. `demoted` are critical facts that become context;
+    `dropped` are context facts that are left out.
     """
 
     agent: str
@@ -46,7 +46,7 @@ class Work:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no fact, where the caller sees it (TypeError)."""
+        """Raise TypeError for items that are no facts."""
         for name, facts in (("facts", self.facts), ("modified", self.modified)):
             for fact in facts:
                 wanted(f"each of Work({name}=…)", fact, Fact, "a Fact(…)")
@@ -77,7 +77,7 @@ class _Carried(NamedTuple):
 def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
     """The first document of a chain; `minimal` leaves out the trace and the lists.
 
-    Raises `LctlError` for work that no document can tell, such as a fact without a text.
+    Raises `LctlError` for work that no document can express, such as a fact without a text.
 
     >>> facts = [Fact("F1", "Invoice 881 totals 120.50 EUR", 0.96)]
     >>> work = Work(agent="reader", to="checker", instruction="Check it", action="Read", facts=facts)
@@ -92,7 +92,7 @@ def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
 
 
 def hand_on(hop: Hop, work: Work) -> Handoff:
-    """The document after one that was received; raises `LctlError` where it would break a rule."""
+    """The document after a received one; raises `LctlError` if it would break a rule."""
     document = hop.body
     step = _next_step([document])
     carried = _with_work(_kept(hop.body, hop.effective), work, step, known_before([hop]))
@@ -103,11 +103,12 @@ def hand_on(hop: Hop, work: Work) -> Handoff:
 
 
 def merge(branches: Sequence[Hop], work: Work) -> Handoff:
-    """The document in which parallel branches come together.
+    """The document that joins parallel branches.
 
-    The traces of all are kept; of a fact that several carry the least sure version holds, whatever the
-    order of the branches. `work.action` may be left out where joining was no step of its own. Raises
-    `LctlError` (M01) where branches give one id to different facts: `rename_facts` in one of them.
+    The traces of all are kept; of a fact in several branches the version with the lowest confidence is
+    taken, regardless of the order of the branches. `work.action` may be omitted if the merge is no step
+    of its own. Raises `LctlError` (M01) if branches use one id for different facts, which
+    `rename_facts` can change.
     """
     bodies = [hop.body for hop in branches]
     found = list(conflicts(bodies, origins(branches)))
@@ -139,14 +140,14 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
 
 
 def merged(branches: Sequence[Hop]) -> _Carried:
-    """What branches carry together; the order in which they are given changes nothing but the order."""
+    """The facts of all branches; the order of the branches affects only the order of the facts."""
     before = origins(branches)
     kept = [_kept(hop.body, hop.effective) for hop in branches]
     versions: dict[str, list[Fact]] = {}
     for branch in kept:
         for fact in branch.facts.values():
             versions.setdefault(fact.id, []).append(fact)
-    facts = {fact_id: _least_sure(found, before) for fact_id, found in versions.items()}
+    facts = {fact_id: _least_confident(found, before) for fact_id, found in versions.items()}
     critical = frozenset(fact for branch in kept for fact in branch.critical)
     listed = dict.fromkeys(fact for hop in branches for fact in hop.body.handed_on)
     fit = [fact for fact in listed if fact in facts and not is_blocked(facts[fact].confidence)]
@@ -158,8 +159,8 @@ def merged(branches: Sequence[Hop]) -> _Carried:
     )
 
 
-def _least_sure(versions: Sequence[Fact], before: Sequence[Body]) -> Fact:
-    """The version whose words a branch changed, else the least sure; with the lowest confidence of all."""
+def _least_confident(versions: Sequence[Fact], before: Sequence[Body]) -> Fact:
+    """A version with a changed text, else the one with the lowest confidence; with the lowest of all."""
     old = {body.facts[fact.id].text for body in before for fact in versions[:1] if fact.id in body.facts}
     first = min(
         versions,
@@ -169,7 +170,7 @@ def _least_sure(versions: Sequence[Fact], before: Sequence[Body]) -> Fact:
 
 
 def rename_facts(document: Handoff, names: Mapping[str, str]) -> Handoff:
-    """The document with other ids for some facts, in the registry, the trace and the lists alike.
+    """The document with other ids for some facts, in the facts, the trace and the lists.
 
     >>> document = Handoff(Chain("c", 1, "a", "b"), {"F1": Fact("F1", "t", 0.9)}, instruction="go")
     >>> list(rename_facts(document, {"F1": "F7"}).facts)
@@ -201,7 +202,7 @@ def rename_facts(document: Handoff, names: Mapping[str, str]) -> Handoff:
 
 
 def free_ids(document: Body, count: int = 1) -> tuple[str, ...]:
-    """Ids that no fact of a document has, and none ever had: F1, F2 and so on.
+    """Ids of the form F1, F2, … above those of all facts in a document and its trace.
 
     >>> free_ids(Handoff(Chain("c"), {"F2": Fact("F2")}), 2)
     ('F3', 'F4')
@@ -213,9 +214,9 @@ def free_ids(document: Body, count: int = 1) -> tuple[str, ...]:
 
 
 def new_ids(branches: Sequence[Hop]) -> list[dict[str, str]]:
-    """For each branch, other ids for the facts whose ids an earlier branch gives to different facts.
+    """For each branch, new ids for the facts whose ids an earlier branch uses for different facts.
 
-    A fact that was there before the branches parted keeps its id: what they say of it is a conflict.
+    A fact from before the fork keeps its id: different statements about it are a conflict.
     """
     bodies, before = [hop.body for hop in branches], origins(branches)
     known = {fact for body in before for fact in body.facts}
@@ -240,19 +241,19 @@ def _written(document: Body) -> Iterable[str]:
 
 
 def _next_step(documents: Sequence[Body]) -> int:
-    """The number of the entry after all that these documents tell."""
+    """The number of the step after all steps in these documents."""
     highest = [body.highest_step for body in documents if body.highest_step is not None]
     stated = [body.chain.step for body in documents if body.chain.step is not None]
     return max(highest or stated or [0]) + 1
 
 
 def _chain_step(step: int, documents: Sequence[Body]) -> int:
-    """The document's own step: that of its last entry, and above that of every document before."""
+    """The step of the new document: at least `step`, and above those of all documents before."""
     return max([step, *(body.chain.step + 1 for body in documents if body.chain.step is not None)])
 
 
 def _kept(document: Body, values: Mapping[str, Confidence]) -> _Carried:
-    """The facts of a document at what they are worth; those below 0.40 or unknown stay off the lists."""
+    """The facts of a document with their effective confidence; those below 0.40 or unknown are not listed."""
     facts = {
         fact.id: replace(fact, confidence=values[fact.id] if values[fact.id] is not None else 0.0)
         for fact in document.facts.values()
@@ -268,10 +269,10 @@ def _derived_from(facts: Iterable[Fact]) -> Iterable[str]:
 
 
 def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective]) -> _Carried:
-    """What was carried, with what the work added, changed and left out.
+    """The carried facts with those that the work adds, modifies and drops.
 
-    `before` is what facts were worth up to here, also those that a document has left since: a new fact
-    under the name of one of them is worth no more, nor is one that derives from it.
+    `before` are the earlier confidences of facts, including facts that are no longer carried: a new fact
+    with the id of such a fact does not exceed its confidence, nor does one that derives from it.
     """
     facts = dict(kept.facts)
     demoted, dropped = frozenset(work.demoted), frozenset(work.dropped)
@@ -284,7 +285,7 @@ def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective
         facts[fact.id] = replace(fact, source=fact.source or work.agent, step=fact.step or step)
     worth = effective(Handoff(Chain(), facts), before)
     for fact in (*work.facts, *work.modified):
-        if facts[fact.id].confidence is not None:  # else that is what is wrong with the work
+        if facts[fact.id].confidence is not None:  # None is reported by the check of the document
             known = worth[fact.id]
             facts[fact.id] = replace(facts[fact.id], confidence=0.0 if known is None else known)
     new = [fact.id for fact in work.facts if not is_blocked(facts[fact.id].confidence)]
@@ -293,12 +294,12 @@ def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective
     context = [fact for fact in dict.fromkeys((*kept.context, *demoted, *new)) if fact not in critical]
     return _Carried(
         {name: fact for name, fact in facts.items() if name not in dropped},
-        [fact for fact in critical if fact not in dropped and not _is_out(facts, fact)],
-        [fact for fact in context if fact not in dropped and not _is_out(facts, fact)],
+        [fact for fact in critical if fact not in dropped and not _is_unlisted(facts, fact)],
+        [fact for fact in context if fact not in dropped and not _is_unlisted(facts, fact)],
     )
 
 
-def _is_out(facts: Mapping[str, Fact], fact: str) -> bool:
+def _is_unlisted(facts: Mapping[str, Fact], fact: str) -> bool:
     return fact in facts and is_blocked(facts[fact].confidence)
 
 
@@ -339,7 +340,7 @@ def _refuse_clashes(facts: Mapping[str, Fact], work: Work) -> None:
 
 
 def _merged_traces(bodies: Sequence[Body]) -> tuple[Entry, ...]:
-    """The entries of all branches, each once, in the order of their steps."""
+    """The entries of all branches without duplicates, in the order of their steps."""
     found: dict[tuple[int | None, str | None, int], Entry] = {}
     for body in bodies:
         seen: dict[tuple[int | None, str | None], int] = {}
@@ -353,7 +354,7 @@ def _merged_traces(bodies: Sequence[Body]) -> tuple[Entry, ...]:
 def _document(
     chain: Chain, carried: _Carried, entries: tuple[Entry, ...] | None, work: Work, *, with_lists: bool
 ) -> Handoff:
-    """The document; the lists are there also without a trace where a fact has to stay off them."""
+    """The document. The minimal form has lists too if there are warnings or facts that are not critical."""
     facts = frozen(carried.facts)
     critical, context = tuple(carried.critical), tuple(carried.context)
     if not with_lists and not work.warnings and set(critical) == set(facts):
@@ -364,7 +365,7 @@ def _document(
 
 
 def _checked(made: Handoff, after: tuple[Hop, ...]) -> Handoff:
-    """The document, if no rule of level error speaks against it where it stands in its chain."""
+    """The document; raises `LctlError` if it breaks a rule of level error in its chain."""
     places = {len(after): tuple(range(len(after)))} | dict.fromkeys(range(len(after)), ())
     report = check([*(hop.body for hop in after), made], places)
     errors = [finding for finding in report.of(len(after)) if finding.is_error]

@@ -1,7 +1,7 @@
 """Finds the LCTL block in a text: the whole text, or the first closed code fence that holds a block.
 
-In: a text, perhaps the whole answer of a model. Out: the text up to the end of the block, with everything
-before it blank, so that places in it are places in the answer.
+In: a text, or an answer of a model. Out: the text up to the end of the block, with everything before it
+replaced by blanks, so that offsets in it are offsets in the answer.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _BEGINNING = re.compile(r"^( *)(?![ \n#%]|---)", re.MULTILINE)
 _KEY_AT_MARGIN = re.compile(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
 _KEY_IN_FLOW = re.compile(r"""["']?\blctl(?:_ack)?["']?\s*:""")
 _BEFORE_DOCUMENT = re.compile(r"(?:\s|#[^\n]*|^%[^\n]*|---(?=\s))*+", re.MULTILINE)
-"""What may stand before a document: comments, directives, and the mark where it begins."""
+"""The text allowed before a document: comments, directives, and the document marker."""
 _MARK = "\ufeff"
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 class CutOff(Exception):
-    """A fence that should hold the block has no end."""
+    """The fence that should contain the block is not closed."""
 
     def __init__(self, span: Span) -> None:
         super().__init__("a code fence without an end")
@@ -32,7 +32,7 @@ class CutOff(Exception):
 
 
 class NoBlock(Exception):
-    """The text is an answer with code fences, and none of them holds a block."""
+    """The text is an answer with code fences, none of which contains a block."""
 
 
 class _Fence(NamedTuple):
@@ -42,10 +42,10 @@ class _Fence(NamedTuple):
 
 
 def block_of(text: str) -> str:
-    """The text up to the block's end, with all blank that comes before it.
+    """The text up to the end of the block, with everything before it blank.
 
-    Raises `CutOff` where the only fence that could hold it was never closed, `NoBlock` where all are closed
-    and none holds one.
+    Raises `CutOff` if no closed fence contains a block and the last one is not closed, `NoBlock` if all
+    are closed and none contains one.
 
     >>> block_of("Here:\\n```yaml\\nlctl: x\\n```\\n").split("\\n")
     ['     ', '       ', 'lctl: x', '']
@@ -55,7 +55,7 @@ def block_of(text: str) -> str:
         return text
     for fence in fences:
         start, end = fence.content
-        if text.startswith(_MARK, start):  # of byte order: no part of the block, but it has its place
+        if text.startswith(_MARK, start):  # a byte order mark is no part of the block, but counts in offsets
             start += 1
         if fence.is_closed and _holds_block(text[start:end]):
             before = _blank(text[:start])
@@ -69,7 +69,7 @@ def block_of(text: str) -> str:
 
 
 def _fences(text: str) -> Iterator[_Fence]:
-    """The fences of a text; one is closed by a fence of its kind that is not indented deeper."""
+    """The fences of a text; the closing one is of the same kind, not shorter and not indented deeper."""
     opener: re.Match[str] | None = None
     for match in _FENCE.finditer(text):
         if opener is None:
@@ -89,7 +89,7 @@ def _fences(text: str) -> Iterator[_Fence]:
 
 
 def _is_bare(text: str, fences: list[_Fence]) -> bool:
-    """Whether the text is a document by itself: its key stands outside of all fences, or it is JSON."""
+    """Whether the whole text is a document: its key is outside of all fences, or it is JSON."""
     if text.lstrip().startswith("{"):
         return True
     inside = [(fence.opened.start, fence.content.end) for fence in fences]
@@ -100,7 +100,7 @@ def _is_bare(text: str, fences: list[_Fence]) -> bool:
 
 
 def _holds_block(content: str) -> bool:
-    """Whether one of the two keys stands at the top level."""
+    """Whether the text has one of the two keys at the top level."""
     before = _BEFORE_DOCUMENT.match(content)
     if content.startswith("{", 0 if before is None else before.end()):
         return _KEY_IN_FLOW.search(content) is not None

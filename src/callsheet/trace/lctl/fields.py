@@ -1,7 +1,7 @@
 """Reads the fields of one mapping of a document, one by one with their types.
 
-What is missing or wrong is noted as a finding and read as None; a value of a wrong type and every key
-that nobody asked for end up in `rest`, as plain data.
+Missing and wrong values are reported as findings and read as None; values of a wrong type and unknown
+keys are collected in `rest`, as plain data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from callsheet.trace.lctl.model import Extra
 
 
 class Fields:
-    """A mapping, and what of it has been read."""
+    """A mapping, and the keys of it that have not been read yet."""
 
     def __init__(self, node: Object, path: Path, notes: Notes) -> None:
         self._nodes: dict[str, Node] = {entry.key: entry.value for entry in node.entries}
@@ -26,29 +26,29 @@ class Fields:
         self.notes = notes
 
     def has(self, key: str) -> bool:
-        """Whether the mapping has this key and nobody has read it yet."""
+        """Whether the mapping has this key and it has not been read yet."""
         return key in self._nodes
 
     def node(self, key: str) -> Node | None:
-        """The value of a key, which counts as read."""
+        """The value of a key, which is marked as read."""
         return self._nodes.pop(key, None)
 
     def peek(self, key: str) -> Node | None:
-        """The value of a key, without reading it."""
+        """The value of a key, which is not marked as read."""
         return self._nodes.get(key)
 
     def keep(self, key: str, node: Node) -> None:
-        """Keep a value that is not what it should be."""
+        """Keep an invalid value in `rest`."""
         self._rest[key] = plain(node)
 
     def wrong(self, key: str, node: Node, wanted: str, rule: str = "S07") -> None:
-        """Note that a value is not what it should be, and keep it."""
+        """Report an invalid value, and keep it."""
         said = "empty" if isinstance(node, Scalar) and node.value is None else kind_of(node)
         self.notes.add(rule, f"{key} has to be {wanted}, and is {said}", *self.path, key)
         self.keep(key, node)
 
     def text(self, key: str, *, blank_is: str | None = None) -> str | None:
-        """A text; `blank_is` is the rule that one without words breaks."""
+        """A string; `blank_is` is the rule that a blank one breaks."""
         node = self.node(key)
         if node is None:
             return None
@@ -60,7 +60,7 @@ class Fields:
         return node.value
 
     def needed_text(self, key: str, rule: str) -> str | None:
-        """A text with words in it; `rule` is the one that a missing or blank one breaks."""
+        """A string; `rule` is the rule that a missing or blank one breaks."""
         if not self.has(key):
             self.notes.add(rule, None, *self.path)
         return self.text(key, blank_is=rule)
@@ -76,7 +76,7 @@ class Fields:
         return False
 
     def step(self, key: str, rule: str) -> int | None:
-        """A whole number from 1; `rule` is the one that anything else breaks."""
+        """A whole number from 1 on; `rule` is the rule that anything else breaks."""
         node = self.node(key)
         if node is None:
             return None
@@ -102,7 +102,7 @@ class Fields:
         return value
 
     def duration(self, key: str) -> float | None:
-        """Milliseconds."""
+        """A duration in milliseconds."""
         node = self.node(key)
         if node is None:
             return None
@@ -117,7 +117,7 @@ class Fields:
         return value
 
     def texts(self, key: str) -> tuple[str, ...] | None:
-        """A list of texts; None where there is none."""
+        """A list of strings; None if there is none."""
         node = self.node(key)
         if node is None:
             return None
@@ -139,7 +139,7 @@ class Fields:
         return Fields(node, (*self.path, key), self.notes)
 
     def aliased(self, key: str, short: str) -> str | None:
-        """A text under either of two names, which must not disagree."""
+        """A string with either of two keys; different values for both are an error."""
         has_both = self.has(key) and self.has(short)
         long_value, short_value = self.text(key), self.text(short)
         if has_both and long_value is not None and short_value is not None:
@@ -153,7 +153,7 @@ class Fields:
         return long_value if long_value is not None else short_value
 
     def rest(self) -> Extra:
-        """What was not read or not as it should be; each key that nobody knows is told."""
+        """The unknown keys, which are reported, and the invalid values."""
         for key, node in self._nodes.items():
             self.notes.add("S06", f"the key {key[:40]!r} is unknown; it is kept", *self.path, key)
             self._rest[key] = plain(node)
@@ -161,5 +161,5 @@ class Fields:
 
 
 def frozen(data: Mapping[str, Any]) -> Extra:
-    """The mapping, so that nobody can change it."""
+    """A read-only copy of the mapping."""
     return MappingProxyType(dict(data))

@@ -11,16 +11,16 @@ from callsheet.frontends.tree import Sequence as Items
 from callsheet.trace.lctl.rules.table import RULES, Level, Rule
 
 Path: TypeAlias = tuple[str | int, ...]
-"""The way to a part of a document: keys, and places in lists from 0."""
+"""The path to a part of a document: keys, and indexes in lists from 0."""
 
 _SEVERITY = {Level.ERROR: Severity.ERROR, Level.WARN: Severity.WARNING, Level.INFO: Severity.HINT}
 
 
 class Finding(NamedTuple):
-    """Something that a rule says of a document.
+    """A rule that a document breaks.
 
-    `document` is its place among those that were checked, from 0; `path` the part concerned; `span`
-    its stretch of the text, where there is a text; `fact` the id of the fact concerned.
+    `document` is its index in the check, from 0; `path` the part concerned; `span` its place in the
+    text, if there is one; `fact` the id of the fact concerned.
     """
 
     rule: str
@@ -37,22 +37,22 @@ class Finding(NamedTuple):
 
     @property
     def is_error(self) -> bool:
-        """Whether the document is unfit to be received."""
+        """Whether the document must not be received because of it."""
         return self.level is Level.ERROR
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The finding as commands print it; its code is the rule's id."""
+        """The finding as a diagnostic whose code is the rule's id."""
         rule = RULES[self.rule]
         return Diagnostic(rule.id, _SEVERITY[rule.level], self.message, self.span, rule.repair)
 
 
 class LctlError(CallsheetError):
-    """A document that cannot be received: its diagnostics name the rules, with their places."""
+    """A document cannot be received; the codes of the diagnostics are the rules."""
 
     @classmethod
     def of(cls, findings: Iterable[Finding], source: Source | None = None) -> LctlError:
-        """The error of these findings; `source` is the text that their spans point into."""
+        """The error with these findings; their spans refer to `source`."""
         return cls([finding.diagnostic for finding in findings], source)
 
 
@@ -71,12 +71,12 @@ class Notes:
         fact: str | None = None,
         span: Span | None = None,
     ) -> None:
-        """Note what a rule says; without a message, in the words of the rule."""
+        """Add a finding; its default message is the title of the rule."""
         self.found.append(Finding(rule, self.document, message or RULES[rule].title, path, span, fact))
 
 
 def placed(findings: Iterable[Finding], root: Node | None) -> tuple[Finding, ...]:
-    """The findings with their spans in the text that the tree was read from."""
+    """The findings with spans in the text of the tree."""
     if root is None:
         return tuple(findings)
     places = _Places(root)
@@ -84,14 +84,14 @@ def placed(findings: Iterable[Finding], root: Node | None) -> tuple[Finding, ...
 
 
 class _Places:
-    """The places of the parts of a tree; each mapping is gone through once."""
+    """The spans of the parts of a tree; each mapping is indexed once."""
 
     def __init__(self, root: Node) -> None:
         self._root = root
         self._entries: dict[int, dict[str, Entry]] = {}
 
     def of(self, path: Path) -> Span:
-        """The place of a part, or of the nearest part around it: a value, the key of a list or mapping."""
+        """The span of a part, or of the nearest existing part that contains it."""
         node, place = self._root, _short(self._root.span)
         for part in path:
             found = self._inner(node, part)
@@ -114,7 +114,7 @@ class _Places:
 
 
 def _place(entry: Entry) -> Span:
-    """A scalar's own place; for lists and mappings, that of their key."""
+    """The span of a scalar; for a list or mapping, that of its key."""
     return entry.key_span if isinstance(entry.value, Mapping | Items) else entry.value.span
 
 
@@ -132,6 +132,6 @@ def rule_page(rule: Rule) -> str:
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings by document, errors before warnings before what is only told."""
+    """The findings by document, in each the errors first, then the warnings."""
     order = list(Level)
     return sorted(findings, key=lambda f: (f.document, order.index(f.level)))

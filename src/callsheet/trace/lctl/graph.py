@@ -1,8 +1,8 @@
 """Builds the graph of a chain: who handed which facts to whom, with forks and joins.
 
-In: documents with their effective confidence. Out: nodes, the steps in their order with the agents that
-are still to act, and edges with the facts that travel along them. Documents whose history a later one
-carries add nothing of their own.
+In: documents with their effective confidence. Out: nodes, which are the steps in order and the agents that
+have not acted yet, and edges with the facts that were passed. Documents whose trace a later one contains are
+left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from callsheet.trace.lctl.model import Body, DebugDocument, Entry
 _NOBODY = "(nobody)"
 _JOIN = "(all of them)"
 _MOST_CROSSING = 400
-"""How many edges may cross between two groups; beyond, they meet in a point."""
+"""The number of edges between two groups from which on they are joined by a node between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class GraphNode:
 
     agent: str
     level: int
-    """How far down it stands: the entries of one level ran side by side."""
+    """The rank of the node; the entries of one level ran in parallel."""
     entry: Entry | None = None
     has_failed: bool = False
     is_cause: bool = False
@@ -42,7 +42,7 @@ class Carried(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """From one node to another, by their places, with the facts that the first wrote."""
+    """An edge between two nodes, by their indexes, with the facts that the first wrote."""
 
     start: int
     end: int
@@ -65,7 +65,7 @@ class _Builder:
     )
     by_entry: dict[tuple[int | None, str], int] = field(default_factory=dict[tuple[int | None, str], int])
     waiting: dict[str, int] = field(default_factory=dict[str, int])
-    """Agents that were addressed and have not acted."""
+    """Nodes of agents that are receivers and have not acted yet."""
 
     def entry(self, node: GraphNode, key: tuple[int | None, str]) -> int:
         place = self.by_entry.get(key)
@@ -80,7 +80,7 @@ class _Builder:
         return place
 
     def point(self, level: int, step: int | None) -> int:
-        """A point at which two wide groups meet."""
+        """The node that joins two wide groups."""
         return self.entry(GraphNode(_JOIN, level), (step, _JOIN))
 
     def addressed(self, agent: str, level: int) -> int:
@@ -102,7 +102,7 @@ def graph_of(hops: Iterable[Hop]) -> ChainGraph:
     (['a', 'b'], [(0, 1)])
     """
     builder = _Builder()
-    for hop in _telling(list(hops)):
+    for hop in _without_contained(list(hops)):
         _draw(hop.body, hop.effective, builder)
     order = sorted(range(len(builder.nodes)), key=lambda place: (builder.nodes[place].level, place))
     place_of = {old: new for new, old in enumerate(order)}
@@ -113,8 +113,8 @@ def graph_of(hops: Iterable[Hop]) -> ChainGraph:
     return ChainGraph(tuple(builder.nodes[place] for place in order), tuple(edges))
 
 
-def _telling(hops: Sequence[Hop]) -> list[Hop]:
-    """The documents without those whose entries, and receiver, a later one has in its trace."""
+def _without_contained(hops: Sequence[Hop]) -> list[Hop]:
+    """The documents, without those whose entries and receiver are in the trace of a later one."""
     kept: list[Hop] = []
     later: set[tuple[int | None, str | None]] = set()
     agents: set[str | None] = set()
@@ -181,7 +181,7 @@ def _connect(
 
 
 def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries one after the other, those of one step that ran side by side together."""
+    """The entries in order, with adjacent parallel ones of the same step in one group."""
     groups: list[list[Entry]] = []
     for entry in entries:
         last = groups[-1][-1] if groups else None

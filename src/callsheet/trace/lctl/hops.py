@@ -13,10 +13,10 @@ from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A document with those it follows, and what its facts are worth.
+    """A document with its parents and the effective confidence of its facts.
 
-    `number` is its place among the documents that are no acks, from 1. `left` are facts that were carried
-    before and are no more, with what they were worth: one that comes back is worth no more than that.
+    `number` is its index among the documents other than acks, from 1. `left` are facts that earlier
+    documents carried, with their last confidence, which limits that of the same fact if it returns.
     """
 
     body: Handoff | DebugDocument
@@ -27,7 +27,7 @@ class Hop:
 
     @property
     def parents(self) -> tuple[Body, ...]:
-        """The documents that this one follows."""
+        """The documents of the parents."""
         return tuple(hop.body for hop in self.above)
 
     @property
@@ -37,15 +37,16 @@ class Hop:
 
 
 def known_before(parents: Sequence[Hop]) -> list[Effective]:
-    """What the facts of a document were worth before: in each of its parents, or else when they were left."""
+    """The earlier confidences of facts: in each of the parents, and of facts no longer carried."""
     carried = frozenset(fact for parent in parents for fact in parent.effective)
     return [*(parent.effective for parent in parents), *(parent.left.but(carried) for parent in parents)]
 
 
 def left_behind(body: Body, parents: Sequence[Hop], before: Sequence[Effective]) -> Left:
-    """The facts that were known before and that a document does not carry, with the least they were worth.
+    """The earlier facts that a document does not carry, with their lowest confidence.
 
-    Of one parent's facts those are added that are left here; of several all are looked through.
+    With one parent, only its facts have to be examined, since `Left` has the earlier ones; with several
+    parents all are.
     """
     looked = [parent.effective for parent in parents] if len(parents) == 1 else before
     names = dict.fromkeys(fact for known in looked for fact in known if fact not in body.facts)
@@ -56,7 +57,7 @@ def left_behind(body: Body, parents: Sequence[Hop], before: Sequence[Effective])
 def parents_of(
     documents: Sequence[Document | None], topology: Mapping[int, Sequence[int]] | None = None
 ) -> dict[int, tuple[int, ...]]:
-    """The places of each document's parents; without a word in `topology`, the readable document before.
+    """The indexes of each document's parents; by default that of the last readable document before it.
 
     An ack's parent is the document that it acknowledges. Only documents that come earlier count.
 
@@ -92,7 +93,7 @@ def new_entries(document: Body, parent: Body) -> tuple[Entry, ...]:
 
 
 def modified_since(document: Body, parents: Sequence[Body]) -> frozenset[str]:
-    """The facts that entries which no parent has list in facts_modified."""
+    """The facts_modified of the entries that no parent has."""
     if not parents:
         return frozenset()
     added = [{id(entry) for entry in new_entries(document, parent)} for parent in parents]

@@ -8,10 +8,10 @@ from callsheet.trace.lctl.confidence import Confidence
 
 
 class Left(Mapping[str, Confidence]):
-    """Facts by name, in portions that the documents of a chain share; left twice, the last time counts.
+    """A mapping of facts to confidences, in portions that the documents of a chain share.
 
-    Each portion is about half as large as the one before, or smaller, so that a long chain takes time in
-    proportion to what it leaves.
+    A later portion takes precedence. Each is at most half as large as the one before, so that the time
+    for a long chain is proportional to the number of facts that it leaves, up to a logarithm.
     """
 
     def __init__(
@@ -21,11 +21,11 @@ class Left(Mapping[str, Confidence]):
         self._carried = carried
 
     def but(self, carried: Set[str]) -> Left:
-        """A copy without the facts that are carried now."""
+        """A view without the facts that are carried."""
         return Left(self._portions, carried)
 
     def with_more(self, more: Mapping[str, Confidence]) -> Left:
-        """A copy with these facts added, which are left now."""
+        """A copy with more facts."""
         portions = [*self._portions, more] if more else [*self._portions]
         while len(portions) > 1 and len(portions[-2]) < 2 * len(portions[-1]):
             last, before = portions.pop(), portions.pop()

@@ -1,7 +1,7 @@
 """Data model of LCTL documents, immutable: hand-offs, post-mortems and acks, with their traces and facts.
 
-A field that a document lacks, or has with a wrong type, is None here. Whatever the model has no field
-for, unknown keys and values of a wrong type, stays in `extra`, so that nothing is lost in writing.
+A field that a document lacks, or has with a wrong type, is None here. Unknown keys
+and values of a wrong type are kept in `extra`, so that they are written again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Extra: TypeAlias = Mapping[str, Any]
 
 
 def no_extra() -> Extra:
-    """Nothing beyond the model."""
+    """An empty `Extra`."""
     return MappingProxyType({})
 
 
@@ -40,11 +40,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A piece of knowledge with its id, what it says and how sure that is.
+    """A statement with an id and a confidence.
 
     `confidence` is a number from 0 to 1, None where it is unknown. `source` and `step` are those of
     the entry that wrote the fact last. `derived_from` names the facts that it follows from (an
-    extension of this library): it is never surer than the least sure of them.
+    extension of this library), whose lowest confidence limits its own.
 
     >>> Fact("F1", "Invoice 881 totals 120.50 EUR", 0.96).confidence
     0.96
@@ -86,7 +86,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Who hands on to whom, in which chain and at which step."""
+    """The section `chain`: sender, receiver, id of the chain and step."""
 
     id: str | None = None
     step: int | None = None
@@ -99,7 +99,7 @@ class Chain:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the status says so, in whatever case."""
+        """Whether the status is FAILED, in any case of letters."""
         return self.status is not None and self.status.casefold() == "failed"
 
 
@@ -139,12 +139,12 @@ class Body(ABC):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The steps of the trace; none where there is no trace."""
+        """The steps of the trace; empty without one."""
         return self.trace or ()
 
     @property
     def has_trace(self) -> bool:
-        """Whether there is a section `trace`, be it one that cannot be read."""
+        """Whether there is a section `trace`, even an unreadable one."""
         return self.trace is not None or "trace" in self.extra
 
     @property
@@ -154,14 +154,14 @@ class Body(ABC):
 
     @property
     def critical(self) -> tuple[str, ...]:
-        """The facts that have to be preserved; in the minimal form all of them."""
+        """The facts that must be preserved; in the minimal form all."""
         if self.lists is not None:
             return tuple(dict.fromkeys(self.lists.critical))
         return tuple(self.facts) if self.is_minimal and self.kind is Kind.HANDOFF else ()
 
     @property
     def handed_on(self) -> tuple[str, ...]:
-        """The facts that the receiver is pointed at: critical and context ones, each once."""
+        """The listed facts, critical and context, without duplicates."""
         context = self.lists.context if self.lists is not None else ()
         return tuple(dict.fromkeys((*self.critical, *context)))
 
@@ -173,7 +173,7 @@ class Body(ABC):
     @property
     @abstractmethod
     def kind(self) -> Kind:
-        """What the document is."""
+        """The kind of the document."""
 
 
 @dataclass(frozen=True, slots=True)

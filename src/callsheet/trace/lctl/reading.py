@@ -1,12 +1,12 @@
-"""Reads a document from a text: `read` reports all faults of its shape, `parse` raises them."""
+"""Reads a document from a text: `read` reports all errors of its structure, `parse` raises them."""
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
 
 from callsheet.diagnostics import Source
 from callsheet.frontends.tree import Mapping
+from callsheet.ir.collecting import collector_rests
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
 from callsheet.trace.lctl.model import Document
 from callsheet.trace.lctl.shape import document_of
@@ -15,7 +15,7 @@ from callsheet.trace.lctl.yaml_text import Read, Refused, decoded, read_tree
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a text was read as: its document, None where it is none, and what its shape breaks."""
+    """The result of reading a text: the document, or None if it is none, and findings on its structure."""
 
     source: Source
     document: Document | None
@@ -25,10 +25,10 @@ class Reading:
 
 
 def read(text: str | bytes, name: str = "<lctl>") -> Reading:
-    """Read a document from a text or its UTF-8 bytes; whatever it holds, nothing is raised.
+    """Read a document from a text or its UTF-8 bytes; never raises.
 
-    The text may be the whole answer of a model: then the first closed code fence with a block counts.
-    `name` is what diagnostics call the text.
+    The text may be an answer of a model: then the first closed code fence with a block is read.
+    `name` is the name of the text in diagnostics.
 
     >>> read("lctl: '3.0'\\nchain: {id: c, step: 1, from: a, to: b}\\ninstruction: go").document.chain.target
     'b'
@@ -52,20 +52,15 @@ def read(text: str | bytes, name: str = "<lctl>") -> Reading:
 
 
 def _tree(text: str) -> Read:
-    """The tree of a text; building a large one is twice as fast while nothing looks for cycles."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
+    """The tree of a text; building a large one takes half the time without garbage collection."""
+    with collector_rests(True):
         return read_tree(text)
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def parse(text: str | bytes, name: str = "<lctl>") -> Document:
-    """The document that a text holds; raises `LctlError` with all errors of its shape.
+    """The document of a text; raises `LctlError` with all errors of its structure.
 
-    What a document says about earlier ones is for `check`.
+    Relations to other documents are checked by `check`.
 
     >>> document = parse("lctl_ack: {chain_id: c, step: 2, agent: b, status: received}")
     >>> document.agent

@@ -1,7 +1,7 @@
 """The receiving protocol in six steps, for agents of any framework.
 
-`receive` takes (1) the block, (2) loads its trace and (3) looks how sure the critical facts are; the
-`Received` then gives (4) the ack, (5) the instruction with its context, and (6) the next document.
+`receive` (1) parses the block, (2) loads its trace and (3) checks the confidence of its critical facts; the
+`Received` has (4) the ack, (5) the instruction with its context, and (6) the next document.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from callsheet.trace.lctl.model import Ack, Document, Entry, Fact, Handoff
 from callsheet.trace.lctl.reading import Reading
 
 BLOCKED = "V05"
-"""The rule of facts below 0.40: such a hand-off is received, and needs a person."""
+"""The rule on facts below 0.40: such a hand-off is received, but needs human review."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A hand-off that was received and checked, with all that was found in it."""
+    """A hand-off that was received and checked."""
 
     document: Handoff
     report: Report
 
     @property
     def trace(self) -> tuple[Entry, ...]:
-        """What happened before."""
+        """The steps so far."""
         return self.document.entries
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """The facts that came along."""
+        """The facts of the document."""
         return tuple(self.document.facts.values())
 
     @property
     def effective(self) -> Effective:
-        """What each fact is worth; None is unknown."""
+        """The effective confidence of each fact; None if unknown."""
         return self.report.effective
 
     @property
@@ -51,42 +51,42 @@ class Received:
 
     @property
     def human_review(self) -> tuple[str, ...]:
-        """The facts that a person has to look at before they are used."""
+        """The facts that need human review before they are used."""
         return self.report.human_review
 
     @property
     def blocked(self) -> tuple[str, ...]:
-        """The facts too unsure to be handed on; the hand-off needs a person."""
+        """The facts below 0.40, which must not be handed on without human review."""
         return self.report.blocked
 
     @property
     def instruction(self) -> str:
-        """What is to be done."""
+        """The instruction for the receiver."""
         return self.document.instruction or ""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the rules say of this document."""
+        """The findings on this document."""
         return self.report.of(len(self.report.readings) - 1)
 
     @property
     def hop(self) -> Hop:
-        """The document in its chain."""
+        """The document with its parents and confidences."""
         return self.report.hops[len(self.report.readings) - 1]
 
     def ack(self, agent: str | None = None, *, loaded: Iterable[str] | None = None) -> Ack:
-        """The ack of this hand-off, by its target; `loaded` are the facts taken up, all of them by default.
+        """The ack of this hand-off by its target; `loaded` are the loaded facts, by default all.
 
-        Concerns are listed by what facts are worth, not by what they say.
+        Concerns are determined by the effective confidence, not by the stated one.
         """
         chain = self.document.chain
         facts = tuple(self.document.facts) if loaded is None else tuple(loaded)
         return Ack(chain.id, chain.step, agent or chain.target, "received", facts, self.concerns)
 
     def hand_on(self, work: Work) -> Handoff:
-        """The next document: the trace kept, critical facts carried, values at what they are worth.
+        """The next document: with the trace, the critical facts, and effective confidences.
 
-        Raises `LctlError` where the work would break a rule, such as an id that is taken.
+        Raises `LctlError` if the work breaks a rule, for example with an id that is taken.
         """
         return hand_on(self.hop, work)
 
@@ -100,13 +100,13 @@ def receive(
     accept: Collection[str] = (BLOCKED,),
     verified_raise: VerifiedRaise = VerifiedRaise.CAP,
 ) -> Received:
-    """Receive a hand-off: parse it, load its trace, check how sure its facts are.
+    """Receive a hand-off: parse it, load its trace, and check the confidence of its facts.
 
-    `block` is its text, or the whole answer of a model with the block in a code fence. `agent` is who
-    receives it, if that is to be checked against the target. `after` are the documents before it in the
-    chain, in order: with them nothing that sank on the way comes up unseen. Where branches were joined,
-    `parents` says which of them each follows, by place from 0, as for `check`. `accept` are rules of level
-    error that the caller deals with. Raises `LctlError` for any other error.
+    `block` is its text, or an answer of a model with the block in a code fence. `agent` is the
+    receiver, if it is to be checked against the target. `after` are the earlier documents of the
+    chain, in order; with them a confidence that was lowered before cannot be raised again. If branches were
+    joined, `parents` has the parents of each document, as for `check`. `accept` are rules of level error
+    that the caller handles. Raises `LctlError` for any other error.
 
     >>> block = '''
     ... lctl: "3.0"
@@ -141,10 +141,10 @@ def receive(
 
 
 def merge(branches: Sequence[Received | Handoff], work: Work) -> Handoff:
-    """The document in which branches of a chain come together.
+    """The document that joins branches of a chain.
 
-    A branch that was received counts with what its facts are worth. The order of the branches does not
-    change what holds. Raises `LctlError` (M01) where branches give one id to different facts.
+    A `Received` branch counts with its effective confidences. The order of the branches does not matter.
+    Raises `LctlError` (M01) if branches use one id for different facts.
 
     >>> from callsheet.trace.lctl.model import Chain
     >>> a = Handoff(Chain("c", 1, "web", "lead"), {"F1": Fact("F1", "up", 0.9)}, instruction="join")

@@ -1,7 +1,7 @@
-"""Checks the block that an agent returns, and takes the confidence that it states.
+"""Checks the block that an agent returns, and determines the confidence of its new facts.
 
-In: the block that the agent was handed, and the text of the one it returns. Out: a `Reply`, which has the
-faults of the block; nothing is raised.
+In: the block that the agent received, and the text of the one it returns. Out: a `Reply`, which has the
+errors of the block; nothing is raised.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from callsheet.trace.lctl.model import Body, Handoff
 
 MOST_STATED = 0.85
 """The highest confidence that an agent can state for its own results."""
-_NOT_LOST = frozenset({"X07", "X09", "V05"})
-"""What was handed to an agent stays with who handed it, whether the agent repeats it or not; what is below
-0.40 is told apart."""
+_IGNORED = frozenset({"X07", "X09", "V05"})
+"""Rules that are no errors of a reply: the caller still has facts that the agent does not repeat, and facts
+below 0.40 are in `Reply.blocked`."""
 _FENCE_END = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\n|$)")
 _FENCE_START = re.compile(r"[ \t]*(`{3,}|~{3,})[^\n]*\n$")
 
 
 class Reply(NamedTuple):
-    """A block that came back. `confidence` is what its new facts are worth, at most 0.85; None without one.
+    """A returned block. `confidence` is the lowest of its new facts, at most 0.85.
 
-    `flagged`, `review` and `blocked` are facts by what they are worth; `errors` are the rules it breaks.
+    It is None after an error, without new facts, and if that of a new fact is unknown.
+
+    `flagged`, `review` and `blocked` are facts by their effective confidence; `errors` are its errors.
     """
 
     confidence: float | None
@@ -49,7 +51,7 @@ class Reply(NamedTuple):
 
 
 def reply_to(handed: Handoff | None, text: str) -> Reply:
-    """Receive what an agent gives back to a hand-off.
+    """Check the text that an agent returns for a hand-off.
 
     >>> text = "lctl: '3.0'\\nchain: {id: r, step: 2, from: a, to: b}\\ninstruction: ok\\n"
     >>> reply_to(None, text + "facts: {A1: {text: it rains, confidence: 0.97}}").confidence
@@ -58,7 +60,7 @@ def reply_to(handed: Handoff | None, text: str) -> Reply:
     report = check([text] if handed is None else [handed, text])
     place = len(report.readings) - 1
     document = report.documents[place]
-    errors = tuple(f for f in report.of(place) if f.is_error and f.rule not in _NOT_LOST)
+    errors = tuple(f for f in report.of(place) if f.is_error and f.rule not in _IGNORED)
     if not isinstance(document, Body):
         return Reply(None, 0, (), (), (), errors or (Finding("P09", place, "it is no hand-off"),))
     values = report.hops[place].effective
@@ -76,7 +78,7 @@ def reply_to(handed: Handoff | None, text: str) -> Reply:
 
 
 def parted(text: str) -> tuple[str, str]:
-    """An answer without the fenced block that it holds, and that block; "" where it holds none.
+    """An answer without its fenced block, and the block; "" if it has none.
 
     >>> parted("It rains.\\n```yaml\\nlctl: '3.0'\\n```\\n")
     ('It rains.', "lctl: '3.0'\\n")
@@ -93,6 +95,6 @@ def parted(text: str) -> tuple[str, str]:
     before = text[: text.rfind("\n", 0, start) + 1]
     opener = _FENCE_START.search(before)
     closer = _FENCE_END.match(text, len(whole))
-    if opener is None or closer is None:  # all of the text is a document, and no answer with one in it
+    if opener is None or closer is None:  # the whole text is a document, not an answer that contains one
         return text, ""
     return f"{before[: opener.start()]}{text[closer.end() :]}".strip(), text[len(before) : len(whole)]

@@ -1,7 +1,7 @@
 """Turns the tree of a text into a document: determines its kind and reads its typed fields.
 
-In: the mapping that a text holds. Out: the document, with what its shape breaks noted; None where it is
-no document of LCTL at all. What fields say about one another is for the rules.
+In: the root mapping of a text. Out: the document, with findings on its structure; None if it is no LCTL
+document. Relations between fields are checked by the rules.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from callsheet.trace.lctl.model import (
 )
 
 _OF_A_DOCUMENT = ("chain", "trace", "facts", "handoff", "instruction", "analysis")
-"""Keys by which a document without a version is known to be one."""
+"""Keys that identify a document without a version."""
 _PURPOSES = ("observability", "debugging")
 
 
 def document_of(root: Mapping, notes: Notes) -> Document | None:
-    """The document that a mapping is; None where it is neither a document nor an ack (P09)."""
+    """The document of a mapping; None if it is neither a document nor an ack (P09)."""
     fields = Fields(root, (), notes)
     if fields.has("lctl_ack") and not fields.has("lctl"):
         return _ack(fields)

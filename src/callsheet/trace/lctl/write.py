@@ -1,7 +1,7 @@
 """Writes a document as plain data or as text.
 
-Known fields stand in the document's order, unknown keys after them as they came. The minimal form stays
-minimal.
+Known fields are written in a fixed order, then unknown keys in their original order. The minimal form is
+preserved.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def write(document: Document) -> str:
 
 
 def to_data(document: Document) -> dict[str, Any]:
-    """A document as plain data, with the keys of its text in their order."""
+    """A document as plain data, with its keys in the order of the text."""
     if isinstance(document, Ack):
         fields = {
             "chain_id": document.chain_id,
@@ -62,7 +62,7 @@ def _body(document: Body) -> dict[str, Any]:
 
 
 def _with(fields: Mapping[str, Any], extra: Extra) -> dict[str, Any]:
-    """The fields that have a value, and what is beyond them; a value that was kept stands in its place."""
+    """The fields with a value, then those of `extra`; a kept value takes the place of its field."""
     data = {key: extra.get(key, value) for key, value in fields.items() if value is not None or key in extra}
     return data | {key: value for key, value in extra.items() if key not in fields}
 

@@ -1,7 +1,7 @@
-"""Writes plain data as YAML that readers of YAML 1.1, of YAML 1.2 and this library read alike.
+"""Writes plain data as YAML that has the same meaning in YAML 1.1, YAML 1.2 and for this library.
 
-In: a mapping of scalars, lists and mappings. Out: its text. Short mappings and lists stand on one line, a
-text of several lines as a literal block; texts that a reader could take for something else are quoted.
+In: a mapping of scalars, lists and mappings. Out: its text. Short mappings and lists are written on one line,
+multi-line strings as literal blocks; strings that could be read as another type are quoted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_ON_A_LINE = 6
 
 
 def to_yaml(data: Mapping[str, Any]) -> str:
-    r"""The text of a mapping; raises TypeError for a value that is no plain data.
+    r"""The text of a mapping; raises TypeError for a value that is not plain data.
 
     >>> print(to_yaml({"a": "no", "b": [1, 2.0], "c": {"d": "two\nlines"}}), end="")
     a: "no"
@@ -70,7 +70,7 @@ def _item(item: Any, indent: int) -> Iterator[str]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether a list or mapping holds nothing that is long or has parts of its own."""
+    """Whether a list or mapping can be written on one line: without nesting, blocks or many keys."""
     if isinstance(value, dict):
         inner = list(cast("dict[str, Any]", value).values())
         return len(inner) <= _MOST_ON_A_LINE and not any(map(_has_parts, inner))
@@ -84,7 +84,7 @@ def _has_parts(value: Any) -> bool:
 
 
 def _is_block(text: str) -> bool:
-    """Whether a text can stand as a literal block: it begins with a word and ends with one line's end."""
+    """Whether a string can be written as a literal block."""
     is_even = not text.endswith(("\n\n", " ")) and " \n" not in text
     return is_even and _BLOCK.fullmatch(text) is not None
 

@@ -1,8 +1,8 @@
-"""Parses the text of an LCTL block into a tree with places: YAML 1.2's core schema, within limits.
+"""Parses the text of an LCTL block to a tree with spans: YAML 1.2's core schema, within limits.
 
 In: a text or its bytes. Out: the tree, or `Refused` with the rule that the text breaks. `no`, `on` and
-`2026-02-03` are texts, `9e-1` is a number, `<<` is a key like others; keys are texts as they are
-written. Each use of an alias is a value of its own and counts so.
+`2026-02-03` are strings, `9e-1` is a number, `<<` is an ordinary key; keys are strings as they are
+written. Each use of an alias is a separate value and counts towards the limits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
 
 
 class Refused(Exception):
-    """The text cannot be read: the rule that it breaks, what is wrong, and where."""
+    """The text cannot be read: the rule that it breaks, a message and the place."""
 
     def __init__(self, rule: str, message: str, span: Span) -> None:
         super().__init__(message)
@@ -69,14 +69,14 @@ def _too_long(size: int) -> Refused:
 
 
 class Read(NamedTuple):
-    """The mapping of a text, and the keys in it that stand twice; their first values count."""
+    """The root mapping of a text, and an error for each duplicate key in it; first values count."""
 
     root: Mapping
     repeated: tuple[Refused, ...] = ()
 
 
 def read_tree(text: str) -> Read:
-    """The mapping that a text holds, alone or in a code fence of an answer; raises `Refused`."""
+    """The root mapping of a text, or of a code fence in an answer; raises `Refused`."""
     try:
         block = block_of(text)
     except CutOff as cut:
@@ -99,7 +99,7 @@ def read_tree(text: str) -> Read:
 
 
 def _parsed(block: str) -> tuple[Node | None, tuple[Refused, ...]]:
-    import yaml  # noqa: PLC0415 - only where a text is read
+    import yaml  # noqa: PLC0415 - loaded for parsing only
 
     reader = _Reader(block)
     try:
@@ -120,12 +120,12 @@ def _parsed(block: str) -> tuple[Node | None, tuple[Refused, ...]]:
 
 
 def _as_json(block: str) -> Node | None:
-    """JSON's pairs of surrogate escapes, which YAML does not know: the tree, if all else is in order."""
+    """The tree of a text that is JSON with escaped surrogate pairs, which YAML does not have; else None."""
     if not block.lstrip().startswith("{") or _SURROGATES.search(block) is None:
         return None
     if sum(map(block.count, ",:[{")) > MOST_NODES:
         return None
-    from callsheet.frontends.dag.json_tree import read_json  # noqa: PLC0415 - hardly ever
+    from callsheet.frontends.dag.json_tree import read_json  # noqa: PLC0415 - rarely needed
     from callsheet.frontends.dag.report import Report, Unreadable  # noqa: PLC0415 - as above
 
     report = Report()
@@ -137,10 +137,10 @@ def _as_json(block: str) -> Node | None:
 
 
 class _Reader(YamlWalk):
-    """The core schema, with aliases that are written out within the limits."""
+    """Builds a tree by the core schema; aliases are expanded within the limits."""
 
     def __init__(self, text: str) -> None:
-        hidden = _hidden(text)
+        hidden = _placeholders(text)
         super().__init__(text.translate(hidden))
         self._back = {ord(mark): chr(code) for code, mark in hidden.items()}
         self._anchors: dict[str, Part | None] = {}
@@ -148,7 +148,7 @@ class _Reader(YamlWalk):
         """The keys that stand twice."""
 
     def scalar(self, event: Any, is_key: bool) -> Scalar:
-        """The value of a scalar; a key stays as it is written."""
+        """The value of a scalar; a key stays a string."""
         span = span_of(event)
         self._anchored(event, span)
         self._within(span)
@@ -167,7 +167,7 @@ class _Reader(YamlWalk):
         raise Refused("P01", "a key has to be a text", Span(node.span.start, node.span.start + 1))
 
     def opened(self, event: Any, depth: int) -> None:
-        """Refuses what stands too deep, and tags of other schemas."""
+        """Refuses excessive nesting, and tags of other schemas."""
         span = span_of(event)
         if depth >= MOST_DEPTH:
             raise _deep(span)
@@ -178,12 +178,12 @@ class _Reader(YamlWalk):
         self._within(span)
 
     def finished(self, anchor: str | None, part: Part) -> None:
-        """Keeps what an anchor names."""
+        """Stores the part that an anchor names."""
         if anchor is not None:
             self._anchors[anchor] = part
 
     def alias(self, event: Any, depth: int) -> Part:
-        """What the anchor named; refuses one that is still open, and what would be too much."""
+        """The part that the anchor names; refuses recursion, and trees beyond the limits."""
         span, name = span_of(event), event.anchor
         if name not in self._anchors:
             raise Refused("P01", f"nothing is named &{name[:40]}", span)
@@ -196,11 +196,11 @@ class _Reader(YamlWalk):
         return part
 
     def repeated(self, key: str, first: Span, again: Span) -> None:
-        """Noted: one of the two values would be lost."""
+        """Records a duplicate key, one value of which would be lost."""
         self.twice.append(Refused("P03", f"the key {key[:40]!r} stands twice in one mapping", again))
 
     def second_document(self, event: Any) -> None:
-        """Refused: nobody could say which is meant."""
+        """Refuses a second document."""
         raise Refused("P04", "a second document begins here", span_of(event))
 
     def _anchored(self, event: Any, span: Span) -> None:
@@ -212,8 +212,8 @@ class _Reader(YamlWalk):
             raise Refused("P06", f"more than {MOST_NODES:,} nodes, aliases written out", span)
 
 
-def _hidden(text: str) -> dict[int, str]:
-    """Marks that stand for what ends a line in YAML 1.1, which the reader knows, and not in 1.2."""
+def _placeholders(text: str) -> dict[int, str]:
+    """Replaces characters that end a line in YAML 1.1, as in PyYAML, but not in 1.2, by placeholders."""
     found = [char for char in "\x85\u2028\u2029" if char in text]
     free = (mark for code in range(0xE000, 0xF8FF) if (mark := chr(code)) not in text)
     return {ord(char): mark for char, mark in zip(found, free, strict=False)}
@@ -229,7 +229,7 @@ def _foreign(tag: str, span: Span) -> Refused:
 
 
 def resolved(text: str) -> ir_types.Scalar:
-    """What a scalar without quotes and tag is in the core schema.
+    """The value of a plain scalar without a tag, by the core schema.
 
     >>> [resolved(word) for word in ("no", "9e-1", "0x1F", "2026-02-03", "Null", "1.")]
     ['no', 0.9, 31, '2026-02-03', None, 1.0]
@@ -247,7 +247,7 @@ def resolved(text: str) -> ir_types.Scalar:
 
 
 def _tagged(tag: str, text: str, span: Span) -> ir_types.Scalar:
-    """A scalar whose tag says what it is; refuses tags of other schemas and values that do not fit."""
+    """The value of a scalar with a tag; refuses tags of other schemas and values that do not fit."""
     wanted = {"str": str, "null": type(None), "bool": bool, "int": int, "float": float}.get(
         tag.removeprefix(_CORE)
     )

@@ -12,13 +12,13 @@ STATUSES = ("received",)
 
 
 def check_status(ack: Ack, notes: Notes) -> None:
-    """A07: the only status that the document names."""
+    """A07: the only status that the specification has."""
     if ack.status is not None and ack.status.strip() and ack.status not in STATUSES:
         notes.add("A07", f"the status {ack.status[:40]!r} is unknown", "lctl_ack", "status")
 
 
 def check_ack(ack: Ack, hop: Hop, notes: Notes) -> None:
-    """A01-A06 and H04: what the ack says against what was sent."""
+    """A01-A06 and H04: the ack compared to the document that it acknowledges."""
     chain = hop.body.chain
     if ack.chain_id is not None and ack.chain_id.strip() and chain.id not in (None, ack.chain_id):
         said = f"the ack is of chain {ack.chain_id[:40]!r}, the document of {chain.id!r:.42}"

@@ -1,7 +1,7 @@
-"""Rules from hop to hop (X01-X15, M03, M07): what a document keeps of those before it.
+"""Rules from hop to hop (X01-X15, M03, M07): what a document keeps of its parents.
 
-Where branches come together, a lost fact is M03 and a lost entry M07; values are measured against the
-best that a branch brought.
+In a merge, a lost fact is M03 and a lost entry M07; a confidence has risen if it is above those of all
+branches.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop, modified_since
 from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact
 
-_MOST_ALIKE = 50
-"""Among how many entries of one step and agent the one is looked for that stayed as it was."""
+_MOST_CANDIDATES = 50
+"""The number of entries with one step and agent among which an equal one is searched."""
 
 
 def check_hop(hop: Hop, notes: Notes) -> None:
@@ -52,7 +52,7 @@ def _check_chain(hop: Hop, notes: Notes) -> None:
 
 
 def _check_trace(hop: Hop, notes: Notes) -> None:
-    """X04 or M07, X05, X06: whether the entries of the parents are there, as they were."""
+    """X04 or M07, X05, X06: whether the trace has the entries of the parents, unchanged."""
     if hop.body.is_minimal:
         return
     for parent in hop.parents:
@@ -65,7 +65,7 @@ def _check_trace(hop: Hop, notes: Notes) -> None:
                 said = f"step {entry.step} of {(entry.agent or 'nobody')[:40]} is gone from the trace"
                 notes.add("M07" if hop.is_merge else "X04", said, "trace")
                 continue
-            best = next((n for n, (_, now) in enumerate(same[:_MOST_ALIKE]) if now == entry), 0)
+            best = next((n for n, (_, now) in enumerate(same[:_MOST_CANDIDATES]) if now == entry), 0)
             place, now = same.pop(best)
             _check_entry(entry, now, place, notes)
 
@@ -106,7 +106,7 @@ def lost_facts(hop: Hop) -> list[str]:
 
 
 def _check_critical(hop: Hop, notes: Notes) -> None:
-    """X07 or M03, X08, X09: what became of the facts of the parents."""
+    """X07 or M03, X08, X09: facts of the parents that are lost, no longer critical or dropped."""
     document = hop.body
     lost = lost_facts(hop)
     for fact in lost:
@@ -131,12 +131,12 @@ def _check_facts(hop: Hop, notes: Notes) -> None:
         before = [parent.facts[fact.id] for parent in hop.parents if fact.id in parent.facts]
         if before:
             if fact.id not in modified:
-                _check_words(fact, before, notes)
+                _check_unlisted_changes(fact, before, notes)
             _check_value(fact, before, fact.id in modified, notes)
 
 
-def _check_words(fact: Fact, before: list[Fact], notes: Notes) -> None:
-    """X11, X12: what changed though no entry says so; a branch may be followed in each part."""
+def _check_unlisted_changes(fact: Fact, before: list[Fact], notes: Notes) -> None:
+    """X11, X12: parts that changed without facts_modified; each may be that of any parent."""
     path = ("facts", fact.id)
     if fact.text is not None and all(old.text not in (None, fact.text) for old in before):
         said = f"the text of {fact.id[:40]} changed without facts_modified"
@@ -164,7 +164,7 @@ def _is_raised(fact: Fact, before: list[Fact]) -> bool:
 
 
 def _check_value(fact: Fact, before: list[Fact], is_modified: bool, notes: Notes) -> None:
-    """X13, X14, X15: how the stated confidence moved."""
+    """X13, X14, X15: stated confidences that have risen or fallen."""
     known = [old.confidence for old in before if old.confidence is not None]
     if fact.confidence is None or not known:
         return

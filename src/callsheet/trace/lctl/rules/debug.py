@@ -1,4 +1,4 @@
-"""Rules about post-mortems (D01-D09): the failed step, its error, what was known then."""
+"""Rules about post-mortems (D01-D09): the failed step, its error, and the facts known at the failure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _check_failed_step(document: DebugDocument, notes: Notes) -> None:
 
 
 def _check_known_then(document: DebugDocument, notes: Notes) -> None:
-    """D04, D05, D06: what entries say was known when they failed, against what had been added."""
+    """D04, D05, D06: the facts_at_failure of entries, compared to the facts added until then."""
     beside: defaultdict[int | None, set[str]] = defaultdict(set)
     for entry in document.entries:
         beside[entry.step].update(entry.facts_added)
@@ -62,7 +62,7 @@ def _check_known_then(document: DebugDocument, notes: Notes) -> None:
 def _check_claim(
     document: DebugDocument, place: int, before: Iterable[str], maybe: Sequence[set[str]], notes: Notes
 ) -> None:
-    """What an entry says was known: `before` surely was; `maybe`, with its own and those beside, may have."""
+    """Check the facts_at_failure of an entry: all of `before` must be in it, others only from `maybe`."""
     path = ("trace", place, "facts_at_failure")
     claimed = dict.fromkeys(document.entries[place].facts_at_failure or ())
     for fact in claimed:

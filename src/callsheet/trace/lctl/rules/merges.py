@@ -1,4 +1,4 @@
-"""Rules about parallel branches and where they come together (M01, M02, M04-M06)."""
+"""Rules about parallel branches and their merges (M01, M02, M04-M06)."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
 from callsheet.trace.lctl.model import Body, Handoff
 
-_SAYS_SO = re.compile(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
+_CONFLICT_WORDS = re.compile(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
 
 
 class Conflict(NamedTuple):
-    """What branches say differently of one fact."""
+    """Different statements of branches about one fact."""
 
     fact: str
     texts: tuple[str, ...]
-    """The different texts; empty where they say the same."""
+    """The different texts; empty if they are equal."""
     confidences: tuple[float, ...]
-    """The different values, the lowest first; empty where they are the same."""
+    """The different confidences, ascending; empty if they are equal."""
 
 
 def conflicts(branches: Sequence[Body], before: Sequence[Body] = ()) -> Iterator[Conflict]:
-    """The facts of which branches say different things.
+    """The facts about which branches make different statements.
 
-    `before` are the documents from which the branches went out: a text that one of them has is only
-    carried, and no word of the branch.
+    `before` are the documents from before the fork: a text that one of them has is no change by a
+    branch.
     """
     ids = Counter(fact for branch in branches for fact in branch.facts)
     for fact, count in ids.items():
@@ -45,7 +45,7 @@ def conflicts(branches: Sequence[Body], before: Sequence[Body] = ()) -> Iterator
 
 
 def origins(branches: Sequence[Hop]) -> list[Body]:
-    """The documents from which branches went out."""
+    """The parents of the branches."""
     return [body for branch in branches for body in branch.parents]
 
 
@@ -65,12 +65,12 @@ def check_merge(hop: Hop, notes: Notes) -> None:
             notes.add(
                 "M02", f"branches give {fact[:40]} {values}; the lowest holds", "facts", fact, fact=fact
             )
-    if found and not _tells_conflict(hop):
+    if found and not _mentions_conflict(hop):
         notes.add("M06", None, "chain")
 
 
-def _tells_conflict(hop: Hop) -> bool:
-    """Whether a warning, or a fact or step that no branch had, speaks of a conflict."""
+def _mentions_conflict(hop: Hop) -> bool:
+    """Whether there is any warning, or a new fact or step that mentions a conflict."""
     document = hop.body
     if document.lists is not None and any(text.strip() for text in document.lists.warnings):
         return True
@@ -78,11 +78,11 @@ def _tells_conflict(hop: Hop) -> bool:
     new = [fact.text for fact in document.facts.values() if fact.id not in known]
     old = {(entry.step, entry.agent) for parent in hop.parents for entry in parent.entries}
     done = [entry.action for entry in document.entries if (entry.step, entry.agent) not in old]
-    return any(text is not None and _SAYS_SO.search(text) for text in (*new, *done))
+    return any(text is not None and _CONFLICT_WORDS.search(text) for text in (*new, *done))
 
 
 def _check_marks(hop: Hop, notes: Notes) -> None:
-    """M04, M05: parallel_merge against what the trace says."""
+    """M04, M05: parallel_merge compared to the trace."""
     document = hop.body
     parallel = sum(entry.parallel for entry in document.entries)
     if document.chain.parallel_merge:
@@ -93,13 +93,13 @@ def _check_marks(hop: Hop, notes: Notes) -> None:
 
 
 def _joins(hop: Hop) -> bool:
-    """Whether branches come together here that no document before has joined."""
+    """Whether the document has a parallel step that no parent has."""
     groups = _groups(hop.body)
     joined = {step for parent in hop.parents for step in _groups(parent)}
     return bool(groups - joined)
 
 
 def _groups(document: Body) -> set[int]:
-    """The steps that more than one parallel entry took."""
+    """The steps with more than one parallel entry."""
     counted = Counter(entry.step for entry in document.entries if entry.parallel and entry.step is not None)
     return {step for step, count in counted.items() if count > 1}

@@ -1,7 +1,7 @@
-"""The 99 rules of LCTL v3: id, severity, what is wrong, where the document says so, the way out.
+"""The 99 rules of LCTL v3: id, level, error, origin in the specification, repair.
 
-The document (LCTL v3.0) has one MUST; the other rules are read from its templates, examples and best
-practices. `docs/lctl.md` says how each contradiction in it is read.
+The specification (LCTL v3.0) has one MUST; the other rules are derived from its templates, examples and best
+practices. `docs/lctl.md` describes how its contradictions are resolved.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Level(StrEnum):
-    """How much a finding matters: only an error makes a document unfit to be received."""
+    """The severity of a finding: only documents with errors are not received."""
 
     ERROR = "error"
     WARN = "warn"
@@ -19,7 +19,7 @@ class Level(StrEnum):
 
 
 class Rule(NamedTuple):
-    """A rule: what it is called, how much it matters, what is wrong, its origin, and the repair."""
+    """A rule: its id, level, error, origin and repair."""
 
     id: str
     level: Level

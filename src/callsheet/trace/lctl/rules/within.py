@@ -45,7 +45,7 @@ def check_order(document: Body, notes: Notes) -> None:
 
 
 def check_writers(document: Body, notes: Notes) -> None:
-    """T08, T09, T10, T11, T12, V08: who wrote which fact."""
+    """T08, T09, T10, T11, T12, V08: the entries that add and modify facts."""
     if document.trace is None:
         return
     added: dict[str, int] = {}
@@ -94,7 +94,7 @@ def _check_writer(fact: Fact, writer: Entry, notes: Notes) -> None:
 
 
 def check_failures(document: Body, notes: Notes) -> None:
-    """T14: a step that failed and is sure of something."""
+    """T14: a failed step with a confidence."""
     for place, entry in enumerate(document.entries):
         if entry.error is not None and entry.confidence is not None and entry.confidence > 0:
             said = f"the entry has an error and a confidence of {entry.confidence:g}"
@@ -120,7 +120,7 @@ def check_facts(document: Body, notes: Notes) -> None:
 
 
 def check_lists(document: Body, notes: Notes) -> None:
-    """H01, H02, H03, H04: the lists of the hand-off, and of the trace, against the registry."""
+    """H01, H02, H03, H04: the ids in the lists of the hand-off and of the trace, compared to the facts."""
     lists = document.lists
     if lists is not None:
         for rule, key, ids in (
@@ -142,7 +142,7 @@ def check_lists(document: Body, notes: Notes) -> None:
 
 
 def check_twice(ids: tuple[str, ...], notes: Notes, *path: str | int) -> None:
-    """H04: an id that stands twice in a list of facts."""
+    """H04: an id that occurs twice in a list of facts."""
     for fact, count in Counter(ids).items():
         if count > 1:
             notes.add("H04", f"{fact[:40]} stands {count} times", *path, fact=fact)

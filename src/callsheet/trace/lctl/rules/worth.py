@@ -1,4 +1,4 @@
-"""Rules about what facts are worth on receipt (V03-V07, V09, V10), by their effective confidence."""
+"""Rules about the effective confidence of facts on receipt (V03-V07, V09, V10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from callsheet.trace.lctl.model import Fact
 
 
 def check_worth(hop: Hop, notes: Notes) -> None:
-    """V03-V07, V10: the facts that are handed on, and those that are only kept."""
+    """V03-V07, V10: the facts that are listed, and those that are not."""
     document = hop.body
     handed_on, critical = frozenset(document.handed_on), frozenset(document.critical)
     for fact in document.facts.values():
@@ -45,7 +45,7 @@ def _told(fact: Fact, value: Confidence) -> str:
 
 
 def check_derived(hop: Hop, notes: Notes) -> None:
-    """V09: a derived fact that claims more than the facts it derives from."""
+    """V09: a derived fact with a higher confidence than one that it derives from."""
     for fact in hop.body.facts.values():
         known = [
             (value, parent)
