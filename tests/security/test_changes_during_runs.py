@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,8 @@ from typing import Any
 import pytest
 
 from callsheet import Limits, RunStatus, Runtime, tool
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.mcp import McpPool
 from callsheet.store import Journal
 
 PLAN = """S1: @LOOK (thing="x") > $before
@@ -145,3 +150,32 @@ async def test_a_huge_answer_ends_a_run_at_its_limit_with_the_journal_whole(chan
     assert result.refusal.budget == "max_bytes"
     with Journal.open_to_read(journal) as opened:
         assert opened.verify("run") is None
+
+
+async def test_a_server_gets_no_answer_of_a_model_a_person_or_about_folders(changeling, tmp_path):
+    changeling.declare(look(), changeling.state["tools"][1])
+    changeling.answer(look="asks")
+    asked: list[Any] = []
+    runtime = Runtime(mcp=[changeling.config()], data=tmp_path, model=asked.append, on_approval=asked.append)
+    result = await runtime.run('S1: @LOOK (thing="x") > $a')
+    assert result.variables["a"] == "refused refused refused"
+    assert asked == []
+
+
+@pytest.mark.parametrize("name", ["changeling", "another"])
+async def test_a_server_that_was_restarted_under_another_name_is_not_called(changeling, tmp_path, name):
+    async with McpPool([changeling.config()]) as pool:
+        await pool.connect()
+        handler = next(tool.handler for tool, _ in pool.tools() if tool.spec.executor == "look")
+        (status,) = pool.status()
+        assert status.pid is not None
+        changeling.declare(*changeling.state["tools"], name=name, version="2")
+        os.kill(status.pid, signal.SIGKILL)
+        while pool.status():  # noqa: ASYNC110 - the end of a process is seen by reading from it
+            await asyncio.sleep(0.01)
+        if name == "changeling":
+            assert await handler({}, CallContext("run", "S1.0.1")) == "ok"
+            return
+        with pytest.raises(ToolFailed, match="calls itself something else than before; not called"):
+            await handler({}, CallContext("run", "S1.0.1"))
+    assert changeling.calls == []

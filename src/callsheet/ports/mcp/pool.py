@@ -176,6 +176,8 @@ class _Server:
         self._held: tuple[str, ...] = ()
         self._finder = Finder()
         self._connection: Connection | None = None
+        self._reported: str | None = None
+        """The name that the server reported when it was first opened."""
         self._lock = asyncio.Lock()
         self._closed = False
         self.judgement = Judgement()
@@ -196,6 +198,8 @@ class _Server:
                     await connection.close()
                 connection = await Connection.open(self.config, self._start_timeout, self._source())
                 self._connection = connection
+                if self._reported is None:
+                    self._reported = connection.reported[0]
             return connection
 
     def _source(self) -> TokenSource | None:
@@ -380,7 +384,10 @@ class _Server:
             context.charge(Spent(kept=sum(sizes)))
 
     async def _look_at(self, spec: ToolSpec, declaration: Mapping[str, Any], connection: Connection) -> None:
-        """Raise ToolFailed if the tool's declaration has changed since it was opened."""
+        """Raise ToolFailed if the tool's declaration or the server's name has changed since it was opened."""
+        if connection.reported[0] != self._reported:
+            server = f"the MCP server {self.config.name!r}"
+            raise ToolFailed(f"{server} calls itself something else than before; not called")
         await connection.refresh(spec.timeout or self.config.timeout)
         if connection.pins.get(spec.executor) != spec.pin:
             raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
