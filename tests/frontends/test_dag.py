@@ -178,7 +178,7 @@ def test_a_field_that_is_no_misspelling_is_a_warning() -> None:
 
 def test_a_repeated_name_says_both_places() -> None:
     (said,) = parse_dag('{"id": "a",\n "id": "b", "steps": [1]}').diagnostics[:1]
-    assert said.message == "the name 'id' stands twice in this object: first at line 1, column 2"
+    assert said.message == "the name 'id' occurs twice in this object: first at line 1, column 2"
     assert said.span == (13, 17)
 
 
@@ -197,14 +197,14 @@ def test_reading_goes_on_behind_slips_of_syntax() -> None:
         ('{"a": "b\nc"}', "a line end or another control character stands in this text"),
         ('{"a": "b', "this text has no end: its closing quote is missing"),
         (r'{"a": "\x"}', "this is no escape of JSON"),
-        ('{"a" 1}', "after a name follows : and its value"),
+        ('{"a" 1}', "expected : and a value after the name"),
         ('{"a": }', "a value is missing here"),
         ("{} {}", "text follows after the end of the plan"),
         ("", "this text is empty"),
-        ("[" * 65 + "]" * 65, "more than 64 lists and objects stand in one another"),
-        ("[" + "9" * 5_000 + "]", "this number is too large to be held"),
-        ("[1e999]", "this number is too large to be held"),
-        ("[NaN]", "NaN is no number of JSON"),
+        ("[" * 65 + "]" * 65, "lists and objects are nested more than 64 deep"),
+        ("[" + "9" * 5_000 + "]", "this number is too large"),
+        ("[1e999]", "this number is too large"),
+        ("[NaN]", "NaN is not a JSON number"),
     ],
 )
 def test_what_is_wrong_with_a_text_is_said(text: str, said: str) -> None:

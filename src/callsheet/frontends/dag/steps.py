@@ -134,7 +134,7 @@ class Steps:
             entry = fields.entry(name)
             if entry is not None:
                 said = f"{fields.what} has tool_calls, and {name} as well"
-                self._report.error("DAG016", said, entry.key_span, "say the call once", step=fields.step)
+                self._report.error("DAG016", said, entry.key_span, "remove one of the two", step=fields.step)
         calls = fields.list("tool_calls")
         if calls is None:
             return None
@@ -185,7 +185,7 @@ class Steps:
             help_ = (
                 _NO_JUMP if word == "GOTO" else 'a failure may end the plan: "on_fail": {"terminate": "why"}'
             )
-            said = f"{tool.value} is no tool, and a graph of steps has no such word"
+            said = f"{tool.value} is no tool, and not allowed in a JSON plan"
             self._report.error("DAG015", said, tool.span, help_, step=fields.step)
             return None
         match values:
@@ -233,9 +233,7 @@ class Steps:
             name for name in _FAILURE | {"goto": None} if name in failure
         }:
             help_ = 'write {"retry": 3} or {"terminate": "why"}'
-            self._report.error(
-                "DAG018", "on_fail says not what to do", entry.value.span, help_, step=fields.step
-            )
+            self._report.error("DAG018", "on_fail has no action", entry.value.span, help_, step=fields.step)
         return OnFail(retry, then, found.span)
 
     def _retry(self, failure: Fields) -> Retry | None:
@@ -245,7 +243,7 @@ class Steps:
             for name in ("delay", "backoff"):
                 entry = failure.entry(name)
                 if entry is not None:
-                    said = f"{name} says how retries wait, and there is no retry"
+                    said = f"{name} has no effect without retry"
                     self._report.error("DAG018", said, entry.key_span, 'write "retry": 3', step=failure.step)
             return None
         entry = failure.entry("retry")

@@ -58,7 +58,7 @@ def read_yaml(text: str, report: Report) -> Node:
 
 def _too_deep(report: Report, at: int) -> Unreadable:
     """The error for lists and mappings that are nested too deep, found here or by PyYAML."""
-    said = f"more than {MAX_DEPTH} lists and mappings stand in one another"
+    said = f"lists and mappings are nested more than {MAX_DEPTH} deep"
     return report.error(
         "DAG003", said, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
     )
@@ -113,7 +113,7 @@ class _YamlReader(YamlWalk):
                 "DAG011", f"the name {written[:40]} is not a text", node.span, f'write "{written[:40]}"'
             )
             return written, node.span
-        raise self._report.error("DAG011", "a name has to be a text", node.span)
+        raise self._report.error("DAG011", "a name must be a string", node.span)
 
     # ------------------------------------------------------------ scalars
 
@@ -155,7 +155,7 @@ class _YamlReader(YamlWalk):
             if value - value == 0.0:
                 return value
         self._report.error(
-            "DAG004", "this number is too large to be held", span, "put it in quotes to keep it as a text"
+            "DAG004", "this number is too large", span, "put it in quotes to keep it as a text"
         )
         return None
 

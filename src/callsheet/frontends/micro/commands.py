@@ -126,7 +126,7 @@ def _no_verb(reader: Reader) -> Stop:
         help_ = f"did you mean {near[0]}?" if near else "guards are ?if … : and foreach … :"
         return reader.error("MIC017", f"there is no guard {question[0]}", *question.span(), help=help_)
     rest = reader.text[start : reader.line_end(start)]
-    message = f"a verb should stand here, not {shown(rest)}" if rest.strip() else "a command is missing here"
+    message = f"expected a verb here, not {shown(rest)}" if rest.strip() else "a command is missing here"
     return reader.error("MIC011", message, help="a command begins with a verb: search, respond, …")
 
 
@@ -189,7 +189,7 @@ def _read_arguments(scope: Scope, *, quietly: bool = False) -> tuple[list[Value]
     if reader.skip() == "(":
         start = reader.pos
         positional, pairs = read_arguments(reader)
-        reader.loose("MIC104", "arguments stand without parentheses", start, reader.pos, None)
+        reader.loose("MIC104", "arguments have no parentheses", start, reader.pos, None)
         return list(positional), pairs
     values: list[Value] = []
     named: dict[str, Value] = {}
@@ -202,9 +202,7 @@ def _read_arguments(scope: Scope, *, quietly: bool = False) -> tuple[list[Value]
         if name is None and not named:
             values.append(value)
         elif name is None or name in named:
-            what = (
-                "a value without a name stands after a named one" if name is None else "a name stands twice"
-            )
+            what = "a value without a name follows a named one" if name is None else "a name is given twice"
             raise reader.error("MIC013", what, start, after)
         else:
             named[name] = value

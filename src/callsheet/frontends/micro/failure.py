@@ -89,7 +89,7 @@ def _unreadable(reader: Reader) -> Stop:
     if word is None:
         return reader.error("MIC060", "after ON_FAIL stands what to do", help=usage)
     near = did_you_mean(word[0], ("retry", "goto", "terminate"))
-    message = f"{shown(word[0])} cannot stand behind ON_FAIL"
+    message = f"{shown(word[0])} cannot follow ON_FAIL"
     return reader.error("MIC060", message, *word.span(), help=f"did you mean {near[0]}?" if near else usage)
 
 
@@ -103,7 +103,7 @@ def read_goto(reader: Reader, start: int) -> Goto:
     if match is None or (match[1] is None) != (match[4] is None):
         raise reader.error(
             "MIC018",
-            "after goto stands a step",
+            "expected a step after goto",
             reader.pos,
             reader.line_end(reader.pos),
             help="write goto S4; commands are counted S1, S2, …",
@@ -138,11 +138,13 @@ def skip_comma(reader: Reader) -> None:
     text, pos = reader.text, reader.pos
     char = text[pos : pos + 1]
     if char == ",":
-        reader.loose("MIC104", "arguments stand without commas", pos, pos + 1, "")
+        reader.loose("MIC104", "arguments have no commas between them", pos, pos + 1, "")
         reader.pos += 1
     elif char not in {"", " ", "\t", "\r", "\n", ">", "#", "}", "`", ")"}:
         raise reader.error(
-            "MIC019", f"a blank is missing before {shown(text[pos : pos + 40])}", help="arguments stand apart"
+            "MIC019",
+            f"a blank is missing before {shown(text[pos : pos + 40])}",
+            help="arguments are separated by blanks",
         )
 
 

@@ -277,7 +277,7 @@ def _unknown_operator(reader: Reader, written: str, start: int) -> Stop:
             f"{written} is no operator of the language",
             start,
             end,
-            help="write ==, != or contains; NOT (…) turns a condition round, IS_EMPTY(…) asks for nothing",
+            help="write ==, != or contains; NOT (…) negates a condition, IS_EMPTY(…) tests for emptiness",
         )
     return reader.error(
         "LTP041",
