@@ -194,9 +194,9 @@ def test_reading_goes_on_behind_slips_of_syntax() -> None:
     ("text", "said"),
     [
         ('{"a": [1, 2', "the [ of line 1 is not closed: ] is missing"),
-        ('{"a": "b\nc"}', "a line end or another control character stands in this text"),
+        ('{"a": "b\nc"}', "this string contains a line end or another control character"),
         ('{"a": "b', "this text has no end: its closing quote is missing"),
-        (r'{"a": "\x"}', "this is no escape of JSON"),
+        (r'{"a": "\x"}', "this is not an escape of JSON"),
         ('{"a" 1}', "expected : and a value after the name"),
         ('{"a": }', "a value is missing here"),
         ("{} {}", "text follows after the end of the plan"),
@@ -300,7 +300,7 @@ def test_what_a_graph_cannot_say_is_refused_with_its_place(text: str, said: str)
     with pytest.raises(CallsheetError) as caught:
         to_dag(parse(text).require())
     (first, *_) = caught.value.diagnostics
-    assert first.message == f"a JSON plan cannot say {said} (step S1)"
+    assert first.message == f"a JSON plan cannot express {said} (step S1)"
     assert first.span is not None
 
 
@@ -350,7 +350,7 @@ def test_a_graph_becomes_a_text_level_by_level_with_its_variables_put_in() -> No
 def test_what_a_text_cannot_say_is_refused_with_its_place(step: Any, variables: Any, said: str) -> None:
     with pytest.raises(CallsheetError) as caught:
         to_text_order(parse_dag(plan_text(step, variables=variables)).require())
-    assert caught.value.diagnostics[0].message == f"LTP text cannot say {said} (step 1)"
+    assert caught.value.diagnostics[0].message == f"LTP text cannot express {said} (step 1)"
 
 
 def test_a_long_argument_stands_on_lines_of_its_own() -> None:

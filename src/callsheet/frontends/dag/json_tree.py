@@ -129,10 +129,10 @@ class _JsonReader:
             return self._error("DAG001", "this text has no end: its closing quote is missing", start, end)
         if "escape" in error.msg:
             help_ = r"a backslash is written \\ in JSON; escapes are \" \\ \/ \b \f \n \r \t \u0041"
-            return self._error("DAG001", "this is no escape of JSON", at, at + 2, help_)
+            return self._error("DAG001", "this is not an escape of JSON", at, at + 2, help_)
         help_ = r"a line end is written \n in JSON, a tab \t; or close the quote before it"
         return self._error(
-            "DAG001", "a line end or another control character stands in this text", at, at + 1, help_
+            "DAG001", "this string contains a line end or another control character", at, at + 1, help_
         )
 
     def _number(self, match: re.Match[str]) -> Scalar:

@@ -163,14 +163,14 @@ class Steps:
         if _TOOL.fullmatch(name) is None:
             help_ = "a name is made of ASCII letters, digits, _, and - . : / inside"
             self._report.error(
-                "DAG015", f"{name[:40]!r} is no name of a tool", tool.span, help_, step=fields.step
+                "DAG015", f"{name[:40]!r} is not a valid name of a tool", tool.span, help_, step=fields.step
             )
             return None
         values = tuple([(entry.key, self._texts.value(entry.value)) for entry in args.entries])
         for entry in args.entries:
             if "${" in entry.key:
-                said = f"{shown(entry.key)} is the name of an argument: nothing is put in its place"
-                help_ = "references stand in values"
+                said = f"{shown(entry.key)} is the name of an argument and is not replaced"
+                help_ = "references are written in values"
                 self._report.error("DAG020", said, entry.key_span, help_, step=fields.step)
         word = canonical_tool_name(name)
         if word in CONTROL_WORDS:
@@ -250,7 +250,7 @@ class Steps:
         if count is None or entry is None:
             return None
         if not isinstance(count, int) or not 0 <= count <= MOST_RETRIES:
-            said = f"{count} is no number of retries"
+            said = f"{count} is not a valid number of retries"
             help_ = "a whole number from 0 on: how many more attempts there are"
             self._report.error("DAG018", said, entry.value.span, help_, step=failure.step)
             return None
@@ -275,4 +275,4 @@ class _Index(NamedTuple):
 def note_variable_name(report: Report, name: str, span: Span, step: str | None = None) -> None:
     """Report an invalid name of a variable."""
     help_ = "a name is made of ASCII letters, digits, _ and -, and begins with a letter or _"
-    report.error("DAG017", f"{name[:40]!r} is no name of a variable", span, help_, step=step)
+    report.error("DAG017", f"{name[:40]!r} is not a valid name of a variable", span, help_, step=step)

@@ -252,7 +252,7 @@ def _read_output(reader: Reader) -> Output | None:
     if match is None:
         raise reader.error(
             "MIC050",
-            "after > stands the variable that takes the result",
+            "expected the variable for the result after >",
             reader.pos,
             reader.line_end(reader.pos),
             help="write > name or > name:type; a result goes into a whole variable",
@@ -294,5 +294,5 @@ def _read_end(reader: Reader, in_group: bool) -> str | None:
         f"the command ends before {written}",
         start,
         end,
-        help="one command stands on one line; > name stands behind the arguments, ON_FAIL behind it",
+        help="write a command on one line; > name after the arguments, ON_FAIL after it",
     )

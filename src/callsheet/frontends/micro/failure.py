@@ -55,7 +55,7 @@ def read_on_fail(scope: Scope) -> OnFail | None:
         case "terminate":
             then = Terminate(read_values(scope), Span(begin, reader.pos))
         case _:
-            raise reader.error("MIC060", "retry stands once", *way.span())
+            raise reader.error("MIC060", "retry is given once", *way.span())
     span = Span(start, reader.pos)
     _refuse_more(reader)
     return OnFail(retry, then, span)
@@ -76,7 +76,7 @@ def _refuse_more(reader: Reader) -> None:
     if more is not None:
         raise reader.error(
             "MIC060",
-            "a way out of a failure stands last, and once",
+            "a goto or terminate is last, and given once",
             *more.span(),
             help='write ON_FAIL retry 3 ON_FAIL goto S4: retry first, then goto or terminate "…"',
         )
@@ -87,7 +87,7 @@ def _unreadable(reader: Reader) -> Stop:
     word = _WORD.match(reader.text, reader.pos)
     usage = 'write retry 3, goto S4 or terminate "why"'
     if word is None:
-        return reader.error("MIC060", "after ON_FAIL stands what to do", help=usage)
+        return reader.error("MIC060", "expected an action after ON_FAIL", help=usage)
     near = did_you_mean(word[0], ("retry", "goto", "terminate"))
     message = f"{shown(word[0])} cannot follow ON_FAIL"
     return reader.error("MIC060", message, *word.span(), help=f"did you mean {near[0]}?" if near else usage)

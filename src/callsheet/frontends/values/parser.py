@@ -61,7 +61,7 @@ def missing_value(reader: Reader) -> Stop:
         return reader.error("LTP022", "a value is missing here")
     if char in OTHER_QUOTES:
         return reader.error(
-            "LTP032", f"{char} is no quote of the language", help='write "…" with straight quotes'
+            "LTP032", f"{char} is not a quotation mark of the language", help='write "…" with straight quotes'
         )
     return reader.error("LTP032", f"a value cannot begin with {char!r}")
 
@@ -96,7 +96,7 @@ def _bad_reference(reader: Reader) -> Stop:
     if follows == "[":
         help_ = 'an index is a whole number or a key in quotes: $x[0], $x["a key"]'
     elif follows == ".":
-        help_ = "a field is made of letters, digits and _: $x.name; any other key stands in brackets"
+        help_ = "a field consists of letters, digits and _: $x.name; any other key is written in brackets"
     elif follows == "$":
         help_ = "a variable is written $name"
     else:
