@@ -79,7 +79,7 @@ def test_a_json_plan_becomes_a_text_and_back(machine):
 def test_what_a_graph_cannot_say_is_refused_at_its_place(machine):
     result = machine("fmt", "--to", "dag", machine.plan("S1: @A () > $x", "S2: ?IF ($x == 1) THEN GOTO S1"))
     assert result.exit_code == 2
-    assert "plan.ltp:4:1: error DAG070: a JSON plan cannot say GOTO (step S2)" in result.stderr
+    assert "plan.ltp:4:1: error DAG070: a JSON plan cannot express GOTO (step S2)" in result.stderr
 
 
 def test_arguments_without_a_name_get_those_of_built_in_tools_and_python_functions(machine):

@@ -178,7 +178,7 @@ def test_a_field_that_is_no_misspelling_is_a_warning() -> None:
 
 def test_a_repeated_name_says_both_places() -> None:
     (said,) = parse_dag('{"id": "a",\n "id": "b", "steps": [1]}').diagnostics[:1]
-    assert said.message == "the name 'id' stands twice in this object: first at line 1, column 2"
+    assert said.message == "the name 'id' occurs twice in this object: first at line 1, column 2"
     assert said.span == (13, 17)
 
 
@@ -194,17 +194,17 @@ def test_reading_goes_on_behind_slips_of_syntax() -> None:
     ("text", "said"),
     [
         ('{"a": [1, 2', "the [ of line 1 is not closed: ] is missing"),
-        ('{"a": "b\nc"}', "a line end or another control character stands in this text"),
+        ('{"a": "b\nc"}', "this string contains a line end or another control character"),
         ('{"a": "b', "this text has no end: its closing quote is missing"),
-        (r'{"a": "\x"}', "this is no escape of JSON"),
-        ('{"a" 1}', "after a name follows : and its value"),
+        (r'{"a": "\x"}', "this is not an escape of JSON"),
+        ('{"a" 1}', "expected : and a value after the name"),
         ('{"a": }', "a value is missing here"),
         ("{} {}", "text follows after the end of the plan"),
         ("", "this text is empty"),
-        ("[" * 65 + "]" * 65, "more than 64 lists and objects stand in one another"),
-        ("[" + "9" * 5_000 + "]", "this number is too large to be held"),
-        ("[1e999]", "this number is too large to be held"),
-        ("[NaN]", "NaN is no number of JSON"),
+        ("[" * 65 + "]" * 65, "lists and objects are nested more than 64 deep"),
+        ("[" + "9" * 5_000 + "]", "this number is too large"),
+        ("[1e999]", "this number is too large"),
+        ("[NaN]", "NaN is not a JSON number"),
     ],
 )
 def test_what_is_wrong_with_a_text_is_said(text: str, said: str) -> None:
@@ -300,7 +300,7 @@ def test_what_a_graph_cannot_say_is_refused_with_its_place(text: str, said: str)
     with pytest.raises(CallsheetError) as caught:
         to_dag(parse(text).require())
     (first, *_) = caught.value.diagnostics
-    assert first.message == f"a JSON plan cannot say {said} (step S1)"
+    assert first.message == f"a JSON plan cannot express {said} (step S1)"
     assert first.span is not None
 
 
@@ -350,7 +350,7 @@ def test_a_graph_becomes_a_text_level_by_level_with_its_variables_put_in() -> No
 def test_what_a_text_cannot_say_is_refused_with_its_place(step: Any, variables: Any, said: str) -> None:
     with pytest.raises(CallsheetError) as caught:
         to_text_order(parse_dag(plan_text(step, variables=variables)).require())
-    assert caught.value.diagnostics[0].message == f"LTP text cannot say {said} (step 1)"
+    assert caught.value.diagnostics[0].message == f"LTP text cannot express {said} (step 1)"
 
 
 def test_a_long_argument_stands_on_lines_of_its_own() -> None:

@@ -173,7 +173,7 @@ def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
             "DAG071",
             Severity.HINT,
             f"where {_some(bare)} fails, the graph stops what depends on it; the text goes on with the error",
-            help='a failure that ends the plan is said by "on_fail": {"terminate": "why"}',
+            help='for a failure that ends the plan write "on_fail": {"terminate": "why"}',
         )
 
 
@@ -232,7 +232,7 @@ def _refused(said: list[Diagnostic]) -> CallsheetError:
 
 
 def _refusal(what: str, step: Step, help_: str | None = None) -> Diagnostic:
-    message = f"LTP text cannot say {what} (step {step.id})"
+    message = f"LTP text cannot express {what} (step {step.id})"
     return Diagnostic("LTP070", Severity.ERROR, message, step.id_span or step.span, help_, step=step.id)
 
 

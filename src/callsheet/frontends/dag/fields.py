@@ -141,8 +141,8 @@ def json_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "callsheet: a plan as a graph of steps",
-        "$comment": f"Numbers have at most {MAX_DIGITS} digits; at most {MAX_DEPTH} lists and objects stand "
-        "in one another.",
+        "$comment": f"Numbers have at most {MAX_DIGITS} digits; lists and objects are nested at most "
+        f"{MAX_DEPTH} deep.",
         **_object(PLAN_FIELDS),
         "$defs": {"step": step, "call": _object(CALL_FIELDS), "on_fail": failure},
     }

@@ -79,7 +79,7 @@ class _JsonReader:
             comment = _COMMENT.match(text, self._pos)
             if comment is None:
                 return char
-            self._error("DAG001", "JSON has no comments", *comment.span(), "say it in a title, or write YAML")
+            self._error("DAG001", "JSON has no comments", *comment.span(), "use a title, or write YAML")
             self._pos = comment.end()
 
     def _error(
@@ -129,10 +129,10 @@ class _JsonReader:
             return self._error("DAG001", "this text has no end: its closing quote is missing", start, end)
         if "escape" in error.msg:
             help_ = r"a backslash is written \\ in JSON; escapes are \" \\ \/ \b \f \n \r \t \u0041"
-            return self._error("DAG001", "this is no escape of JSON", at, at + 2, help_)
+            return self._error("DAG001", "this is not an escape of JSON", at, at + 2, help_)
         help_ = r"a line end is written \n in JSON, a tab \t; or close the quote before it"
         return self._error(
-            "DAG001", "a line end or another control character stands in this text", at, at + 1, help_
+            "DAG001", "this string contains a line end or another control character", at, at + 1, help_
         )
 
     def _number(self, match: re.Match[str]) -> Scalar:
@@ -149,9 +149,7 @@ class _JsonReader:
         return Scalar(int(match[0]), span)
 
     def _too_large(self, span: Span) -> None:
-        self._error(
-            "DAG004", "this number is too large to be held", *span, "put it in quotes to keep it as a text"
-        )
+        self._error("DAG004", "this number is too large", *span, "put it in quotes to keep it as a text")
 
     def _odd_scalar(self, word: re.Match[str] | None) -> Node:
         """Report what is no JSON value, and skip it if it is unambiguous; else raise `Unreadable`."""
@@ -159,14 +157,14 @@ class _JsonReader:
         like = _NUMBER_LIKE.match(text, start)
         if like is not None:
             help_ = "write it as JSON does (12, -0.5, 1e6), or put it in quotes to keep it as a text"
-            self._error("DAG004", f"{like[0][:40]} is no number of JSON", *like.span(), help_)
+            self._error("DAG004", f"{like[0][:40]} is not a JSON number", *like.span(), help_)
             self._pos = like.end()
             return Scalar(None, Span(*like.span()))
         if word is not None:
             return self._odd_word(word)
         quoted = _SINGLE_QUOTED.match(text, start)
         if quoted is not None:
-            self._error("DAG001", "texts stand in double quotes in JSON", *quoted.span(), 'write "…"')
+            self._error("DAG001", "strings have double quotes in JSON", *quoted.span(), 'write "…"')
             self._pos = quoted.end()
             return Scalar(quoted[1], Span(*quoted.span()))
         if not text[start : start + 1] or text[start] in ",:]}":
@@ -181,10 +179,10 @@ class _JsonReader:
             value = _MEANT.get(word[0])
             meant = "null" if value is None else "true" if value else "false"
             fix = Fix(f"write {meant}", (Edit(span, meant),))
-            self._error("DAG001", f"{word[0]} is no word of JSON", *span, f"did you mean {meant}?", fix)
+            self._error("DAG001", f"{word[0]} is not a JSON value", *span, f"did you mean {meant}?", fix)
             return Scalar(value, span)
         fix = Fix("put it in quotes", (Edit(span, f'"{word[0]}"'),))
-        self._error("DAG001", f"{word[0][:40]} stands without quotes", *span, f'write "{word[0][:40]}"', fix)
+        self._error("DAG001", f"{word[0][:40]} has no quotes", *span, f'write "{word[0][:40]}"', fix)
         return Scalar(word[0], span)
 
     # ------------------------------------------------------------ lists and objects
@@ -194,7 +192,7 @@ class _JsonReader:
         if self._depth >= MAX_DEPTH:
             raise self._error(
                 "DAG003",
-                f"more than {MAX_DEPTH} lists and objects stand in one another",
+                f"lists and objects are nested more than {MAX_DEPTH} deep",
                 start,
                 start + 1,
                 "compute deep data in a step and pass it as a variable",
@@ -245,7 +243,7 @@ class _JsonReader:
         key = self._key(char)
         span = Span(start, self._pos)
         if self._skip() != ":":
-            raise self._error("DAG001", "after a name follows : and its value", self._pos, self._pos + 1)
+            raise self._error("DAG001", "expected : and a value after the name", self._pos, self._pos + 1)
         self._pos += 1
         self._skip()
         return key, span
@@ -258,14 +256,14 @@ class _JsonReader:
         if word is not None:
             self._pos = word.end()
             fix = Fix("put it in quotes", (Edit(Span(start, self._pos), f'"{word[0]}"'),))
-            self._error("DAG001", f"the name {word[0][:40]} stands without quotes", start, self._pos, fix=fix)
+            self._error("DAG001", f"the name {word[0][:40]} has no quotes", start, self._pos, fix=fix)
             return word[0]
         quoted = _SINGLE_QUOTED.match(self._text, start)
         if quoted is not None:
             self._pos = quoted.end()
-            self._error("DAG001", "names stand in double quotes in JSON", start, self._pos, 'write "…"')
+            self._error("DAG001", "names have double quotes in JSON", start, self._pos, 'write "…"')
             return quoted[1]
-        raise self._error("DAG001", "here a name in quotes should stand", start, start + 1)
+        raise self._error("DAG001", "expected a name in quotes", start, start + 1)
 
     def _check_goes_on(self, char: str, start: int, closing: str) -> None:
         if char and char not in ")]}":
@@ -294,9 +292,9 @@ class _JsonReader:
             return self._pos - 1
         if char and char not in ")]}:=":
             fix = Fix("insert a comma", (Edit(Span(after, after), ","),))
-            self._error("DAG001", "a comma is missing behind this", after - 1, after, "write , here", fix)
+            self._error("DAG001", "a comma is missing after this", after - 1, after, "write , here", fix)
         elif char in (":", "="):
-            raise self._error("DAG001", f"here , or {closing} should stand", self._pos, self._pos + 1)
+            raise self._error("DAG001", f"expected , or {closing} here", self._pos, self._pos + 1)
         return -1
 
     def _close(self, comma: int) -> None:
@@ -315,7 +313,7 @@ def note_repeated(report: Report, text: str, key: str, first: Span, second: Span
     column = first.start - text.rfind("\n", 0, first.start)
     report.error(
         "DAG002",
-        f"the name {key[:40]!r} stands twice in this object: first at line {line}, column {column}",
+        f"the name {key[:40]!r} occurs twice in this object: first at line {line}, column {column}",
         second,
         "one of the two would be lost: give it another name or remove it",
     )

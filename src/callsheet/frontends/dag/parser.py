@@ -104,7 +104,7 @@ class _Document:
             help_ = "an id is 1 to 64 of a-z, 0-9, . _ and -, and begins with a letter or digit"
             if near:
                 help_ += f", such as {near}"
-            self._report.error("DAG013", f"{said[:40]!r} is no id of a plan", found.span, help_)
+            self._report.error("DAG013", f"{said[:40]!r} is not a valid plan id", found.span, help_)
         return said
 
     def _variables(self, fields: Fields) -> tuple[tuple[str, Value], ...]:
@@ -119,7 +119,7 @@ class _Document:
     def _steps(self, found: Sequence, steps: list[Step], lost: list[Span]) -> None:
         if not found.items:
             help_ = 'a step is {"index": "1", "title": "…", "tool": "…", "args": {…}, "depends_on": []}'
-            self._report.warning("DAG019", "the plan has no steps: nothing will happen", found.span, help_)
+            self._report.warning("DAG019", "the plan has no steps", found.span, help_)
         reader = Steps(self._texts, self._report)
         for number, item in enumerate(found.items, 1):
             step = reader.read(item, number)

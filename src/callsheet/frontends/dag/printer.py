@@ -127,7 +127,7 @@ def step_data(step: Step) -> dict[str, JSON]:
 
 def placed(said: Diagnostic, step: Step) -> Diagnostic:
     """The error with the id of the step that it concerns."""
-    message = said.message if said.code == "DAG070" else f"a JSON plan cannot say this: {said.message}"
+    message = said.message if said.code == "DAG070" else f"a JSON plan cannot express this: {said.message}"
     return Diagnostic(
         "DAG070",
         said.severity,

@@ -134,7 +134,7 @@ class Steps:
             entry = fields.entry(name)
             if entry is not None:
                 said = f"{fields.what} has tool_calls, and {name} as well"
-                self._report.error("DAG016", said, entry.key_span, "say the call once", step=fields.step)
+                self._report.error("DAG016", said, entry.key_span, "remove one of the two", step=fields.step)
         calls = fields.list("tool_calls")
         if calls is None:
             return None
@@ -163,14 +163,14 @@ class Steps:
         if _TOOL.fullmatch(name) is None:
             help_ = "a name is made of ASCII letters, digits, _, and - . : / inside"
             self._report.error(
-                "DAG015", f"{name[:40]!r} is no name of a tool", tool.span, help_, step=fields.step
+                "DAG015", f"{name[:40]!r} is not a valid name of a tool", tool.span, help_, step=fields.step
             )
             return None
         values = tuple([(entry.key, self._texts.value(entry.value)) for entry in args.entries])
         for entry in args.entries:
             if "${" in entry.key:
-                said = f"{shown(entry.key)} is the name of an argument: nothing is put in its place"
-                help_ = "references stand in values"
+                said = f"{shown(entry.key)} is the name of an argument and is not replaced"
+                help_ = "references are written in values"
                 self._report.error("DAG020", said, entry.key_span, help_, step=fields.step)
         word = canonical_tool_name(name)
         if word in CONTROL_WORDS:
@@ -185,7 +185,7 @@ class Steps:
             help_ = (
                 _NO_JUMP if word == "GOTO" else 'a failure may end the plan: "on_fail": {"terminate": "why"}'
             )
-            said = f"{tool.value} is no tool, and a graph of steps has no such word"
+            said = f"{tool.value} is no tool, and not allowed in a JSON plan"
             self._report.error("DAG015", said, tool.span, help_, step=fields.step)
             return None
         match values:
@@ -233,9 +233,7 @@ class Steps:
             name for name in _FAILURE | {"goto": None} if name in failure
         }:
             help_ = 'write {"retry": 3} or {"terminate": "why"}'
-            self._report.error(
-                "DAG018", "on_fail says not what to do", entry.value.span, help_, step=fields.step
-            )
+            self._report.error("DAG018", "on_fail has no action", entry.value.span, help_, step=fields.step)
         return OnFail(retry, then, found.span)
 
     def _retry(self, failure: Fields) -> Retry | None:
@@ -245,14 +243,14 @@ class Steps:
             for name in ("delay", "backoff"):
                 entry = failure.entry(name)
                 if entry is not None:
-                    said = f"{name} says how retries wait, and there is no retry"
+                    said = f"{name} has no effect without retry"
                     self._report.error("DAG018", said, entry.key_span, 'write "retry": 3', step=failure.step)
             return None
         entry = failure.entry("retry")
         if count is None or entry is None:
             return None
         if not isinstance(count, int) or not 0 <= count <= MOST_RETRIES:
-            said = f"{count} is no number of retries"
+            said = f"{count} is not a valid number of retries"
             help_ = "a whole number from 0 on: how many more attempts there are"
             self._report.error("DAG018", said, entry.value.span, help_, step=failure.step)
             return None
@@ -277,4 +275,4 @@ class _Index(NamedTuple):
 def note_variable_name(report: Report, name: str, span: Span, step: str | None = None) -> None:
     """Report an invalid name of a variable."""
     help_ = "a name is made of ASCII letters, digits, _ and -, and begins with a letter or _"
-    report.error("DAG017", f"{name[:40]!r} is no name of a variable", span, help_, step=step)
+    report.error("DAG017", f"{name[:40]!r} is not a valid name of a variable", span, help_, step=step)

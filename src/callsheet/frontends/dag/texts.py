@@ -82,7 +82,7 @@ class Texts:
         inner = re.match(rf"\$\{{\s*\$?\{{?\s*({NAME}(?:\.\w[\w-]*)*)\s*\}}", written)
         near = f"did you mean ${{{inner[1]}}}? " if inner is not None else ""
         said = (
-            f"{shown(written)} is no reference to a variable"
+            f"{shown(written)} is not a reference to a variable"
             if text.find("}", start) != -1
             else "this reference is not closed: } is missing"
         )
@@ -151,7 +151,7 @@ def _path(text: str, start: int, end: int) -> tuple[PathPart, ...]:
 
 def refuse(what: str, help_: str | None = None) -> CallsheetError:
     """The error for a construct that a JSON plan cannot express."""
-    return CallsheetError.single("DAG070", f"a JSON plan cannot say {what}", help=help_)
+    return CallsheetError.single("DAG070", f"a JSON plan cannot express {what}", help=help_)
 
 
 def written(value: Value) -> JSON:

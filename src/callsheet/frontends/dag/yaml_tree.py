@@ -58,7 +58,7 @@ def read_yaml(text: str, report: Report) -> Node:
 
 def _too_deep(report: Report, at: int) -> Unreadable:
     """The error for lists and mappings that are nested too deep, found here or by PyYAML."""
-    said = f"more than {MAX_DEPTH} lists and mappings stand in one another"
+    said = f"lists and mappings are nested more than {MAX_DEPTH} deep"
     return report.error(
         "DAG003", said, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
     )
@@ -113,7 +113,7 @@ class _YamlReader(YamlWalk):
                 "DAG011", f"the name {written[:40]} is not a text", node.span, f'write "{written[:40]}"'
             )
             return written, node.span
-        raise self._report.error("DAG011", "a name has to be a text", node.span)
+        raise self._report.error("DAG011", "a name must be a string", node.span)
 
     # ------------------------------------------------------------ scalars
 
@@ -129,7 +129,7 @@ class _YamlReader(YamlWalk):
         if text in _WORDS:
             return _WORDS[text]
         if text.lower() in _DOUBTFUL_WORDS and not is_key:
-            said = f"{text} is a text here, and true or false for other readers of YAML"
+            said = f"{text} is a string here, but true or false for other YAML parsers"
             self._report.warning(
                 "DAG008", said, span, f'write "{text}" for the text, true or false for a truth value'
             )
@@ -137,13 +137,13 @@ class _YamlReader(YamlWalk):
         if _FLOAT.fullmatch(text):
             return self._number(text, span)
         if _PADDED.fullmatch(text):
-            said = f"{text[:40]} is a text here, and a number for other readers of YAML"
+            said = f"{text[:40]} is a string here, but a number for other YAML parsers"
             if not is_key:
                 self._report.warning("DAG008", said, span, f'write "{text[:40]}" for the text')
             return text
         if _DOUBTFUL_NUMBER.fullmatch(text):
             help_ = f"write a number as JSON does (12, -0.5, 1e6), or {text!r} in quotes for a text"
-            self._report.error("DAG008", f"{text[:40]} is read differently by readers of YAML", span, help_)
+            self._report.error("DAG008", f"{text[:40]} is read differently by YAML parsers", span, help_)
         return text
 
     def _number(self, text: str, span: Span) -> ir_types.Scalar:
@@ -155,7 +155,7 @@ class _YamlReader(YamlWalk):
             if value - value == 0.0:
                 return value
         self._report.error(
-            "DAG004", "this number is too large to be held", span, "put it in quotes to keep it as a text"
+            "DAG004", "this number is too large", span, "put it in quotes to keep it as a text"
         )
         return None
 

@@ -151,7 +151,7 @@ class _Reader:
             return None
         match = _OUTPUT.fullmatch(said)
         if match is None:
-            raise self._wrong(f"{said[:40]!r} is no name of a variable", out, step=id_)
+            raise self._wrong(f"{said[:40]!r} is not a valid name of a variable", out, step=id_)
         return Output(match[1], None, out.span)
 
     # ------------------------------------------------------------ calls

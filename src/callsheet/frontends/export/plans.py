@@ -45,7 +45,7 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
             raise ValueError(f"two tools are called {name}")
     for name in (options.item, *options.given, *(options.fields or ())):
         if not is_name(name):
-            raise ValueError(f"{name!r} is no name of a variable or field")
+            raise ValueError(f"{name!r} is not a valid name of a variable or field")
     if min(options.max_steps, options.max_text, options.max_items) < 1:
         raise ValueError("max_steps, max_text and max_items are at least 1")
     if not 0 <= options.min_results < options.max_steps:

@@ -126,7 +126,7 @@ def _no_verb(reader: Reader) -> Stop:
         help_ = f"did you mean {near[0]}?" if near else "guards are ?if … : and foreach … :"
         return reader.error("MIC017", f"there is no guard {question[0]}", *question.span(), help=help_)
     rest = reader.text[start : reader.line_end(start)]
-    message = f"a verb should stand here, not {shown(rest)}" if rest.strip() else "a command is missing here"
+    message = f"expected a verb here, not {shown(rest)}" if rest.strip() else "a command is missing here"
     return reader.error("MIC011", message, help="a command begins with a verb: search, respond, …")
 
 
@@ -189,7 +189,7 @@ def _read_arguments(scope: Scope, *, quietly: bool = False) -> tuple[list[Value]
     if reader.skip() == "(":
         start = reader.pos
         positional, pairs = read_arguments(reader)
-        reader.loose("MIC104", "arguments stand without parentheses", start, reader.pos, None)
+        reader.loose("MIC104", "arguments have no parentheses", start, reader.pos, None)
         return list(positional), pairs
     values: list[Value] = []
     named: dict[str, Value] = {}
@@ -202,9 +202,7 @@ def _read_arguments(scope: Scope, *, quietly: bool = False) -> tuple[list[Value]
         if name is None and not named:
             values.append(value)
         elif name is None or name in named:
-            what = (
-                "a value without a name stands after a named one" if name is None else "a name stands twice"
-            )
+            what = "a value without a name follows a named one" if name is None else "a name is given twice"
             raise reader.error("MIC013", what, start, after)
         else:
             named[name] = value
@@ -254,7 +252,7 @@ def _read_output(reader: Reader) -> Output | None:
     if match is None:
         raise reader.error(
             "MIC050",
-            "after > stands the variable that takes the result",
+            "expected the variable for the result after >",
             reader.pos,
             reader.line_end(reader.pos),
             help="write > name or > name:type; a result goes into a whole variable",
@@ -296,5 +294,5 @@ def _read_end(reader: Reader, in_group: bool) -> str | None:
         f"the command ends before {written}",
         start,
         end,
-        help="one command stands on one line; > name stands behind the arguments, ON_FAIL behind it",
+        help="write a command on one line; > name after the arguments, ON_FAIL after it",
     )

@@ -110,7 +110,7 @@ def _read_comparison(scope: Scope, start: int) -> Condition:
     match = _OPERATOR.match(reader.text, reader.pos)
     if match is None or match[0].lower() in {"and", "or", "then"}:
         raise reader.error(
-            "MIC040", "this value alone is no condition", start, after, help="did you mean … notempty?"
+            "MIC040", "this value alone is not a condition", start, after, help="did you mean … notempty?"
         )
     word = " ".join(match[0].lower().split())
     op = _OPERATORS.get(word.removeprefix("not "))
@@ -131,7 +131,7 @@ def _unknown_operator(reader: Reader, match: re.Match[str]) -> Stop:
     near = did_you_mean(match[0], (*_OPERATORS, "empty", "notempty"))
     return reader.error(
         "MIC040",
-        f"{shown(match[0])} is no operator of the language",
+        f"{shown(match[0])} is not an operator",
         *match.span(),
         help=f"did you mean {near[0]}?" if near else _HELP,
         fix=replace(f"write {near[0]}", *match.span(), near[0]) if near else None,

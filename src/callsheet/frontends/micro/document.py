@@ -123,7 +123,7 @@ class Document:
         self.meta[name] = f"{self.meta[name]}\n{said}" if name in self.meta else said
 
     def _toggle_fence(self, fence: re.Match[str]) -> None:
-        self.reader.loose("MIC101", "commands stand without a code fence", *fence.span(), "")
+        self.reader.loose("MIC101", "commands have no code fence", *fence.span(), "")
         self.reader.pos = fence.end()
         self._in_head = self._in_head and not self._block
         if self._block:
@@ -284,7 +284,7 @@ class Document:
             return
         self.reader.error(
             "MIC003",
-            "this command stands outside the code fence of the plan",
+            "this command is outside the code fence of the plan",
             *statement.span,
             help="write all commands of the plan in one fence, or without any",
         )

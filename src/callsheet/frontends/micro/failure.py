@@ -55,7 +55,7 @@ def read_on_fail(scope: Scope) -> OnFail | None:
         case "terminate":
             then = Terminate(read_values(scope), Span(begin, reader.pos))
         case _:
-            raise reader.error("MIC060", "retry stands once", *way.span())
+            raise reader.error("MIC060", "retry is given once", *way.span())
     span = Span(start, reader.pos)
     _refuse_more(reader)
     return OnFail(retry, then, span)
@@ -76,7 +76,7 @@ def _refuse_more(reader: Reader) -> None:
     if more is not None:
         raise reader.error(
             "MIC060",
-            "a way out of a failure stands last, and once",
+            "a goto or terminate is last, and given once",
             *more.span(),
             help='write ON_FAIL retry 3 ON_FAIL goto S4: retry first, then goto or terminate "…"',
         )
@@ -87,9 +87,9 @@ def _unreadable(reader: Reader) -> Stop:
     word = _WORD.match(reader.text, reader.pos)
     usage = 'write retry 3, goto S4 or terminate "why"'
     if word is None:
-        return reader.error("MIC060", "after ON_FAIL stands what to do", help=usage)
+        return reader.error("MIC060", "expected an action after ON_FAIL", help=usage)
     near = did_you_mean(word[0], ("retry", "goto", "terminate"))
-    message = f"{shown(word[0])} cannot stand behind ON_FAIL"
+    message = f"{shown(word[0])} cannot follow ON_FAIL"
     return reader.error("MIC060", message, *word.span(), help=f"did you mean {near[0]}?" if near else usage)
 
 
@@ -103,7 +103,7 @@ def read_goto(reader: Reader, start: int) -> Goto:
     if match is None or (match[1] is None) != (match[4] is None):
         raise reader.error(
             "MIC018",
-            "after goto stands a step",
+            "expected a step after goto",
             reader.pos,
             reader.line_end(reader.pos),
             help="write goto S4; commands are counted S1, S2, …",
@@ -138,11 +138,13 @@ def skip_comma(reader: Reader) -> None:
     text, pos = reader.text, reader.pos
     char = text[pos : pos + 1]
     if char == ",":
-        reader.loose("MIC104", "arguments stand without commas", pos, pos + 1, "")
+        reader.loose("MIC104", "arguments have no commas between them", pos, pos + 1, "")
         reader.pos += 1
     elif char not in {"", " ", "\t", "\r", "\n", ">", "#", "}", "`", ")"}:
         raise reader.error(
-            "MIC019", f"a blank is missing before {shown(text[pos : pos + 40])}", help="arguments stand apart"
+            "MIC019",
+            f"a blank is missing before {shown(text[pos : pos + 40])}",
+            help="arguments are separated by blanks",
         )
 
 

@@ -44,7 +44,7 @@ def read_inner_condition(scope: Scope) -> Condition | None:
     if match[2] or match[1].lower() == "foreach":
         raise reader.error(
             "MIC017",
-            "a loop cannot stand in a loop",
+            "a loop cannot be inside a loop",
             *match.span(),
             help="give the inner loop a command of its own",
         )
@@ -61,7 +61,7 @@ def _refuse_guard(reader: Reader, before: str) -> None:
     if match is not None:
         raise reader.error(
             "MIC017",
-            f"no second guard can stand behind {before}",
+            f"no second guard can follow {before}",
             *match.span(),
             help="write foreach first, and join conditions: foreach $x in $xs : ?if … and … : command",
         )
@@ -80,7 +80,7 @@ def _read_colon(reader: Reader, guard: str) -> None:
         rest = reader.text[reader.pos : reader.line_end(reader.pos)]
         raise reader.error(
             "MIC017",
-            f"the : behind {guard} is missing" + (f" before {shown(rest)}" if rest.strip() else ""),
+            f"the : after {guard} is missing" + (f" before {shown(rest)}" if rest.strip() else ""),
             max(after - 1, 0),
             after,
             help=f"write {guard} … : command",
@@ -97,7 +97,7 @@ def _read_foreach(scope: Scope, guard: re.Match[str]) -> Foreach:
         end = reader.line_end(reader.pos)
         raise reader.error(
             "MIC016",
-            "foreach says not what it goes over",
+            "foreach has nothing to iterate over",
             guard.start(),
             end,
             help="write foreach $item in $list : command",

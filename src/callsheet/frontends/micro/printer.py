@@ -66,7 +66,7 @@ def format_micro(plan: Plan) -> str:
 
 
 def _refuse(what: str, help_: str | None = None) -> CallsheetError:
-    return CallsheetError.single("MIC070", f"Micro-CLI cannot say {what}", help=help_)
+    return CallsheetError.single("MIC070", f"Micro-CLI cannot express {what}", help=help_)
 
 
 def _check_ids(steps: tuple[Step, ...]) -> None:

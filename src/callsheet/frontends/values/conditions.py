@@ -111,7 +111,7 @@ def _junction(reader: Reader, word: str) -> bool:
         plain = "AND" if written == "&&" else "OR"
         raise reader.error(
             "LTP041",
-            f"{written} is no operator of the language",
+            f"{written} is not an operator",
             start,
             match.end(),
             help=f"did you mean {plain}?",
@@ -188,7 +188,7 @@ def _read_not(reader: Reader, match: re.Match[str]) -> Condition:
     if not bracketed:
         written = reader.text[operand_start : reader.pos]
         reader.loose(
-            "LTP112", "what NOT stands before is in parentheses", operand_start, reader.pos, f"({written})"
+            "LTP112", "the operand of NOT is in parentheses", operand_start, reader.pos, f"({written})"
         )
     return Not(condition, span_of((start, reader.pos)))
 
@@ -213,7 +213,7 @@ def _read_comparison(reader: Reader) -> Condition:
         near = did_you_mean(called[1], ("IS_EMPTY", "NOT_EMPTY", "NOT"))
         raise reader.error(
             "LTP041",
-            f"{called[1]} is no test of the language",
+            f"{called[1]} is not a test",
             start,
             start + len(called[1]),
             help=f"did you mean {near[0]}?" if near else "tests are IS_EMPTY(…) and NOT_EMPTY(…)",
@@ -257,7 +257,7 @@ def _bare_value(reader: Reader, start: int, end: int) -> Stop:
         fix = replace(f"write NOT_EMPTY({shown(written)})", start, end, f"NOT_EMPTY({written})")
     return reader.error(
         "LTP042",
-        "this value alone is no condition",
+        "this value alone is not a condition",
         start,
         end,
         help=f"did you mean NOT_EMPTY({shown(written)})?",
@@ -274,14 +274,14 @@ def _unknown_operator(reader: Reader, written: str, start: int) -> Stop:
     if written.lower() in {"not", "in", "is"}:
         return reader.error(
             "LTP041",
-            f"{written} is no operator of the language",
+            f"{written} is not an operator",
             start,
             end,
-            help="write ==, != or contains; NOT (…) turns a condition round, IS_EMPTY(…) asks for nothing",
+            help="write ==, != or contains; NOT (…) negates a condition, IS_EMPTY(…) tests for emptiness",
         )
     return reader.error(
         "LTP041",
-        f"{shown(written)} is no operator of the language",
+        f"{shown(written)} is not an operator",
         start,
         end,
         help=f"did you mean {meant}?" if meant else "operators are == != > < >= <= contains",

@@ -61,7 +61,7 @@ def missing_value(reader: Reader) -> Stop:
         return reader.error("LTP022", "a value is missing here")
     if char in OTHER_QUOTES:
         return reader.error(
-            "LTP032", f"{char} is no quote of the language", help='write "…" with straight quotes'
+            "LTP032", f"{char} is not a quotation mark of the language", help='write "…" with straight quotes'
         )
     return reader.error("LTP032", f"a value cannot begin with {char!r}")
 
@@ -96,7 +96,7 @@ def _bad_reference(reader: Reader) -> Stop:
     if follows == "[":
         help_ = 'an index is a whole number or a key in quotes: $x[0], $x["a key"]'
     elif follows == ".":
-        help_ = "a field is made of letters, digits and _: $x.name; any other key stands in brackets"
+        help_ = "a field consists of letters, digits and _: $x.name; any other key is written in brackets"
     elif follows == "$":
         help_ = "a variable is written $name"
     else:
@@ -166,7 +166,7 @@ def _read_word(reader: Reader, match: re.Match[str]) -> Literal:
     near = did_you_mean(word, ("true", "false", "null"))
     raise reader.error(
         "LTP023",
-        f"the text {shown(stretch)} stands without quotes",
+        f"the text {shown(stretch)} has no quotes",
         start,
         start + len(stretch),
         help=f"did you mean {near[0]}?" if near else f'write "{shown(stretch)}", or ${word} for a variable',
@@ -201,7 +201,7 @@ def _read_dict(reader: Reader) -> DictExpr:
         if key in items:
             raise reader.error(
                 "LTP028",
-                f"the key {shown(key)!r} stands twice in this dict",
+                f"the key {shown(key)!r} occurs twice in this dict",
                 key_start,
                 reader.pos,
                 help="one of the two would be lost: give it another name or remove it",
@@ -222,7 +222,7 @@ def _read_key(reader: Reader) -> str:
     if word is not None and reader.text[word.end() : word.end() + 1] not in {'"', "'"}:
         raise reader.error(
             "LTP029",
-            f"the key {shown(word[0])} stands without quotes",
+            f"the key {shown(word[0])} has no quotes",
             start,
             word.end(),
             help=f'write "{shown(word[0])}"',
@@ -262,7 +262,7 @@ def unclosed(reader: Reader, closing: str, opening: int, after: int) -> Stop:
             help=f"write {closing} here",
             fix=replace(f"insert {closing}", after, after, closing),
         )
-    return reader.error("LTP021", f"here , or {closing} should stand, not {shown(text[reader.pos :][:40])}")
+    return reader.error("LTP021", f"expected , or {closing} here, not {shown(text[reader.pos :][:40])}")
 
 
 # ---------------------------------------------------------------- arguments
@@ -375,7 +375,7 @@ def _late_positional(reader: Reader, start: int) -> Stop:
     start = reader.pos - len(written)
     return reader.error(
         "LTP026",
-        "a value without a name stands after a named one",
+        "a value without a name follows a named one",
         start,
         reader.pos,
         help=f"write {shown(written)} first, or give it its name: name={shown(written)}",

@@ -97,7 +97,7 @@ def _junction(word: str, conditions: tuple[Condition, ...], indent: str) -> str:
 
 def refuse(what: str, help_: str | None = None) -> CallsheetError:
     """The error for a construct that LTP text cannot express."""
-    return CallsheetError.single("LTP070", f"LTP text cannot say {what}", help=help_)
+    return CallsheetError.single("LTP070", f"LTP text cannot express {what}", help=help_)
 
 
 def placed(error: CallsheetError, step: Step) -> CallsheetError:

@@ -119,7 +119,7 @@ class Reader:
         if self.depth >= MAX_DEPTH:
             raise self.error(
                 "LTP031",
-                f"more than {MAX_DEPTH} brackets stand in one another",
+                f"brackets are nested more than {MAX_DEPTH} deep",
                 help="compute deep data in a step and pass it as a variable",
             )
         self.depth += 1

@@ -287,7 +287,7 @@ def _escape(reader: Reader, match: re.Match[str]) -> str:
     written = match[0]
     reader.loose(
         "LTP118",
-        f"{shown(written)} is no escape and stays as it is",
+        f"{shown(written)} is not an escape, and is kept as it is",
         match.start(),
         match.end(),
         None if "\n" in written else "\\" + written,
@@ -320,12 +320,12 @@ _LOOKS_LIKE_REF = re.compile(rf"(?<!\\)\$(?:{NAME}|\{{{NAME})")
 
 def _note_single_quotes(reader: Reader, value: Literal, body: Span, raw: bool) -> None:
     start, end = value.span or body
-    reader.loose("LTP108", "texts stand in double quotes", start, end, format_text(str(value.value)))
+    reader.loose("LTP108", "texts have double quotes", start, end, format_text(str(value.value)))
     found = None if raw else _LOOKS_LIKE_REF.search(reader.text, body.start, body.end)
     if found is not None:
         reader.warning(
             "LTP120",
-            f"{found[0]} in single quotes is text: nothing is put in its place",
+            f"{found[0]} in single quotes is literal text and is not replaced",
             *found.span(),
             help='write "…" for a text with references, or \\$ for a dollar sign',
         )

@@ -19,7 +19,7 @@ def another(name: str, why: str) -> CallsheetError:
     """The error for an imported plan that differs from the stored one with its id."""
     return CallsheetError.single(
         "PLN027",
-        f"the plan {name} is another one here: {why}",
+        f"another plan {name} is already here: {why}",
         help=f"import it under another id: --as {name}-2",
     )
 

@@ -164,7 +164,7 @@ class _Reader(YamlWalk):
         if isinstance(node, Scalar):
             text = node.value if isinstance(node.value, str) else self.text[node.span.start : node.span.end]
             return text, node.span
-        raise Refused("P01", "a key has to be a text", Span(node.span.start, node.span.start + 1))
+        raise Refused("P01", "a key must be a string", Span(node.span.start, node.span.start + 1))
 
     def opened(self, event: Any, depth: int) -> None:
         """Refuses excessive nesting, and tags of other schemas."""
@@ -197,7 +197,7 @@ class _Reader(YamlWalk):
 
     def repeated(self, key: str, first: Span, again: Span) -> None:
         """Records a duplicate key, one value of which would be lost."""
-        self.twice.append(Refused("P03", f"the key {key[:40]!r} stands twice in one mapping", again))
+        self.twice.append(Refused("P03", f"the key {key[:40]!r} occurs twice in one mapping", again))
 
     def second_document(self, event: Any) -> None:
         """Refuses a second document."""

@@ -73,7 +73,7 @@ def _check_trace(hop: Hop, notes: Notes) -> None:
 def _check_entry(before: Entry, now: Entry, place: int, notes: Notes) -> None:
     who = f"step {now.step} of {(now.agent or 'nobody')[:40]}"
     if before.action != now.action:
-        notes.add("X05", f"{who} is worded otherwise", "trace", place, "action")
+        notes.add("X05", f"{who} is reworded", "trace", place, "action")
     changed = [
         name
         for name, one, other in (

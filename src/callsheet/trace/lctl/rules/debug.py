@@ -67,7 +67,7 @@ def _check_claim(
     claimed = dict.fromkeys(document.entries[place].facts_at_failure or ())
     for fact in claimed:
         if not any(fact in known for known in maybe):
-            notes.add("D04", f"nobody had added {fact[:40]} by then", *path, fact=fact)
+            notes.add("D04", f"{fact[:40]} had not been added by then", *path, fact=fact)
         if fact not in document.facts and "facts" not in document.extra:
             notes.add("D06", f"{fact[:40]} is not in the registry", *path, fact=fact)
     left_out = list(islice((fact for fact in before if fact not in claimed), _MOST_NAMED + 1))
