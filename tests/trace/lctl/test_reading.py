@@ -86,6 +86,12 @@ def test_every_key_that_stands_twice_is_told_and_what_else_the_shape_breaks() ->
     assert reading.document is None
 
 
+@pytest.mark.parametrize(("step", "told"), [("0", "0"), ("1.5", "1.5"), ("one", "a text"), ("", "empty")])
+def test_a_step_that_is_none_is_told_by_its_number_or_its_kind(step: str, told: str) -> None:
+    found = read(f"lctl: '3.0'\nchain: {{id: c, step: {step}, from: a, to: b}}\ninstruction: go\n").findings
+    assert [finding.message for finding in found] == [f"step has to be a whole number from 1, and is {told}"]
+
+
 def calls_made(work: Callable[[], object]) -> int:
     """How many functions are called, of Python or of C, while something is done."""
     count = 0
