@@ -95,14 +95,22 @@ def read_plan_text(
     ['ltp', 'micro']
     """
     names = tuple(variables)
+    if syntax is None and is_json(text):
+        syntax = Syntax.DAG
     if syntax is None:
-        syntax = Syntax.DAG if is_json(text) else look_of(text).syntax
-    if syntax is not None:
-        return Reading(read_as(syntax, text, name, strict=strict, variables=names), syntax)
-    reading = _read_either(text, name, names)
+        look = look_of(text)
+        if look.syntax is None:
+            return _read_unclear(text, look, name, names, strict=strict)
+        syntax = look.syntax
+    return Reading(read_as(syntax, text, name, strict=strict, variables=names), syntax)
+
+
+def _read_unclear(text: str, look: Look, name: str, variables: Sequence[str], *, strict: bool) -> Reading:
+    """Read a text whose look does not tell, and once more strictly, in the spelling that was found."""
+    reading = _read_either(text, look, name, variables)
     if not strict or reading.syntax is None:
         return reading
-    strictly = read_as(reading.syntax, text, name, strict=True, variables=names)
+    strictly = read_as(reading.syntax, text, name, strict=True, variables=variables)
     return Reading(strictly, reading.syntax)
 
 
@@ -176,12 +184,11 @@ def look_of(text: str) -> Look:
     return Look(ltp, micro, _FRAME.search(text) is not None)
 
 
-def _read_either(text: str, name: str, variables: Sequence[str]) -> Reading:
+def _read_either(text: str, look: Look, name: str, variables: Sequence[str]) -> Reading:
     """Parse a text whose syntax is unclear: in the one in which it is a plan, LTP text first."""
     ltp = parse(text, name)
     if ltp.plan is not None and not leaves_out_commands(ltp, variables):
         return Reading(ltp, Syntax.LTP)
-    look = look_of(text)
     micro = parse_micro(text, name, variables=variables)
     if micro.plan is not None and look.micro >= look.ltp:
         return Reading(micro, Syntax.MICRO)

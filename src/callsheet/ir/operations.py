@@ -5,6 +5,7 @@ Names are normalized to upper-case ASCII, so that analysis, policy and execution
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 
@@ -43,6 +44,8 @@ HUMAN_OPERATIONS = frozenset({"ASK_HUMAN"})
 CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "GOTO", "RE-PLAN", "REPLAN"})
 """Keywords that look like calls but are parsed to actions of their own."""
 
+_NO_LETTER = re.compile(r"[^A-Za-z0-9]")
+
 EXECUTOR_NAMES = {
     "EXEC_CODE": "execute_code",
     "SHELL_EXEC": "execute_code",
@@ -59,7 +62,7 @@ def canonical_tool_name(name: str) -> str:
     >>> canonical_tool_name("@fetch_page"), canonical_tool_name("git-log")
     ('FETCH_PAGE', 'GIT_LOG')
     """
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name.removeprefix("@")).upper()
+    return _NO_LETTER.sub("_", name.removeprefix("@")).upper()
 
 
 def executor_name(tool: str) -> str:

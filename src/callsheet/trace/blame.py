@@ -92,8 +92,11 @@ def _failure(lineage: Lineage) -> Failure | None:
     error = result.error or result.response
     if visit is None:
         return Failure(NONE, lineage.seq, error)
-    own = next((f for f in reversed(lineage.failures) if f.visit == visit.id), None)
-    return own if own is not None else Failure(visit.id, visit.seq, error)
+    own = [failure for failure in lineage.failures if failure.visit == visit.id]
+    if not own:
+        return Failure(visit.id, visit.seq, error)
+    # of a loop several items may have failed, and the run ends with the error of the first in its order
+    return next((failure for failure in own if failure.error == error), own[-1])
 
 
 def _suspects(lineage: Lineage, visit: Visit) -> list[Suspect]:

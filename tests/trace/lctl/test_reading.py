@@ -80,10 +80,16 @@ def test_every_key_that_stands_twice_is_told_and_what_else_the_shape_breaks() ->
     reading = read("lctl: '3.0'\nlctl: '3.0'\nchain: {id: c, step: 0, id: d}\ninstruction: ''\n")
     repeated = [finding for finding in reading.findings if finding.rule == "P03"]
     assert [finding.message for finding in repeated] == [
-        f"the key '{key}' stands twice in one mapping" for key in ("lctl", "id")
+        f"the key '{key}' occurs twice in one mapping" for key in ("lctl", "id")
     ]
     assert {"C04", "C05", "S08"} <= {finding.rule for finding in reading.findings}
     assert reading.document is None
+
+
+@pytest.mark.parametrize(("step", "told"), [("0", "0"), ("1.5", "1.5"), ("one", "a text"), ("", "empty")])
+def test_a_step_that_is_none_is_told_by_its_number_or_its_kind(step: str, told: str) -> None:
+    found = read(f"lctl: '3.0'\nchain: {{id: c, step: {step}, from: a, to: b}}\ninstruction: go\n").findings
+    assert [finding.message for finding in found] == [f"step has to be a whole number from 1, and is {told}"]
 
 
 def calls_made(work: Callable[[], object]) -> int:

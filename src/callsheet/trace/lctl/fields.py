@@ -15,6 +15,9 @@ from callsheet.frontends.tree import Node, Scalar, Sequence, kind_of, plain
 from callsheet.trace.lctl.findings import Notes, Path
 from callsheet.trace.lctl.model import Extra
 
+_MOST_DIGITS = 20
+"""A number that is longer is not shown."""
+
 
 class Fields:
     """A mapping, and the keys of it that have not been read yet."""
@@ -43,8 +46,7 @@ class Fields:
 
     def wrong(self, key: str, node: Node, wanted: str, rule: str = "S07") -> None:
         """Report an invalid value, and keep it."""
-        said = "empty" if isinstance(node, Scalar) and node.value is None else kind_of(node)
-        self.notes.add(rule, f"{key} has to be {wanted}, and is {said}", *self.path, key)
+        self.notes.add(rule, f"{key} has to be {wanted}, and is {_told(node, wanted)}", *self.path, key)
         self.keep(key, node)
 
     def text(self, key: str, *, blank_is: str | None = None) -> str | None:
@@ -95,7 +97,7 @@ class Fields:
             return None
         value: Any = node.value
         if not 0 <= value <= 1:
-            shown = repr(value) if len(repr(value)) < 20 else "a number far off"
+            shown = repr(value) if len(repr(value)) < _MOST_DIGITS else "a number far off"
             self.notes.add("V02", f"{key} is {shown}, not between 0.0 and 1.0", *self.path, key)
             self.keep(key, node)
             return None
@@ -163,3 +165,14 @@ class Fields:
 def frozen(data: Mapping[str, Any]) -> Extra:
     """A read-only copy of the mapping."""
     return MappingProxyType(dict(data))
+
+
+def _told(node: Node, wanted: str) -> str:
+    """What a value is: a number itself where numbers are wanted, else the kind."""
+    if not isinstance(node, Scalar):
+        return kind_of(node)
+    if node.value is None:
+        return "empty"
+    is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
+    shown = repr(node.value) if is_number and "number" in wanted else ""
+    return shown if 0 < len(shown) < _MOST_DIGITS else kind_of(node)
