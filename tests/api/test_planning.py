@@ -103,6 +103,17 @@ async def test_a_plan_that_could_not_run_here_is_refused_with_all_that_is_wrong(
     assert [d.code for d in error.value.diagnostics][:2] == ["PLN010", code]
 
 
+async def test_a_plan_without_steps_is_no_plan_for_a_goal() -> None:
+    """A planner is refused; a model is asked to repair its answer."""
+    none: dict[str, Any] = {"title": "Nothing", "steps": []}
+    with pytest.raises(CallsheetError, match="the plan that was made cannot run: it has no steps") as error:
+        await Runtime([alt], planner=lambda request: none).create_plan("g")
+    assert error.value.diagnostics[0].code == "PLN010"
+    answers = [json.dumps(none), json.dumps({"steps": [step("1", "alt", x="y")]})]
+    plan = await Runtime([alt], model=ChatModel(lambda messages: answers.pop(0))).create_plan("g")
+    assert [s.id for s in plan.steps] == ["1"]
+
+
 async def test_without_anybody_to_ask_the_way_out_is_said() -> None:
     with pytest.raises(CallsheetError, match="nobody is there to make a plan"):
         await Runtime([alt]).create_plan("g")

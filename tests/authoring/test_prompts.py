@@ -159,6 +159,29 @@ def test_a_line_that_fits_nowhere_is_an_error(answer: str) -> None:
         assert len(result.plan.steps) == len(answer.split("\n"))
 
 
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ('install numpy\nrespond "ok"', "MIC013"),
+        ('respond "ok"\ninstall numpy', "MIC013"),
+        ('search the web for cats\nrespond "found"', "MIC013"),
+        ('if x: respond "a"\nrespond "b"', "MIC012"),
+        ('frobnicate 3\nrespond "ok"', "MIC012"),
+        ('host docker ps\nS1: @RESPOND ("ok")', "MIC013"),
+    ],
+)
+def test_a_wrong_command_beside_a_control_word_is_no_prose(answer: str, code: str) -> None:
+    """Control words are read as LTP text too, where the wrong command would be prose around the plan."""
+    result = read_answer_plan(answer)
+    assert result.plan is None
+    assert next(d.code for d in result.diagnostics if d.is_error) == code
+
+
+@pytest.mark.parametrize("prose", ["Search the web, then answer.", "Here it is:", "if it is empty: stop"])
+def test_a_sentence_beside_a_plan_is_no_command(prose: str) -> None:
+    assert read_answer_plan(f'{prose}\nS1: @RESPOND ("hi")').plan == parse('S1: @RESPOND ("hi")').plan
+
+
 def test_a_bare_word_of_an_answer_names_a_variable_of_the_run() -> None:
     assert read_answer_plan("respond city", ["city"]).plan == parse("S1: @RESPOND ($city)").plan
     assert read_answer_plan("respond city").plan == parse('S1: @RESPOND ("city")').plan

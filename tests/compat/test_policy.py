@@ -60,6 +60,13 @@ def test_a_shell_is_not_allowed_by_allowing_code() -> None:
     assert rules(plan, allowed_tools={"execute_code", "SHELL_EXEC"}) == []
 
 
+@pytest.mark.parametrize("name", ["@EXEC_CODE", "execute_code"])
+def test_denying_code_denies_a_shell(name: str) -> None:
+    """The runtime sends both to the executor `execute_code`."""
+    verdict = verify_plan(plan_of('S1: @SHELL_EXEC (code="ls")'), PlanPolicy(denied_tools={name}))
+    assert verdict.reason() == "[S1] denied_tools: @SHELL_EXEC is denied (as @EXEC_CODE)"
+
+
 def test_control_words_are_always_allowed() -> None:
     plan = 'S1: ?IF ($x == 1) THEN GOTO S3\nS2: @RESPOND ("a")\nS3: TERMINATE ("b")'
     assert rules(plan, allowed_tools=set()) == []

@@ -3,7 +3,9 @@
 A stage that resumes a run replays the events of the stages before into a new machine, as a journal would;
 calls in flight at the end of a stage are made again. It uses the plan of the start, whatever was done to
 the plan's file (`edit_plan`). With `state_text` it resumes from that state file instead. A tool that
-changes its arguments (`mutate_args`) is called through the gateway, as in any run.
+changes its arguments (`mutate_args`) is called through the gateway, as in any run. With
+`state_write_limit_bytes` the process dies at the first event that does not fit into so many bytes of the
+journal in this stage; that event is not kept, and no call that follows from it is made.
 """
 
 from __future__ import annotations
@@ -93,6 +95,8 @@ class Session:
         self.stage = Stage()
         self.prompts: list[str] = []
         self._due: list[tuple[float, int, Event]] = []
+        self._room = float("inf")
+        """How many more bytes of events can be written in this stage."""
         self._launched = 0
         self._open: dict[str, Command] = {}
         self.names = spellings(case.plan["steps"], case.tools)
@@ -123,6 +127,7 @@ class Session:
     def run(self, stage: Mapping[str, Any]) -> Stage:
         """Carry one stage out."""
         self.stage, self._due = Stage(), []
+        self._room = stage.get("state_write_limit_bytes", float("inf"))
         if "state_text" in stage:
             commands = self._taken_over(stage)
         elif stage.get("mode") == "resume" and self.events:
@@ -189,6 +194,10 @@ class Session:
         return list(self.machine.open_commands().values()) if self.machine.result is None else []
 
     def _feed(self, event: Event) -> list[Command]:
+        self._room -= len(repr(event).encode())
+        if self._room < 0:
+            self.stage.crashed = True
+            return []
         self.events.append(event)
         commands = self.machine.feed(event)
         self._note(commands, event)

@@ -369,6 +369,22 @@ def test_a_state_file_is_taken_over(told: str, expect: dict[str, Any]) -> None:
     assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": [expect, again]}})) == []
 
 
+def test_what_does_not_fit_into_the_state_is_lost_and_what_stood_there_is_kept() -> None:
+    """The process dies while it writes; the next stage goes on after what was written."""
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
+    tools = {"one": {"output": "A"}, "two": {"script": [{"error": "x"}, {"output": "B"}]}}
+    stages = [{"mode": "run"}, {"mode": "resume", "state_write_limit_bytes": 60}, {"mode": "resume"}]
+    ends: list[dict[str, Any]] = [
+        {"success": False, "calls": ["one", "two"]},
+        {"crashed": True, "success": False, "calls": ["two"], "state": {"completed_steps": ["1"]}},
+        {"success": True, "calls": ["two"], "args": {"2": {"x": "A"}}},
+    ]
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "title": "p", "steps": [one, two]}, "tools": tools}
+    run = {"mode": "stages", "stages": stages}
+    assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": ends}})) == []
+
+
 def test_a_plan_that_is_edited_between_the_stages_has_to_be_accepted() -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
     two = {"index": "2", "title": "b", "tool": "two", "args": {}, "depends_on": ["1"]}

@@ -185,14 +185,14 @@ def no_planner() -> CallsheetError:
 
 
 def refused(plan: Plan, found: Iterable[Diagnostic]) -> CallsheetError | None:
-    """The error PLN010 for a generated plan with errors; None if it may run."""
+    """The error PLN010 for a generated plan with errors or without steps; None if it may run."""
     errors = tuple(d for d in found if d.is_error)
-    if not errors:
+    if plan.ir.steps and not errors:
         return None
     head = Diagnostic(
         "PLN010",
         Severity.ERROR,
-        f"the plan that was made cannot run: {errors[0].message}",
+        f"the plan that was made cannot run: {errors[0].message if errors else 'it has no steps'}",
         help="say the goal more exactly, or try another model",
     )
     return CallsheetError((head, *errors), plan.source)

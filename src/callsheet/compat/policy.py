@@ -160,7 +160,9 @@ def _found(patterns: Patterns, text: str) -> Iterator[str]:
 
 def _tool_violations(step: Step, policy: PlanPolicy) -> Iterator[Violation]:
     name, tools = tool_of(step), _tools(step) or {tool_of(step).removeprefix("@")}
-    denied = sorted(tools & {documented_tool(tool) for tool in policy.denied_tools})
+    denied_tools = {documented_tool(tool) for tool in policy.denied_tools}
+    # Both reach the executor execute_code, so a shell is code too.
+    denied = sorted((tools | {"EXEC_CODE"} if "SHELL_EXEC" in tools else tools) & denied_tools)
     if denied:
         of = "" if denied == [name.removeprefix("@")] else f" (as {', '.join(f'@{tool}' for tool in denied)})"
         yield Violation(step.id, "denied_tools", f"{name} is denied{of}")

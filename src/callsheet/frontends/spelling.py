@@ -39,7 +39,7 @@ _NO_MARK = re.compile(r"@\w+[ \t\r]*(?:\{|>|$)")
 OUTSIDE_CODES = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
 """The codes for text outside the plan, which its canonical form would lose."""
 _LEFT_OUT = frozenset({"LTP005", "LTP103"})
-_WRONG_VERB, _PROSE = "MIC012", "MIC102"
+_NO_COMMAND, _WRONG_VERB, _PROSE = "MIC001", "MIC012", "MIC102"
 _QUOTE = re.compile(r"[\"']")
 
 
@@ -209,10 +209,14 @@ def _is_misspelt(micro: ParseResult) -> bool:
 
 
 def leaves_out_commands(ltp: ParseResult, variables: Iterable[str]) -> bool:
-    """Whether the text that LTP regards as prose around a plan contains commands of Micro-CLI."""
+    """Whether the text that LTP regards as prose around a plan contains commands of Micro-CLI, right or wrong."""
     names = tuple(variables)
     prose = (d.span for d in ltp.diagnostics if d.code in _LEFT_OUT and d.span is not None)
     text = ltp.source.text
     return "PLAN_START" not in text and any(
-        parse_micro(text[span.start : span.end], variables=names).partial.steps for span in prose
+        _holds_commands(parse_micro(text[span.start : span.end], variables=names)) for span in prose
     )
+
+
+def _holds_commands(micro: ParseResult) -> bool:
+    return bool(micro.partial.steps) or any(d.is_error and d.code != _NO_COMMAND for d in micro.diagnostics)

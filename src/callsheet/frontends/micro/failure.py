@@ -20,6 +20,8 @@ _STEP = re.compile(r"[sS]\d+")
 _COUNT = re.compile(r"\d{1,9}(?![\w.])")
 _OPTION = re.compile(r"(delay|backoff)=")
 _WORD = re.compile(r"@?[\w-]+")
+_CLAUSE = re.compile(r"(if|when|unless|else|elif|otherwise)[ \t]+[^\s>#]", re.IGNORECASE)
+"""What begins a condition in other languages, with something behind it."""
 MOST_RETRIES = 10**9
 
 
@@ -127,10 +129,34 @@ def read_values(scope: Scope) -> tuple[Value, ...]:
             raise reader.error("MIC013", "these values have no names", start, reader.pos)
         return positional
     values: list[Value] = []
+    is_bare = True
     while not at_end(reader):
+        start = reader.pos
+        if not is_bare:
+            _refuse_clause(scope)
         values.append(read_argument(scope))
+        is_bare = isinstance(values[-1], Literal) and reader.text[start].isalpha()
         skip_comma(reader)
     return tuple(values)
+
+
+def _refuse_clause(scope: Scope) -> None:
+    """Raise the error for a condition behind values, as in `terminate "why" if r empty`.
+
+    As bare words it would be part of the text, and the command would run without a condition. In a row of
+    bare words (`respond call me if you can`) it is part of a sentence.
+    """
+    reader = scope.reader
+    clause = _CLAUSE.match(reader.text, reader.pos)
+    if clause is None or clause[1] in scope.known:
+        return
+    raise reader.error(
+        "MIC017",
+        f"{clause[1]} does not stand behind a command's values",
+        *clause.span(1),
+        help="a condition stands before its command, ?if … : respond …, and there is no else; "
+        "a text stands in quotes",
+    )
 
 
 def skip_comma(reader: Reader) -> None:
