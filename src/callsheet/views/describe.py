@@ -1,6 +1,7 @@
 """Describes a step, an action, a condition or a value in one short line of plain text.
 
-Used by all views, for the same words everywhere. Output is truncated: time is bounded for values of any size.
+All views use it, so that their wording is the same. Output is truncated, and the time does not depend on the
+size of values.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from callsheet.ir.types import Scalar
 from callsheet.views.columns import CUT, cut, fitted, printable
 
 VALUE_WIDTH = 48
-"""The columns that one value may take."""
+"""The maximum width of one value, in columns."""
 
 _MOST_ITEMS = 12
 _MOST_DEPTH = 6
 _MOST_SHORT = 10**15
-"""Whole numbers below it are written out at once."""
+"""Integers below it in absolute value are short enough for `_short`."""
 
 
 def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
-    """A value much as it is written.
+    """Returns a value in LTP-like notation, in at most `most` columns.
 
     >>> describe_value(Ref("page", ("items", 0)))
     '$page.items.0'
@@ -57,14 +58,14 @@ def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
 
 
 def _fitted(value: Value, most: int) -> str:
-    """Any value, cut and made printable."""
+    """Returns any value, made printable and cut."""
     return fitted(_value(value, most, 0), most)
 
 
 def _short(value: Value) -> str | None:
-    """A value as it stands, before it is cut or made printable; None for what is seldom so short.
+    """Returns a simple value uncut and not made printable, or None for other values.
 
-    Where the text is plain ASCII and not too long, the general way comes to the same.
+    It is a fast path: if the text is printable ASCII and short enough, it equals that of `_fitted`.
     """
     if isinstance(value, Literal):
         scalar = value.value
@@ -125,7 +126,7 @@ def _ref(ref: Ref) -> str:
 
 
 def describe_condition(condition: Condition) -> str:
-    """A condition as it is written, without the brackets around it.
+    """Returns a condition in LTP notation, without the parentheses around it.
 
     >>> from callsheet.ir import CompareOp
     >>> describe_condition(Compare(CompareOp.GT, Ref("rate"), Literal(5)))
@@ -162,7 +163,7 @@ def _chain(word: str, conditions: tuple[Condition, ...], depth: int) -> str:
 
 
 def describe_action(action: Action) -> str:
-    """What an action does, with its arguments.
+    """Returns an action with its arguments.
 
     >>> describe_action(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
     '@READ_FILE (path="a.txt")'
@@ -185,9 +186,9 @@ def describe_action(action: Action) -> str:
 
 
 def short_call(call: Call) -> str | None:
-    """A call of few and short arguments as it stands; None where one of them is to be cut.
+    """Returns a call with few short arguments uncut, or None if anything has to be cut.
 
-    Where it is printable ASCII, it is what `describe_action` gives.
+    If the result is printable ASCII, it equals that of `describe_action`.
 
     >>> short_call(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
     '@READ_FILE (path="a.txt")'
@@ -210,7 +211,7 @@ def short_call(call: Call) -> str | None:
 
 
 def _call(call: Call) -> str:
-    """Any call, its arguments cut and made printable."""
+    """Returns any call, its arguments made printable and cut."""
     shown = [_fitted(value, VALUE_WIDTH) for value in call.positional[:_MOST_ITEMS]]
     for name, value in call.named[:_MOST_ITEMS]:
         shown.append(f"{printable(name)}={_fitted(value, VALUE_WIDTH)}")
@@ -226,7 +227,7 @@ def _worded(word: str, values: tuple[Value, ...]) -> str:
 
 
 def describe_guard(step: Step) -> str:
-    """The step's guards in front of its action, empty if it has none."""
+    """Returns the guards before the step's action (FOREACH, IF); empty if it has none."""
     parts: list[str] = []
     if step.foreach is not None:
         parts.append(f"FOREACH ${printable(step.foreach.var)} IN {describe_value(step.foreach.source)}")
@@ -236,7 +237,7 @@ def describe_guard(step: Step) -> str:
 
 
 def describe_failure(on_fail: OnFail) -> str:
-    """What becomes of a failure, after the word ON_FAIL: `retry 3, GOTO S9`."""
+    """Returns the failure handling, without the word ON_FAIL: `retry 3, GOTO S9`."""
     parts: list[str] = []
     if on_fail.retry is not None:
         parts.append(f"retry {on_fail.retry.count}")
@@ -246,7 +247,7 @@ def describe_failure(on_fail: OnFail) -> str:
 
 
 def describe_output(step: Step) -> str:
-    """Where the result goes: `> $var:cast`, empty if nowhere."""
+    """Returns the output of a step, `> $var:cast`; empty if it has none."""
     if step.output is None:
         return ""
     cast = f":{step.output.cast}" if step.output.cast is not None else ""
@@ -254,7 +255,7 @@ def describe_output(step: Step) -> str:
 
 
 def describe_step(step: Step) -> str:
-    """A step in one line: id, guards, action, output, failure.
+    """Returns a step on one line: id, guards, action, output, failure handling.
 
     >>> from callsheet.ir import Output
     >>> describe_step(Step("S1", Call("GET", (Ref("u"),)), output=Output("page")))

@@ -1,6 +1,6 @@
-"""Renders the labels of a plan's data: who may have written, and who may read, what steps read and give.
+"""Renders the labels of a plan's data flow: trust and readers of what each step reads and returns.
 
-In: a plan and what the proof knows of its steps. Out: text, or a Mermaid flowchart. Pure.
+In: a plan, and the labels of its steps from the policy proof. Out: text, a Mermaid flowchart or JSON data.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def labels_text(
     refused: Mapping[str, Sequence[str]],
     asked: Mapping[str, Sequence[str]],
 ) -> str:
-    """Each step with the labels of what it reads, of what decides about it, and of what it gives.
+    """Returns each step with the labels of what it reads, of the data that decides about it, of its result.
 
-    `refused` has by step id what speaks against it, `asked` why a person has to say yes first.
+    `refused` has the policy's objections by step id, `asked` the reasons why a step needs approval.
     """
     lines: list[str] = []
     for step, known in zip(plan.steps, steps, strict=True):
@@ -73,9 +73,9 @@ def labels_mermaid(
     refused: Mapping[str, Sequence[str]],
     asked: Mapping[str, Sequence[str]],
 ) -> str:
-    """The same as a flowchart: in each step what `labels_text` says of it, coloured by what it gives.
+    """Returns a Mermaid flowchart with the lines of `labels_text` in each node.
 
-    Steps that are refused are red.
+    The colour of a node follows from the label of its result; refused steps are red.
     """
     told = {
         name: (step, known) for name, step, known in zip(node_names(plan), plan.steps, steps, strict=True)
@@ -101,18 +101,18 @@ def labels_mermaid(
 def _verdicts(
     step: Step, refused: Mapping[str, Sequence[str]], asked: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Why a person has to say yes to a step, and what speaks against it."""
+    """Yields the reasons for an approval of a step, then the objections to it."""
     yield from (f"asks   for a yes: {printable(why)}" for why in asked.get(step.id, ()))
     yield from (f"✗ {printable(why)}" for why in refused.get(step.id, ()))
 
 
 def _escaped(said: Iterable[str]) -> list[str]:
-    """Lines as they may stand in the label of a node: none so long that it would be cut."""
+    """Returns the lines escaped for a node's label and wrapped, so that none is cut."""
     return [escape_label(line) for one in said for line in wrap(" ".join(one.split()), _NODE_WIDTH)]
 
 
 def _shown(step: Step, known: StepLabels) -> Label:
-    """The label of what a step gives; of an answer, that of what it shows."""
+    """Returns the label of a call's result; for any other action, the join of the labels it reads."""
     return known.result if isinstance(step.action, Call) else join(label for _, label in known.reads)
 
 
@@ -123,7 +123,7 @@ def _class(label: Label) -> str:
 
 
 def labels_json(steps: Sequence[StepLabels]) -> list[dict[str, object]]:
-    """The same as JSON data."""
+    """Returns the labels of the steps as JSON data, without verdicts."""
     return [
         {
             "step": known.step,

@@ -1,7 +1,7 @@
 """Renders a plan of dependencies for a terminal by levels, separated by blank lines.
 
-In: the plan, in any order of its steps. Out: its levels (Kahn's batches): `∥` marks steps that
-may run together, `← after` says what a step waits for.
+In: a plan, its steps in any order. Out: its topological levels. `∥` marks steps that may run
+concurrently, `← after` lists the dependencies of a step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GAP = "  "
 def terminal_levels(
     plan: Plan, status: Mapping[str, str] | None = None, *, ansi: bool = False, columns: int = 100
 ) -> str:
-    """The levels of a plan, a step a line, in `columns` columns.
+    """Returns the levels of a plan, one line a step, in `columns` columns.
 
     `status` and `ansi` are those of `terminal_graph`.
 
@@ -61,23 +61,25 @@ def terminal_levels(
 
 
 class Layout(NamedTuple):
-    """The columns of the title and of the tool; that of the tool is 0 where there is no room for it."""
+    """The widths of title and tool, in columns; 0 for the tool if there is no room for it."""
 
     title: int
     tool: int
 
 
 class LevelRows:
-    """The steps of a plan by level, and the parts of their lines. Lines are made one by one, when asked
-    for: a drawing that shows a few of very many costs as much as those."""
+    """The steps of a plan by level, and the parts of their lines.
+
+    Lines are made on request, so that a display of a few of many steps costs only those few.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._steps = plan.steps
         levels = Precedence.of(plan).levels()
         self.order: list[int] = [number for level in levels for number in level]
-        """The steps' numbers in the plan, by their place in the picture."""
+        """The steps' numbers in the plan, in drawing order."""
         self.begins: set[int] = set()
-        """The places at which levels begin."""
+        """The positions in `order` at which levels begin."""
         self._together: list[bool] = []
         for level in levels:
             self.begins.add(len(self._together))
@@ -89,9 +91,10 @@ class LevelRows:
         self._says_more = any(step.depends_on or step.condition or step.on_fail for step in plan.steps)
 
     def layout(self, columns: int, beside: int = 0) -> Layout:
-        """How a line of so many columns is shared out; `beside` are columns that the caller needs.
+        """Returns the widths of title and tool for lines of `columns` columns.
 
-        What steps wait for keeps a little room; then the title is cut, and the tool where that is not enough.
+        `beside` columns are left to the caller, and a minimum is reserved for the dependencies. The title is
+        shortened first, then the tool.
         """
         room = columns - beside - 2 - self._index - 1 - (3 if self._has_groups else 0)
         room -= 2 + max(_LEAST_MORE, columns // 6) if self._says_more else 0
@@ -102,7 +105,7 @@ class LevelRows:
         return Layout(max(min(self._title, rest), min(self._title, _LEAST_TOOL)), tool)
 
     def head(self, place: int, layout: Layout) -> str:
-        """The index, title and tool of a step, and whether it runs beside others; always of one width."""
+        """Returns index, title and tool of a step and the mark of concurrency, in a fixed width."""
         step = self._steps[self.order[place]]
         title = pad(cut(_titled(step), layout.title), layout.title)
         parts = [f"{pad(self._indexed(step), self._index)} {title}"]
@@ -116,7 +119,7 @@ class LevelRows:
         return _GAP.join(parts)
 
     def more(self, place: int, room: int) -> str:
-        """What a step waits for, its condition, and what becomes of a failure, in so many columns."""
+        """Returns the dependencies of a step, its condition and failure handling, in `room` columns."""
         step = self._steps[self.order[place]]
         more: list[str] = []
         waited = list(dict.fromkeys(step.depends_on or ()))
@@ -133,7 +136,7 @@ class LevelRows:
 
 
 def _after(waited: Sequence[str], room: int) -> str:
-    """What a step waits for: all of it where that fits, else as much as does and how many there are."""
+    """Returns the dependencies of a step: all if they fit, otherwise the first ones and their number."""
     names = [cut(printable(other), _MOST_INDEX) for other in waited[:_MOST_AFTER]]
     for mark in ("← after: ", "← "):
         for kept in range(len(names), 0, -1):

@@ -1,4 +1,4 @@
-"""Renders a dry run: what a plan would do, as text (`dry_run_text`) and as JSON (`dry_run_json`)."""
+"""Renders a dry run of a plan as text (`dry_run_text`) and as JSON (`dry_run_json`)."""
 
 from callsheet.views.dry_run.data import dry_run_json
 from callsheet.views.dry_run.held import Held, Said, Saying

@@ -1,7 +1,7 @@
 """Renders a dry run as JSON data; its schema is documented in `docs/cli.md`.
 
-Every value is an object that says what it is, so that no placeholder can be taken for a value:
-`{"value"}` is known, `{"unknown"}` a placeholder, `{"text"}`, `{"list"}` and `{"dict"}` hold both.
+Every value is an object with a tag, so that a placeholder cannot be confused with a value: `{"value"}` is
+known, `{"unknown"}` is a placeholder, `{"text"}`, `{"list"}` and `{"dict"}` may contain both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from callsheet.views.dry_run.words import cost_of, doing
 def dry_run_json(
     forecast: Forecast, totals: Totals, price: float | None, held: Held | None = None
 ) -> dict[str, Any]:
-    """The dry run as data: steps in their order, totals, what cannot be foreseen, what a policy says."""
+    """Returns the dry run as data: steps in order, totals, what cannot be predicted, the policy's verdict.
+
+    `price` is that of a million prompt tokens, None if unknown; `held` is the verdict of a policy, if any.
+    """
     return {
         "plan_hash": plan_hash(forecast.plan),
         "steps": [_step(step) for step in forecast.steps],

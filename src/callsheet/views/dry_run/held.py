@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Saying(Enum):
-    """What a policy may say of a step."""
+    """The kinds of remarks of a policy."""
 
     REFUSES = "refuses"
     ASKS = "asks"
@@ -17,9 +17,9 @@ class Saying(Enum):
 
 
 class Said(NamedTuple):
-    """One thing that is said of a step, in words.
+    """One remark of a policy on a step.
 
-    `code` is that of a refusal's diagnostic, `way` how the data would come there.
+    For a refusal, `code` is that of its diagnostic, `way` the path that the data would take.
     """
 
     kind: Saying
@@ -30,7 +30,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A plan as a policy sees it: what is said of each step by id, and of the plan as a whole."""
+    """The verdict of a policy: its remarks on each step, by id, and on the plan as a whole."""
 
     policy: str
     is_refused: bool
@@ -39,12 +39,12 @@ class Held:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The steps before whose calls a person is asked."""
+        """The ids of the steps whose calls need a person's approval."""
         return tuple(step for step, said in self.steps.items() if any(s.kind is Saying.ASKS for s in said))
 
 
 def lines_of(said: Said) -> tuple[str, ...]:
-    """One thing that is said, in lines.
+    """Returns the lines of a remark.
 
     >>> lines_of(Said(Saying.REFUSES, "private data would reach outside", "POL103", "S1 $a → S2 query"))
     ('refused (POL103): private data would reach outside', '  by S1 $a → S2 query')

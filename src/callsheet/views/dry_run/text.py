@@ -24,7 +24,10 @@ def dry_run_text(
     columns: int = 100,
     held: Held | None = None,
 ) -> str:
-    """The dry run in lines of at most so many columns, but of 40 at least."""
+    """Returns the dry run in lines of at most `columns` columns, or 40 if `columns` is less.
+
+    `price` is that of a million prompt tokens, None if unknown.
+    """
     most = max(columns, _LEAST)
     lines = ["nothing is called: values in <…> are known only when the plan runs"]
     ids = [cut(printable(step.step.id), _MOST_ID) for step in forecast.steps]

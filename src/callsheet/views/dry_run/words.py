@@ -1,4 +1,4 @@
-"""Phrases for dry runs: actions, counts, values and costs in words."""
+"""Phrases for dry runs: actions, counts, values and costs as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_TEXT = 2_000
 
 
 def doing(action: Action) -> str:
-    """What a step does, by its word in a plan.
+    """Returns the action of a step without its arguments.
 
     >>> from callsheet.ir import Call
     >>> doing(Call("READ_FILE")), doing(Goto("S2"))
@@ -33,7 +33,7 @@ def doing(action: Action) -> str:
 
 
 def counted(times: Times) -> str:
-    """How often, in words.
+    """Returns a range of counts as text.
 
     >>> counted(Times(1, 1)), counted(Times(0, 4)), counted(Times(2, None))
     ('1', '0 to 4', '2 or more')
@@ -44,15 +44,15 @@ def counted(times: Times) -> str:
 
 
 def cost_of(totals: Totals, price: float | None) -> float | None:
-    """What the fewest prompts cost; None where no price is known.
+    """Returns the minimum cost of the prompts, or None without a price.
 
-    `price` is that of a million tokens of a prompt.
+    `price` is that of a million prompt tokens.
     """
     return None if price is None else totals.prompt_tokens * price / 1_000_000
 
 
 def shown(value: Foreseen) -> str:
-    """A value in one line: JSON, with placeholders in angle brackets outside of any quotes.
+    """Returns a value on one line: JSON, with placeholders in angle brackets outside quotes.
 
     >>> shown(Text(("a ", Unknown("X result")))), shown("<X result>"), shown([1, "b"])
     ('"a " <X result>', '"<X result>"', '[1, "b"]')
@@ -80,7 +80,7 @@ def _json(value: object) -> str:
 
 
 def happening(step: StepForecast) -> str:
-    """Whether and how often a step acts: `always`, `maybe, for each item of <X result>`, `on failure`."""
+    """Returns when and how often a step acts: `always`, `maybe, for each item of <X result>`."""
     said = [str(step.when)]
     if step.when is When.NEVER:
         return f"never: {step.why_not}"

@@ -1,7 +1,7 @@
 """Completion for YAML plans: fields, tools, arguments, indexes, references.
 
-In: a document, an offset, what is known. Out: proposals. Columns up to the cursor tell where it stands, so
-that the text need not be YAML yet. In braces on one line nothing but references is proposed.
+In: a document, an offset, knowledge. Out: proposals. The context is derived from the indentation before the
+cursor, so the text need not be valid YAML. In braces on one line only references are proposed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"[|>][+-]?[0-9]?[ ]*(#.*)?$")
 
 
 class _Open(NamedTuple):
-    """What stands open at a column: a mapping or a list."""
+    """An open mapping or list, and its column."""
 
     column: int
     frame: Frame
@@ -31,15 +31,15 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
-    """What stands open after the lines so far, and the fields in them: the one around, name, value."""
+    """The open blocks after the lines so far, and all fields: name of the outer field, name, value."""
 
     opened: list[_Open] = field(default_factory=list[_Open])
     entries: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     block: int | None = None
-    """The column of the field whose text goes on over lines of its own."""
+    """The column of a field with a block scalar that is still open."""
 
     def line(self, line: str) -> None:
-        """Read a whole line."""
+        """Process a whole line."""
         column = len(line) - len(line.lstrip(" "))
         said = line[column:]
         if not said or said.startswith("#"):
@@ -61,7 +61,7 @@ class _Reading:
             self.block = inner
 
     def dashes(self, column: int, said: str) -> tuple[int, str]:
-        """Open a list for each dash that begins a line; gives the column and the text behind them."""
+        """Open a list for each dash at the beginning; return the column and the text after them."""
         while dash := _DASH.match(said):
             self._close(column + 1)
             if not self._is_list_at(column):
@@ -70,7 +70,7 @@ class _Reading:
         return column, said
 
     def mapping(self, column: int) -> Frame:
-        """The mapping whose names stand in this column, opened where it is not."""
+        """Return the mapping whose names are at this column, opening it if needed."""
         self._close(column + 1)
         if self._is_list_at(column):
             self.opened.pop()
@@ -87,7 +87,7 @@ class _Reading:
 
 
 def yaml_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
-    r"""What could be written at an offset of a YAML plan.
+    r"""Returns the proposals at an offset of a YAML plan.
 
     >>> from callsheet.views.editor.document import open_document
     >>> from callsheet.views.editor.knowledge import NOTHING
@@ -120,7 +120,7 @@ def _read(lines: list[str]) -> _Reading:
 
 
 def _place(before: str) -> Place | None:
-    """Where a text that is cut off ends; None where nothing is known of it."""
+    """Returns the context at the end of a truncated text, or None if it is unknown."""
     *lines, last = before.split("\n")
     reading = _read(lines)
     column = len(last) - len(last.lstrip(" "))
@@ -142,17 +142,17 @@ def _place(before: str) -> Place | None:
 
 
 def _key(reading: _Reading, column: int, typed: str) -> Place | None:
-    """The name of a field, in a mapping that is there or that begins here."""
+    """Returns the context of a field name, in an open mapping or one that begins here."""
     frame = reading.mapping(column)
     outer = reading.opened[-2].frame if len(reading.opened) > 1 else None
     if not frame.texts and outer is not None and outer.mark == "{" and outer.texts.get(outer.key):
-        return None  # the field before has its value
+        return None  # the outer field already has a value
     frame.key = ""
     return Place(_frames(reading), _typed(typed))
 
 
 def _value(reading: _Reading, said: str) -> Place | None:
-    """The value of the field that was named last."""
+    """Returns the context of the value of the last field."""
     frames = _frames(reading)
     frames[-1].awaits_key = False
     if said.startswith("["):
@@ -164,7 +164,7 @@ def _value(reading: _Reading, said: str) -> Place | None:
 
 
 def _typed(said: str) -> str | None:
-    """What is written of a text so far, without the quote that begins it; None where nothing is."""
+    """Returns the text typed so far without its opening quote, or None if there is none."""
     return said[1:] if said[:1] in ("'", '"') and said else said or None
 
 

@@ -1,7 +1,7 @@
 """Completion at an offset: tools, arguments, variables, ids, keywords, types, query functions.
 
-In: a `PlanDocument`, an offset, what is known. Out: proposals in the order in which they should be shown. An
-editor narrows them by what is typed already.
+In: a `PlanDocument`, an offset, knowledge. Out: proposals in display order. An editor filters them by the
+text that is already typed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LABELLED = re.compile(r"[ \t]*[A-Za-z_][\w-]*[ \t]*:")
 
 
 def proposals_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) -> tuple[Proposal, ...]:
-    """What could be written at an offset.
+    """Returns the proposals at an offset.
 
     >>> from callsheet.views.editor.document import open_document
     >>> document = open_document("S1: @LLM_EXTRACT ($page, target=1) > $who:json\\nS2: @RESPOND ($")
@@ -143,7 +143,7 @@ def _tool(here: Context, name: str, known: Knowledge) -> Proposal:
 
 
 def _hole(number: int, schema: object) -> str:
-    """The place of a value, in quotes where it is a text."""
+    """Returns the tab stop of a value in a snippet, in quotes for a string."""
     kind = cast("dict[str, Any]", schema).get("type") if isinstance(schema, dict) else None
     return f'"${number}"' if kind == "string" else f"${number}"
 

@@ -1,6 +1,6 @@
 """Hover texts for the variable, step, tool or keyword at an offset.
 
-In: a `PlanDocument`, an offset, what is known. Out: Markdown and the span that it is about, or None.
+In: a `PlanDocument`, an offset, knowledge. Out: Markdown and the span that it describes, or None.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _WORD = re.compile(r"@?[A-Za-z_]\w*")
 
 
 class Hover(NamedTuple):
-    """Markdown about a stretch of the text."""
+    """Markdown about a span of the text."""
 
     markdown: str
     span: Span
 
 
 def hover_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) -> Hover | None:
-    """What there is to say about the place at an offset.
+    """Returns the hover text at an offset, or None if there is none.
 
     >>> from callsheet.views.editor.document import open_document
     >>> found = hover_at(open_document('S1: @READ_FILE ("a") > $x:int\\nS2: @RESPOND ($x)'), 24)
@@ -153,7 +153,7 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
 
 
 def _tool(document: PlanDocument, offset: int, known: Knowledge) -> Hover | None:
-    """What is known of the tool whose name stands at an offset, in whatever way the spelling writes it."""
+    """Returns the hover text of the tool whose name is at an offset, in any syntax."""
     word = _word_at(document, offset, (Scope.TOOL, Scope.OPERATION))
     if word is None:
         return None
@@ -173,7 +173,7 @@ def _word(document: PlanDocument, offset: int) -> Hover | None:
 
 
 def _word_at(document: PlanDocument, offset: int, scopes: tuple[Scope, ...]) -> Span | None:
-    """The word at an offset, of LTP text only one of these scopes."""
+    """Returns the word at an offset; in LTP text, only one with a scope in `scopes`."""
     if document.syntax is Syntax.LTP:
         pieces = (p for p in scan(document.text) if p.span.start <= offset <= p.span.end)
         return next((piece.span for piece in pieces if piece.scope in scopes), None)

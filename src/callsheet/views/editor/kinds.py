@@ -1,6 +1,6 @@
-"""Describes the type of a step's result in words, from its cast, loop or operation.
+"""Describes the type of a step's result, from its cast, loop or operation.
 
-In: a step. Out: a few words, for hovers and lists of variables.
+In: a step. Out: a short phrase, for hovers and lists of variables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPERATIONS = {
 
 
 def kind_of_result(step: Step) -> str:
-    """What the variable behind `>` holds.
+    """Returns the type of a step's result as a phrase.
 
     >>> from callsheet.ir import Output
     >>> kind_of_result(Step("S1", Call("READ_FILE"), output=Output("n", Cast.INT)))

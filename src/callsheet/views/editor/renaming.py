@@ -22,7 +22,7 @@ _ESCAPED = frozenset('"\\')
 
 
 def renamable_at(document: PlanDocument, offset: int) -> Span | None:
-    """The stretch of the name at an offset, if it can be renamed."""
+    """Returns the span of the name at an offset, or None if it cannot be renamed."""
     named = named_at(document, offset)
     if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
         return None
@@ -30,10 +30,10 @@ def renamable_at(document: PlanDocument, offset: int) -> Span | None:
 
 
 def rename(document: PlanDocument, offset: int, new: str) -> tuple[Edit, ...]:
-    """The edits that give what is named at an offset another name.
+    """Returns the edits that rename the variable or step at an offset.
 
-    Raises CallsheetError: LSP002 where nothing there has a name that is written, LSP003 for a name that
-    cannot be one, LSP004 for one that something else has.
+    Raises CallsheetError: LSP002 if there is no name that can be renamed, LSP003 if the new name is invalid,
+    LSP004 if it is already in use.
 
     >>> from callsheet.views.editor.document import open_document
     >>> [edit.text for edit in rename(open_document("S1: @A > $x\\nS2: @RESPOND ($x)"), 10, "$y")]
@@ -90,7 +90,7 @@ def _check_clash(document: PlanDocument, named: Named, name: str) -> None:
 
 
 def _would_meet(entity: Entity, here: set[int | None], other: Occurrence) -> bool:
-    """Whether two variables of one name would be taken for one another."""
+    """Whether the renamed variable would be in the scope of another one."""
     if other.entity.loop is None:
         return True
     return entity.loop is None and other.step in here

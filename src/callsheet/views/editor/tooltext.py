@@ -1,6 +1,6 @@
 """Describes a tool or a built-in operation in Markdown: signature, purpose, arguments.
 
-In: a declaration, or the name of an operation of callsheet itself. Out: text.
+In: a tool's declaration, or the name of an operation of callsheet itself. Out: text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from callsheet.ports.tools import ToolSpec
 
 _MOST_DESCRIPTION = 2_000
 _ANY = wanted({})
-"""The words for an argument that takes whatever it is given."""
+"""The phrase for an argument of any type."""
 _OPERATION_WORDS = {
     "LLM_EXTRACT": "Asks a model to take something out of a text.",
     "LLM_CLASSIFY": "Asks a model which of the categories fits.",
@@ -29,11 +29,11 @@ _OPERATION_WORDS = {
     "SELF_REFINE": "Lets a model improve a text in rounds.",
     "AGENT_SOLVE": "Gives a goal to an agent with a limited number of turns.",
 }
-"""What each operation is for."""
+"""The purpose of each operation."""
 
 
 class Parameter(NamedTuple):
-    """An argument: what it takes in words, whether it has to be given, what is said about it."""
+    """A parameter: its type as a phrase, whether it is required, its description and JSON schema."""
 
     name: str
     takes: str
@@ -43,7 +43,7 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(tool: str, spec: ToolSpec | None) -> tuple[Parameter, ...]:
-    """The arguments of a tool or operation, in the order in which positional ones take them."""
+    """Returns the parameters of a tool or operation, in positional order."""
     operation = OPERATIONS.get(tool)
     if operation is not None:
         needed = {*operation.required, *operation.expected}
@@ -67,19 +67,19 @@ def _declared(spec: ToolSpec) -> Iterator[Parameter]:
 
 
 def signature(tool: str, spec: ToolSpec | None) -> str:
-    """How a tool is called: `@ADD (a, b?)`."""
+    """Returns the signature of a tool: `@ADD (a, b?)`."""
     names = (p.name if p.is_required else f"{p.name}?" for p in parameters_of(tool, spec))
     return f"@{tool} ({', '.join(names)})"
 
 
 def summary(tool: str, spec: ToolSpec | None) -> str:
-    """What a tool does, in its first line."""
+    """Returns the first line of a tool's description."""
     text = _OPERATION_WORDS.get(tool, "") if spec is None else spec.description
     return text.strip().partition("\n")[0]
 
 
 def markdown(tool: str, spec: ToolSpec | None) -> str:
-    """All that is known of a tool. Its own words are those of whoever offers it, set as a quotation.
+    """Returns signature, description and parameters of a tool; its own description is a quotation.
 
     >>> print(markdown("LLM_TRANSLATE", None).splitlines()[1])
     @LLM_TRANSLATE (target_lang)
@@ -111,7 +111,7 @@ def _standing(tool: str, spec: ToolSpec | None) -> str:
 
 
 def plain(text: str) -> str:
-    """A text that Markdown shows as it is: no links, pictures, HTML or markup of its own.
+    """Escapes a text for Markdown, so that it contains no links, images, HTML or markup.
 
     >>> plain("![x](http://h.test) <b>*hi*")
     '!\\\\[x\\\\](http://h.test) \\\\<b\\\\>\\\\*hi\\\\*'

@@ -30,4 +30,4 @@ WORDS: Mapping[str, str] = {
     "NOT_EMPTY": "`NOT_EMPTY(value)`: anything but null, blank text, an empty list or dict.",
     "CONTAINS": "`a contains b`: a part of a text, a member of a list, a key of a dict.",
 }
-"""By the word in capitals, as it is written canonically."""
+"""Explanations by canonical keyword, in capitals."""

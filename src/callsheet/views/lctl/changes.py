@@ -13,7 +13,7 @@ _MOST_VALUE = 60
 
 
 def changes_text(diff: Diff) -> str:
-    """The differences: `+` what is new, `-` what is gone, `~` what is another.
+    """Returns the differences: `+` added, `-` removed, `~` changed.
 
     >>> from callsheet.trace.lctl.diff import diff as differences
     >>> from callsheet.trace.lctl.model import Chain, Handoff

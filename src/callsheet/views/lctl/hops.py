@@ -1,4 +1,4 @@
-"""Renders a chain of hand-offs hop by hop: who handed on to whom, what was lost, how confidence decreased."""
+"""Renders a chain of hand-offs by hop: source and target, lost facts, the confidence of each fact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_ID = 16
 
 
 def hops_text(report: Report, *, columns: int = 100) -> str:
-    """A line for each document, and a line for each fact with its worth at every hop.
+    """Returns a line for each document, then a line for each fact with its effective confidence at every hop.
 
     >>> from callsheet.trace.lctl.check import check
     >>> block = "lctl: '3.0'\\nchain: {id: c, step: 1, from: a, to: b}\\n"
@@ -74,7 +74,7 @@ def _found(report: Report, place: int) -> str:
 
 
 def _worth(report: Report) -> Iterator[str]:
-    """Effective confidence by fact and hop; `!` marks what is below 0.70, `x` where the fact is lost."""
+    """Yields effective confidence by fact and hop; `!` marks values below 0.70, `x` a lost fact."""
     hops = list(report.hops.items())
     ids = list(dict.fromkeys(fact for _, hop in hops for fact in hop.body.facts))
     if not ids:

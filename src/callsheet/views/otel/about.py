@@ -1,6 +1,6 @@
-"""Data about a run that is known at its start and goes into its spans.
+"""Data about a run that is known at its start and is part of its spans.
 
-In: the start of a run, as its first event has it. Out: an `About`.
+In: the start record of a run, from its first event. Out: an `About`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_OF_A_NAME = 120
 
 
 class McpTool(NamedTuple):
-    """A tool of an MCP server: the server's name in the configuration, how it is reached, which protocol."""
+    """A tool of an MCP server: the server's name in the configuration, its transport and protocol version."""
 
     server: str
     transport: str
@@ -26,14 +26,14 @@ class McpTool(NamedTuple):
 
 
 class AskedModel(NamedTuple):
-    """The model that a run was started with: its provider as the conventions name it, its name, settings."""
+    """The model that a run was started with: provider (by the conventions' name), name and settings."""
 
     provider: str = ""
     name: str = ""
     settings: tuple[tuple[str, float], ...] = ()
 
     def attributes(self) -> Attributes:
-        """The attributes of a request."""
+        """Returns the attributes of a request to the model."""
         made: Attributes = {}
         if self.provider:
             made[Gen.PROVIDER] = self.provider
@@ -44,9 +44,9 @@ class AskedModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A run: its id, its plan, the run it came from, the model and the servers that it was started with.
+    """A run: its id, its plan, the run it was forked from, its model and its MCP servers.
 
-    `tells_content` says whether arguments, results and the texts of errors are told, too.
+    `tells_content` says whether arguments, results and error texts are included in the telemetry.
     """
 
     run_id: str
@@ -62,7 +62,7 @@ class About:
 def about_of(
     run_id: str, plan: Plan, plan_hash: str, start: Start, parent: str | None, *, content: bool = False
 ) -> About:
-    """What is known of a run from its start."""
+    """Collects the data about a run; `content` becomes `tells_content`."""
     launch = cast("Mapping[str, Any]", start.launch)
     name = plan.id or plan.title or _file_name(launch.get("plan")) or "plan"
     return About(
@@ -78,7 +78,7 @@ def about_of(
 
 
 def _file_name(value: object) -> str:
-    """The name of the file that a plan was read from; of a text that came from nowhere there is none."""
+    """Returns the name of the plan's file, or an empty string for a text without a file."""
     return value.rpartition("/")[2] if isinstance(value, str) and not value.startswith("<") else ""
 
 

@@ -1,6 +1,6 @@
 """Collects the calls of a run from its events: when each was issued and answered, and its outcome.
 
-In: events, by their type, key and body. Out: `Called`, kept until the visit that they belong to is told.
+In: events, by their type, key and body. Out: `Called` records, kept until their visit is exported.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from callsheet.views.otel.names import Wrong
 
 @dataclass(slots=True)
 class Called:
-    """One call. `left` and `ended` are nanoseconds since 1970, `ended` is 0 while it is under way.
+    """One call. `left` (when it was issued) and `ended` are nanoseconds since 1970; `ended` is 0 until then.
 
-    `wrong` says of which kind its failure was, `said` in words; `model` and `prompt` are those that answered.
+    `wrong` is the kind of its failure, `said` the error's text; `model` and `prompt` are those of the answer.
     """
 
     key: str
@@ -34,30 +34,30 @@ class Called:
     prompt: str = ""
 
     def is_within(self, key: str) -> bool:
-        """Whether it was made within the operation of this key."""
+        """Whether it was made within the operation with this key."""
         return self.key.startswith(f"{key}/")
 
 
 def base_of(key: str) -> str:
-    """The key of the attempt that a call belongs to, without its place within an operation."""
+    """Returns the key of the attempt that a call belongs to, without its turn within an operation."""
     head, mark, rest = key.rpartition("/t")
     return head if mark and rest.replace("c", "").isdigit() and "." in head else key
 
 
 @dataclass(slots=True)
 class Calls:
-    """The calls of visits that have not been told yet, by what the keys of a visit begin with."""
+    """The calls of visits that have not been exported yet, by the key prefix of the visit."""
 
     by_visit: dict[str, dict[str, Called]] = field(default_factory=dict[str, "dict[str, Called]"])
 
     def left(self, key: str, now: int) -> None:
-        """A call has left; one that had left before, in a process that is gone, leaves again."""
+        """Record that a call was issued. It replaces an earlier record, of a process that ended before."""
         self.by_visit.setdefault(visit_of(key), {})[key] = Called(key, now)
 
     def outcome(
         self, kind: str, key: str, body: Mapping[str, Any], now: int, command: Awaited | None
     ) -> None:
-        """A call has been answered, failed, been doubted or decided about."""
+        """Record the outcome of a call: a result, an error, that it is in doubt, or a decision about it."""
         of_visit = self.by_visit.setdefault(visit_of(key), {})
         called = of_visit.get(key)
         if called is None:
@@ -83,11 +83,11 @@ class Calls:
                 called.prompt = str(remark["text"])
 
     def of(self, visit: str) -> list[Called]:
-        """The calls of a visit, in the order in which they first left."""
+        """Returns the calls of a visit, in the order in which they were first issued."""
         return list(self.by_visit.get(visit, {}).values())
 
     def forget(self, visit: str, *, but_open: bool = False) -> None:
-        """Forget the calls of a visit that has been told, or those of them that have ended."""
+        """Remove the calls of a visit that has been exported; with `but_open`, only those that have ended."""
         held = self.by_visit.pop(visit, {})
         if but_open:
             kept = {key: called for key, called in held.items() if not called.ended}
@@ -96,7 +96,7 @@ class Calls:
 
 
 def attempts_in(calls: Iterable[Called]) -> dict[int, dict[str, list[Called]]]:
-    """The calls by item, then by the key of their attempt, both in order."""
+    """Groups calls by item, then by the key of their attempt, both in ascending order."""
     found: dict[int, dict[str, list[Called]]] = {}
     for called in calls:
         base = base_of(called.key)

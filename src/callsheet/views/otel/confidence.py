@@ -1,6 +1,7 @@
 """Computes incrementally the confidence of each value that a run writes.
 
-In: visits as they come out. Out: what their writes are worth, by the rules of `trace.projection.basis`.
+In: visits as they are finished. Out: the confidence of their writes, by the rules of
+`trace.projection.basis`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ NAME = "lctl.confidence"
 
 
 class Worth(NamedTuple):
-    """What a value is worth, from 0 to 1, and what that rests on."""
+    """The confidence of a value, from 0 to 1, and the reason for it."""
 
     value: float
     why: str
 
     def attributes(self, write: int) -> Attributes:
-        """The attributes of the event that tells it of a write."""
+        """Returns the attributes of the evaluation event of a write."""
         return {
             Gen.EVALUATION: NAME,
             Gen.SCORE: self.value,
@@ -39,7 +40,7 @@ class Worth(NamedTuple):
 
 
 class Confidence:
-    """What the writes of one run are worth; what the run was given, and what its plan says, is sure."""
+    """The confidence of the writes of one run; inputs and literals of the plan have 1."""
 
     def __init__(self, lineage: Lineage, facts: Mapping[str, ToolFacts]) -> None:
         self._lineage = lineage
@@ -47,7 +48,7 @@ class Confidence:
         self._known: dict[int, float] = {}
 
     def worth_of(self, visit: OpenVisit) -> Worth:
-        """The worth of what a visit wrote: its basis, lowered to the least of what it was made of."""
+        """Returns the confidence of a visit's write: the minimum of its own basis and of its sources."""
         written = self._lineage.writes[visit.write]
         basis = own_basis(
             Visit(

@@ -19,7 +19,7 @@ from callsheet.views.otel.model import Attributes, Span, SpanKind
 from callsheet.views.otel.names import Gen, Kind, Op, OpenInference, Own, Rpc, Wrong
 
 COMPILER = "compiler"
-"""The name of the agent that makes plans."""
+"""The agent name of the operation that compiles plans."""
 _MOST_OF_CONTENT = 16_000
 _CALL = "tools/call"
 _JSON = "application/json"
@@ -27,21 +27,21 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Teller:
-    """What the spans of a run are made with: what is known of it, and its commands by key."""
+    """Builds the spans of a run from the data about it and its commands by key."""
 
     about: About
     commands: Mapping[str, Awaited]
 
     def named(self, op: Op, what: str) -> str:
-        """The name of a span: the operation, and what it is of."""
+        """Returns the name of a span: the operation and its target."""
         return f"{op} {what}" if what else str(op)
 
     def error(self, said: str) -> str:
-        """The text of an error, as far as it may be told."""
+        """Returns an error's text, or an empty string if content is not exported."""
         return said if self.about.tells_content else ""
 
     def operation(self, tool: str, key: str, kind: CallKind) -> tuple[str, Attributes]:
-        """The name and the attributes of a call of a tool, an operation or an agent."""
+        """Returns the span name and attributes for a call of a tool, an operation or an agent."""
         if kind is CallKind.AGENT:
             named: Attributes = {Gen.OPERATION: Op.AGENT, Gen.AGENT: tool}
             return self.named(Op.AGENT, tool), named | {
@@ -69,7 +69,7 @@ class Teller:
         return self.named(Op.TOOL, tool), made
 
     def content(self, arguments: JSON, result: JSON, *, of_tool: bool, has_result: bool) -> Attributes:
-        """What a call was given and what it gave, where that may be told."""
+        """Returns the attributes of arguments and result; none if content is not exported."""
         if not self.about.tells_content:
             return {}
         given = as_text(arguments)
@@ -86,10 +86,10 @@ class Teller:
     # ------------------------------------------------------------ one attempt
 
     def id_of(self, called: Called, *part: str) -> str:
-        """The id of the span of a call, or of a part of it.
+        """Returns the id of the span of a call, or of a part of it.
 
-        It is what the call has told the server, which says nothing of processes: so a call that came to
-        nothing in one process, and may be made again by the next under its own key, has another one.
+        For a finished call it is the id that the call sent to the server, which depends on the key alone. An
+        unfinished call may be made again by the next process under the same key, so its span has another id.
         """
         run, key = self.about.run_id, called.key
         is_final = called.ended and called.wrong is not Wrong.IN_DOUBT
@@ -106,10 +106,10 @@ class Teller:
         *,
         is_left: bool = False,
     ) -> list[Span]:
-        """The spans of an attempt, its own first; a call without an answer ends `now`, as interrupted.
+        """Returns the spans of an attempt, its own first; an unanswered call ends `now`, as interrupted.
 
-        `also` are attributes of its own span besides those of the operation. `is_left` says that a process
-        has left the attempt before it came to anything.
+        `also` are additional attributes of its own span. `is_left` says that a process ended before the
+        attempt was finished.
         """
         kind = call_kind(tool)
         own = next((called for called in calls if called.key == key), None)
@@ -143,7 +143,7 @@ class Teller:
     def planning(
         self, called: Called, parent: str, now: int, also: Attributes, own_id: str = ""
     ) -> list[Span]:
-        """The spans of the making of a plan: its own, and below it that of the model that was asked."""
+        """Returns the spans of compiling a plan: its own, and as its child that of the model request."""
         end = called.ended or now
         attributes: Attributes = {
             Gen.OPERATION: Op.PLAN,
@@ -157,11 +157,11 @@ class Teller:
         times = called.left, end
         own = self.span(own_id, parent, self.named(Op.PLAN, COMPILER), times, attributes, wrong, called.said)
         if called.spent is None and not called.model:
-            return [own]  # it asked no model that we know of
+            return [own]  # no model request is known
         return [own, self._chat(called, own_id, self.id_of(called, "chat"), end)]
 
     def _inner(self, called: Called, parent: str, now: int) -> list[Span]:
-        """The span of what was asked of a model, or called, in a turn of an operation."""
+        """Returns the spans of a model request or a tool call in a turn of an operation."""
         key, command = called.key, self.commands.get(called.key)
         turn: Attributes = {Own.TURN: parse_key(key).turn}
         if isinstance(command, CallTool):
@@ -211,7 +211,7 @@ class Teller:
         said: str = "",
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> Span:
-        """A span of the run; what went wrong makes it one that failed."""
+        """Returns a span of the run; with `wrong` it has failed."""
         run = self.about.run_id
         made: Attributes = {**attributes, Own.RUN: run, OpenInference.SESSION: run}
         if wrong is not None:
@@ -222,7 +222,7 @@ class Teller:
 
 
 def _usage(spent: Sequence[Spent | None]) -> Attributes:
-    """What models took for it, where anybody has told it."""
+    """Returns the attributes of token counts and cost; none if no usage was reported."""
     known = [each for each in spent if each is not None]
     if not known:
         return {}
@@ -246,7 +246,7 @@ def _usage(spent: Sequence[Spent | None]) -> Attributes:
 
 
 def arguments_of(command: Awaited | None) -> JSON:
-    """What a call was given, as data."""
+    """Returns the arguments of a call as data."""
     match command:
         case CallTool(args=args):
             return args
@@ -261,6 +261,6 @@ def arguments_of(command: Awaited | None) -> JSON:
 
 
 def as_text(value: JSON) -> str:
-    """A value as JSON; of a long one the beginning."""
+    """Returns a value as JSON text, truncated to 16,000 characters."""
     text = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= _MOST_OF_CONTENT else f"{text[:_MOST_OF_CONTENT]}… ({len(text):,} characters)"

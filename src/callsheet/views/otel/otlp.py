@@ -1,6 +1,6 @@
-"""Encodes telemetry as OTLP JSON, for files and for the wire.
+"""Encodes telemetry as OTLP JSON, for files and for HTTP requests.
 
-In: spans, log records, histograms. Out: the requests of the three signals, as OTLP's JSON encoding has them.
+In: spans, log records, histograms. Out: the requests of the three signals, in OTLP's JSON encoding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SAMPLED = 1
 
 
 def traces(spans: Iterable[Span], version: str) -> dict[str, Any]:
-    """A request with spans."""
+    """Returns an export request with spans; `version` is that of callsheet."""
     return {
         "resourceSpans": [
             {
@@ -32,7 +32,7 @@ def traces(spans: Iterable[Span], version: str) -> dict[str, Any]:
 
 
 def logs(records: Iterable[LogRecord], version: str) -> dict[str, Any]:
-    """A request with events that stand for themselves."""
+    """Returns an export request with log records; `version` is that of callsheet."""
     return {
         "resourceLogs": [
             {
@@ -50,7 +50,7 @@ def logs(records: Iterable[LogRecord], version: str) -> dict[str, Any]:
 
 
 def metrics(histograms: Sequence[Histogram], version: str, run_id: str) -> dict[str, Any]:
-    """A request with the metrics of a run, which is the instance that they are of."""
+    """Returns an export request with the metrics of a run; its id is the `service.instance.id`."""
     by_name: dict[str, list[Histogram]] = {}
     for histogram in histograms:
         by_name.setdefault(histogram.name, []).append(histogram)
@@ -71,7 +71,7 @@ def metrics(histograms: Sequence[Histogram], version: str, run_id: str) -> dict[
 
 
 def documents(told: Telemetry, version: str, run_id: str) -> list[dict[str, Any]]:
-    """All of it, one request a signal; what there is nothing of is left out."""
+    """Returns one export request for each signal that is not empty."""
     made: list[dict[str, Any]] = []
     if told.spans:
         made.append(traces(told.spans, version))

@@ -15,7 +15,7 @@ from callsheet.views.otel.operations import Teller, as_text
 
 @dataclass(slots=True)
 class Segment:
-    """The work of one process on a run: its number from 1, the owner's, its times."""
+    """The work of one process on a run: its number from 1, the owner's epoch, its times in nanoseconds."""
 
     number: int
     epoch: int
@@ -36,7 +36,10 @@ def root_span(
     *,
     waits: bool,
 ) -> Span:
-    """The span of a segment; `result` is how the run ended in it, `waits` whether it waits for people."""
+    """Returns the root span of a segment.
+
+    `result` is the result of the run if it ended in the segment, `waits` whether it only waits for people.
+    """
     attributes: Attributes = {
         Gen.OPERATION: Op.WORKFLOW,
         Gen.WORKFLOW: about.plan_name,

@@ -11,22 +11,25 @@ from callsheet.views.otel.visits import OpenVisit, Producer
 
 
 class Sources:
-    """The visits of one run that were told, as those behind them refer to them."""
+    """The exported visits of one run, as targets of links from later visits."""
 
     def __init__(self, lineage: Lineage, run_id: str) -> None:
         self._lineage = lineage
         self._trace = trace_id(run_id)
         self._producers: dict[int, Producer] = {}
         self._last_of: dict[tuple[int, str], int] = {}
-        """The last visit of each step that was told, by the number of the plan."""
+        """The last exported visit, by the number of the plan and the id of the step."""
 
     def told(self, visit: OpenVisit, own: Span) -> None:
-        """A visit has come out, with this span of its own."""
+        """Record that a visit was exported with this span."""
         self._producers[visit.id] = Producer(visit.label, own.span_id, own.end)
         self._last_of[visit.plan, visit.step.id] = visit.id
 
     def of(self, visit: OpenVisit) -> tuple[tuple[Producer, ...], tuple[Link, ...]]:
-        """The visits that this one has read from or waited for, and a link to each."""
+        """Returns the visits that this one read from or waited for, and the links of its span.
+
+        If an earlier process had begun the visit, a link leads to its span there.
+        """
         names = self._read(visit)
         for step in visit.step.depends_on or ():
             maker = self._last_of.get((visit.plan, step))
@@ -48,7 +51,7 @@ class Sources:
         return tuple(producer for producer, _ in known), tuple(links)
 
     def _read(self, visit: OpenVisit) -> dict[int, list[str]]:
-        """The names that a visit has read, by the visit that wrote them."""
+        """Returns the names that a visit has read, by the visit that wrote them."""
         lineage = self._lineage
         names: dict[int, list[str]] = {}
         if visit.status == "skipped" and visit.step.condition is None:

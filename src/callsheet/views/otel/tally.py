@@ -1,7 +1,7 @@
 """Computes the metrics of a run from its spans.
 
-In: spans as they come out. Out: histograms of the run so far. They are cumulative and of one run each, so
-that sending them twice adds nothing.
+In: spans as they are finished. Out: histograms of the run so far. They are cumulative and each is of one run,
+so that sending them twice counts nothing twice.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class _Series:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts the spans of one run."""
+    """Accumulates the metrics of one run."""
 
     _series: dict[tuple[str, tuple[tuple[str, object], ...]], _Series] = field(
         default_factory=dict["tuple[str, tuple[tuple[str, object], ...]]", _Series]
     )
 
     def count(self, spans: Iterable[Span]) -> None:
-        """Count these spans; a step that made several calls is counted by its calls."""
+        """Count spans; of a step or item with several attempts, only the attempts are counted."""
         holders: set[str] = set()
         told = list(spans)
         for span in told:
@@ -99,7 +99,7 @@ class Tally:
         series.add(value)
 
     def histograms(self, start: int, time: int) -> tuple[Histogram, ...]:
-        """All that was counted, from the start of the run to a moment, both in nanoseconds since 1970."""
+        """Returns all histograms, from `start` of the run to `time`, both in nanoseconds since 1970."""
         return tuple(
             Histogram(
                 s.measure.name,

@@ -1,8 +1,8 @@
 """Converts the event stream of a run to spans and log records, incrementally.
 
-In: the entries of a journal, one after another, as they are or as they are written. Out: spans and log
-records of what has come out, each once. The machine says what happens, and when; a lineage says who has read
-from whom. The same entries give the same spans, whether they come at once or while the run goes on.
+In: the entries of a journal, one after another. Out: spans and log records of what has finished, each once.
+The machine reports what happens and when, the lineage which visit read from which. The same entries give the
+same spans, whether they are read at once or while the run continues.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _TELLS = frozenset({EventType.PLAN, EventType.ERR, EventType.IN_DOUBT})
 
 
 class Tracer:
-    """Follows one run. `take` is given its entries but for the first, `drain` gives what has come out.
+    """Follows one run: `take` receives its entries after the first, `drain` returns the telemetry so far.
 
-    `first` is the entry of its start. With `content` arguments, results and texts of errors are told, too.
-    Raises JournalError (JRN020) for events that cannot be read.
+    `first` is the start entry. With `content`, arguments, results and error texts are included. Raises
+    JournalError (JRN020) for events that cannot be read.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Tracer:
         self._began = self._now = _ns(first.ts)
         self._open: dict[str, OpenVisit] = {}
         self._due: list[OpenVisit] = []
-        """Visits that have come out within the entry that is being taken."""
+        """Visits that finished within the current entry."""
         self._sources = Sources(self._lineage, run_id)
         self._spans: list[Span] = []
         self._logs: list[LogRecord] = []
@@ -79,7 +79,7 @@ class Tracer:
     # ------------------------------------------------------------ entries in, telemetry out
 
     def take(self, entry: Entry, plan_of: PlanOf) -> None:
-        """Take the next entry."""
+        """Process the next entry; `plan_of` is as for the lineage recorder."""
         if entry.epoch != self._segment.epoch:
             self._next_segment(entry)
         self._now = _ns(entry.ts)
@@ -99,12 +99,12 @@ class Tracer:
         self._segment.last = self._now
 
     def close(self) -> None:
-        """No more entries are to come for now: tell what is under way as it stands, as interrupted."""
+        """End the segment without an end of the run: running visits become interrupted spans."""
         if not self._segment.is_told:
             self._end_segment(is_over=False)
 
     def drain(self) -> Telemetry:
-        """What has come out since the last time; the metrics as soon as a process has ended its work."""
+        """Returns the telemetry since the last call, with metrics once the segment has ended."""
         told = Telemetry(tuple(self._spans), tuple(self._logs))
         self._tally.count(self._spans)
         if self._segment.is_told and self._spans:
@@ -114,7 +114,7 @@ class Tracer:
 
     @property
     def seq(self) -> int:
-        """The last event that has been taken."""
+        """The number of the last event that was processed."""
         return self._recorder.seq
 
     @property
@@ -124,7 +124,7 @@ class Tracer:
 
     @property
     def under_way(self) -> int:
-        """How many steps are under way."""
+        """The number of steps that are running."""
         return len(self._open)
 
     # ------------------------------------------------------------ calls
@@ -141,7 +141,7 @@ class Tracer:
         return next((visit for visit in self._open.values() if visit.label == prefix), None)
 
     def _tell_planning(self, key: str) -> None:
-        """Tell of a plan that was made for no step: for a graph that had failed."""
+        """Export the compilation of a plan that belongs to no step: for a graph that failed."""
         if not isinstance(self._lineage.commands.get(key), Compile) or self._visit_at(key) is not None:
             return
         prefix = key.rsplit(".", 2)[0]
@@ -181,7 +181,7 @@ class Tracer:
                 self._beside(note)
 
     def _beside(self, note: Note) -> None:
-        """What is to be known of a visit beside how it comes out."""
+        """Record facts about a visit other than its outcome."""
         visit = self._open.get(note.step)
         if visit is None:
             return
@@ -210,7 +210,7 @@ class Tracer:
         if visit is None:
             return
         if visit.step.foreach is not None:
-            visit.failed_items += 1  # it comes out when all of its items have
+            visit.failed_items += 1  # the visit finishes when all of its items have
             visit.said = visit.said or note.detail
             return
         visit.write = self._lineage.write_of.get(visit.id, NONE)
@@ -235,7 +235,7 @@ class Tracer:
             self._happened(visit, Happening.GOTO, _went(note.step, note.detail, reason))
 
     def _just_told(self, step: str) -> OpenVisit | None:
-        """The visit of a step that has come out within this entry."""
+        """Returns the visit of a step that finished within this entry."""
         return next((due for due in reversed(self._due) if due.step.id == step), None)
 
     def _wrong_of_items(self, visit: OpenVisit) -> Wrong | None:
@@ -309,7 +309,7 @@ class Tracer:
         return span_id(self._about.run_id, self._segment.number)
 
     def _next_segment(self, entry: Entry) -> None:
-        """Another process carries the run on: what the one before had under way ends with it."""
+        """Begin the segment of another process; running visits end with the previous segment."""
         if not self._segment.is_told:
             self._end_segment(is_over=False)
         self._has_ended = False
@@ -332,7 +332,7 @@ class Tracer:
         self._spans.append(root_span(self._teller, self._about, segment, result, inputs, waits=waits))
 
     def _interrupt(self, visit: OpenVisit) -> str:
-        """Tell of a visit up to where a process has left it, and give how; the next one goes on with it."""
+        """Export a visit up to the end of the segment and return its status; the next one continues it."""
         calls = self._calls.of(visit.label)
         status = "waiting" if visit.events and visit.events[-1].name == Happening.ASKED else "interrupted"
         wrong = Wrong.INTERRUPTED if any(not called.ended for called in calls) else None
@@ -347,7 +347,7 @@ class Tracer:
         return status
 
     def _tell_unused(self, prefix: str) -> None:
-        """Tell of calls that left before their turn, which never came."""
+        """Export calls that were issued ahead of a step that was never reached."""
         for called in self._calls.of(prefix):
             command = self._lineage.commands.get(called.key)
             tool = getattr(command, "tool", "")
@@ -370,5 +370,5 @@ def _went(step: str, to: str, reason: str) -> Attributes:
 
 
 def _ns(seconds: float) -> int:
-    """A moment in nanoseconds, as exact as journals have it."""
+    """Converts seconds to nanoseconds, with the precision of journals (a microsecond)."""
     return round(seconds * 1_000_000) * 1_000

@@ -1,9 +1,9 @@
 """Builds the spans of one visit of a step: its own, with those of items, attempts and turns as children.
 
-In: a visit that has come out, with its calls. Out: spans, the visit's own first.
+In: a finished visit with its calls. Out: spans, the visit's own first.
 
-A step that made one call is one span, that of the call; one that tried again, or went through items, has a
-span of its own with a child for each attempt or item.
+A step with one call is one span, that of the call; one with several attempts or items has a span of its own
+with a child for each attempt or item.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from callsheet.views.otel.names import Kind, OpenInference, Own, Wrong
 from callsheet.views.otel.operations import Teller
 
 LEFT = ("interrupted", "waiting")
-"""What a visit is said to be that a process has left under way."""
+"""The statuses of a visit that was running when its process ended."""
 _MOST_EVENTS = 128
 
 
 @dataclass(slots=True)
 class OpenVisit:
-    """A visit of a step until it is told. Times are nanoseconds since 1970.
+    """A visit of a step until it is exported. Times are nanoseconds since 1970.
 
-    `label` is its name in the run, such as `r1/S3@2`; `plan` counts the plans of the run from 0. `status` is
-    empty while it is under way. `again_after` is the span under which an earlier process had it.
+    `label` is its name in the run, such as `r1/S3@2`; `plan` is the number of the plan in the run, from 0.
+    `status` is empty while it runs. `again_after` is the id of its span in an earlier segment.
     """
 
     id: int
@@ -48,15 +48,15 @@ class OpenVisit:
     events: list[SpanEvent] = field(default_factory=list[SpanEvent])
     dropped: int = 0
     write: int = -1
-    """The write that it made."""
+    """The number of its write, -1 for none."""
 
     @property
     def is_left(self) -> bool:
-        """Whether a process has left it under way."""
+        """Whether its process ended while it was running."""
         return self.status in LEFT
 
     def happened(self, event: SpanEvent) -> None:
-        """Note an event of it."""
+        """Record an event; over the limit it is only counted."""
         if len(self.events) < _MOST_EVENTS:
             self.events.append(event)
         else:
@@ -65,7 +65,7 @@ class OpenVisit:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """A visit that others have read from: its name, the id of its span, when it ended."""
+    """A visit that others read from or wait for: its label, the id of its span, when it ended."""
 
     label: str
     span_id: str
@@ -74,7 +74,7 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the spans of a visit stand: the segment and its root, and what the visit waited for."""
+    """The context of a visit's spans: the segment and its root span, the visits it depends on, the links."""
 
     segment: int
     root: str
@@ -83,7 +83,7 @@ class Place:
 
 
 def visit_spans(teller: Teller, visit: OpenVisit, calls: Sequence[Called], place: Place) -> list[Span]:
-    """The spans of a visit; a call that has no answer ends with the visit."""
+    """Returns the spans of a visit; a call without an answer ends with the visit."""
     spans = _spans(teller, visit, calls, place)
     own = spans[0]
     spans[0] = replace(
@@ -133,7 +133,7 @@ def _items(
     attributes: Attributes,
     place: Place,
 ) -> list[Span]:
-    """A FOREACH: its own span, and below it one for each item."""
+    """Returns the span of a FOREACH and one for each item below it."""
     calls = [called for attempts in items.values() for within in attempts.values() for called in within]
     attributes |= {OpenInference.KIND: Kind.CHAIN, Own.ITEMS: len(items)}
     if visit.failed_items:
@@ -185,7 +185,7 @@ def _own(
 
 
 def _as_visited(teller: Teller, visit: OpenVisit, span: Span, times: tuple[int, int]) -> Span:
-    """The span of the only call of a visit, as that of the visit: it failed if the visit did."""
+    """Returns the span of a visit's only call as that of the visit: failed if the visit failed."""
     start, end = times
     error, attributes = span.error, span.attributes
     if visit.wrong is None:
@@ -207,7 +207,7 @@ def _error_in(span: Span) -> Attributes:
 
 
 def _times(visit: OpenVisit, calls: Sequence[Called]) -> tuple[int, int]:
-    """From its turn, or the first call that left before that, to its last answer, or till it came out."""
+    """Returns begin and end of a visit: from its start or an earlier call to its last answer."""
     if not calls:
         return visit.began, visit.ended
     end = max(called.ended or visit.ended for called in calls)
@@ -240,7 +240,7 @@ def _attributes(visit: OpenVisit, place: Place) -> Attributes:
 
 
 def _word(step: Step) -> str:
-    """What a step does, in one word of few."""
+    """Returns the tool of a step, or the word of its control action."""
     match step.action:
         case Call(tool=tool):
             return tool

@@ -1,7 +1,7 @@
 """Renders the parts of a plan in a diff: as LTP text, with invisible characters escaped.
 
-In: one side of a change, or a step. Out: its lines, each safe on a terminal. What LTP text cannot
-say (an odd name, a title of a step) is shown in words.
+In: one side of a change, or a step. Out: its lines, each safe on a terminal. What LTP text cannot express
+(an invalid name, a title of a step) is described.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _MOST_MEMBERS = 8
 
 
 def lines_of(text: str) -> tuple[str, ...]:
-    """The lines of a text, each escaped."""
+    """Returns the lines of a text, each escaped."""
     return tuple(escaped(line) for line in text.split("\n"))
 
 
 def spelled_step(step: Step) -> tuple[str, ...]:
-    """A step with all its parts but comments."""
+    """Returns the lines of a step with everything but comments and remarks."""
     bare = replace(step, comments=(), remark=None, title=None, depends_on=None)
     try:
         text = format_step(bare)
@@ -69,7 +69,7 @@ def spelled_step(step: Step) -> tuple[str, ...]:
 
 
 def spelled_side(change: Change, node: Node, plan: Plan) -> tuple[str, ...]:
-    """One side of a change; no line where there is nothing on that side."""
+    """Returns the lines of one side of a change; none if that side is empty."""
     if change.part is Part.GROUP:
         return (_members(plan, node) if isinstance(node, int) else "alone",)
     if node is None:
@@ -145,7 +145,7 @@ def _members(plan: Plan, group: int) -> str:
 
 
 def label_of(change: Change) -> str:
-    """What a change is about: `url`, `argument 2`, `$limit`, `condition`."""
+    """Returns the label of a change: `url`, `argument 2`, `$limit`, `condition`."""
     match change.part, change.name:
         case Part.ARGUMENT, int(number):
             return f"argument {number}"

@@ -1,7 +1,7 @@
 """Renders the differences between two plans for a terminal, in the order of the new plan.
 
-A step stands under a sign: `+` added, `-` removed, `~` changed, `>` moved, `=` renamed; each part of
-a changed step stands below it with its old and its new content.
+A step has a sign: `+` added, `-` removed, `~` changed, `>` moved, `=` renamed. Each changed part of a step
+is below it, with its old and its new content.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _MOST_ID = 40
 def plan_diff_text(
     diff: PlanDiff, old_name: str, new_name: str, *, ansi: bool = False, columns: int = 100
 ) -> str:
-    """The difference in about `columns` columns; `ansi` colours it. The names are those of the texts.
+    """Returns the difference as text; values are cut to about `columns` columns, `ansi` adds colours.
+
+    `old_name` and `new_name` are the names of the plans in the first line.
 
     >>> from callsheet.ir import Literal, Respond
     >>> from callsheet.ir.diff import diff_plans
@@ -43,14 +45,14 @@ def plan_diff_text(
 
 
 def summary_line(diff: PlanDiff) -> str:
-    """How many steps differ in which way: `1 added, 2 changed, 14 unchanged`."""
+    """Returns the number of steps by kind of difference: `1 added, 2 changed, 14 unchanged`."""
     counts = summary_of(diff)
     said = [f"{count} {word}" for word, count in counts.items() if count]
     return ", ".join(said) or "the steps are the same"
 
 
 def summary_of(diff: PlanDiff) -> dict[str, int]:
-    """The steps by the way in which they differ; one that was changed and moved counts in both."""
+    """Returns the number of steps by kind of difference; a step may count in several kinds."""
     steps = diff.steps
     return {
         "added": sum(s.is_added for s in steps),
@@ -67,7 +69,7 @@ def _steps(count: int) -> str:
 
 
 class _Page:
-    """The lines of one difference."""
+    """Renders one difference as lines."""
 
     def __init__(self, diff: PlanDiff, ansi: bool, columns: int) -> None:
         self._diff = diff
@@ -84,7 +86,7 @@ class _Page:
     # ------------------------------------------------------------ steps
 
     def _renamings(self) -> Iterator[str]:
-        """The renamings first, so that what follows can use the new ids; shifted numbers on one line."""
+        """Yields the renamings; the other lines use the new ids. A run of shifted ids is one line."""
         pairs = {
             s.old_index: s
             for s in sorted(self._diff.steps, key=lambda s: -1 if s.old_index is None else s.old_index)
