@@ -94,9 +94,7 @@ def width(text: str) -> int:
 def _width_of(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
-    if (
-        "\u1160" <= char <= "\u11ff"
-    ):  # later parts of a Korean syllable add no column
+    if "\u1160" <= char <= "\u11ff":  # later parts of a Korean syllable add no column
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 

@@ -181,7 +181,10 @@ def _where(
 
 
 def _step_start(text: str, offset: int) -> int:
-    """Returns the start of the step at an offset: its line, or an earlier one with an open bracket or text."""
+    """Returns the start of the step at an offset: its line, or an earlier one with an open bracket or string.
+
+    Strings and brackets may contain line breaks.
+    """
     line = text.rfind("\n", 0, offset) + 1
     start = _last_step_line(text, offset)
     before = text[start:line]

@@ -13,7 +13,7 @@ from callsheet.views.report.document import FactRow
 
 
 def facts_of(lineage: Lineage, record: Record, by_tool: Mapping[str, float]) -> list[FactRow]:
-    """A fact for each write of the record, in their order; `write` is that of the lineage, or -1."""
+    """Returns a fact for each write of the record, in order; `write` is its number in the lineage, or -1."""
     worth = worth_of(record, by_tool)
     joined = _joined(lineage, record)
     rows: list[FactRow] = []
@@ -40,7 +40,7 @@ def _fact(
 
 
 def _joined(lineage: Lineage, record: Record) -> dict[int, int]:
-    """For each write of the record, by its number, the one of the lineage."""
+    """Returns the number in the lineage of each write of the record, by its number there."""
     given = {w.name: w.id for w in lineage.writes if w.made is Made.INPUT}
     own: dict[tuple[str, int], int] = {}
     for write in lineage.writes:

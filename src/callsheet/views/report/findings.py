@@ -18,7 +18,7 @@ from callsheet.views.report.document import FindingRow
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.HINT: "hint"}
 _LCTL_LEVELS = {Level.ERROR: "error", Level.WARN: "warning", Level.INFO: "hint"}
 _MOST = 500
-"""So many findings of one kind are told."""
+"""The maximum number of findings of one source."""
 
 
 def findings_of(
@@ -30,7 +30,10 @@ def findings_of(
     *,
     redacts: bool,
 ) -> list[FindingRow]:
-    """All findings, the gravest first; texts that may tell values are left out where those are."""
+    """Returns all findings, errors first; if `redacts`, hand-off rules are shown by title, without values.
+
+    `given` are the names of the run's inputs.
+    """
     plans = [program.plan for program in lineage.programs]
     found = [
         *_of_the_chain(bad),

@@ -20,12 +20,12 @@ _RUN = "run"
 _PERSON = "a person"
 _MOST = 2_000
 _BLOCK = "lctl"
-"""The name of the remark by which an answer tells what was found in the block that came with it."""
+"""The name of an answer's remark about the LCTL block that it contained."""
 _NOT_TAKEN = "its block is not taken"
 _DOUBTS = ("flagged", "to review", "blocked")
 _VERDICTS = {str(Verdict.DENY): "refused", str(Verdict.EXPIRE): "unsaid"}
 _NOBODY = -1
-"""The visit of a hand-off that no visit stands for."""
+"""The visit of a hand-off without one."""
 
 
 def hops_of(
@@ -35,7 +35,7 @@ def hops_of(
     calls: Sequence[CallRow],
     values: Values,
 ) -> list[HopRow]:
-    """The hand-offs of a run: to agents and back, to people, from process to process, and at its end."""
+    """Returns the hand-offs of a run: to agents, to people, between processes, to the caller at its end."""
     found = [
         *_to_agents(lineage, rows, visits, calls, values),
         *_to_people(rows, values),
@@ -74,7 +74,7 @@ def _to_agents(
 
 
 def _state_of_agent(outcome: str, said: Sequence[str]) -> tuple[str, str]:
-    """Whether an agent has taken a hand-off up, and what is to be said of that besides what it returned."""
+    """Returns the state of a hand-off to an agent, and a text if the remarks do not explain it."""
     if any(text.startswith(_NOT_TAKEN) for text in said):
         return "refused", ""
     if outcome == "open":

@@ -1,7 +1,7 @@
 """Builds the rows of visits and calls of a run, with their times and the critical path.
 
-In: a lineage, a record of the same run, its events. Out: rows. A record says how a visit came out, a lineage
-what it read; both have the visits of a step in the same order.
+In: a lineage, a record of the same run, its events. Out: rows. The record has the outcomes of visits, the
+lineage their reads; both have the visits of a step in the same order.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from callsheet.views.report.values import NO_VALUE, Values
 
 _ANSWERS = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.FIRED, EventType.DECIDED)
 _NEAR = 0.002
-"""Seconds between an end and a beginning that may be one moment."""
+"""The tolerance, in seconds, within which an end and a beginning count as simultaneous."""
 
 
 class Times(NamedTuple):
-    """Of each event, from 1: the seconds since the run was created, and which process wrote it.
+    """The time of each event, from 1, in seconds since the run was created, and the epoch of its process.
 
-    Of a run that branched off the axis begins with the first event that it has from the other run; the
-    seconds between the last of those and its own beginning, in which there was nothing of it, are left out.
-    `inherited` is how much of the axis the other run's events take, `began` when that began, since 1970.
+    For a fork, the axis begins with the first event from the original run; the time between the last of those
+    and the creation of the fork is left out. `inherited` is the duration of the events of the original run,
+    `began` the time of the first event of the axis in seconds since 1970.
     """
 
     at: Sequence[float]
@@ -44,19 +44,20 @@ class Times(NamedTuple):
     began: float = 0.0
 
     def of(self, seq: int) -> float:
-        """The time of an event; that of the last one for one that is not there."""
+        """Returns the time of an event; a number past the end has the time of the last one."""
         return self.at[min(seq, len(self.at) - 1)]
 
     def begun(self, turn: int, left: int) -> int:
-        """The event with which a visit began: of its turn, or the one at which its first call left.
+        """Returns the event with which a visit began: that of its turn, or the issue of its first call.
 
-        It is the latter where that was in a later process: in between none carried the run on. No call is 0.
+        It is the latter if that was in a later process, since no process ran in between. `left` is 0 for no
+        call.
         """
         return left if left > turn and self.epochs[left] > self.epochs[turn] else turn
 
 
 class Answer(NamedTuple):
-    """What closed a call: the event, its type, what it has spent, what is to be known of it."""
+    """The event that closed a call, its type, the usage that it reports, and its remarks."""
 
     seq: int
     type: str
@@ -65,7 +66,7 @@ class Answer(NamedTuple):
 
 
 def times_of(rows: Sequence[Event], info: RunInfo) -> Times:
-    """The times of the events of a run."""
+    """Computes the times of the events of a run."""
     created = info.created
     older = [row.ts for row in rows if row.ts < created] if info.parent_run else []
     began = min(older, default=created)
@@ -77,7 +78,7 @@ def times_of(rows: Sequence[Event], info: RunInfo) -> Times:
 
 
 def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]]:
-    """Of each call, the event at which it left first, and what closed it."""
+    """Returns by key the event at which each call was first issued, and the answers that closed calls."""
     left: dict[str, int] = {}
     closed: dict[str, Answer] = {}
     for row in rows:
@@ -94,7 +95,7 @@ def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]
 def visits_and_calls(
     lineage: Lineage, record: Record, rows: Sequence[Event], times: Times, values: Values
 ) -> tuple[list[VisitRow], list[CallRow]]:
-    """The visits as they began, and the calls of each, those of one visit together."""
+    """Returns the visits in the order of their beginning, and their calls, those of one visit together."""
     outcomes = told_by(record)
     left, closed = answers_of(rows)
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
@@ -112,7 +113,7 @@ def visits_and_calls(
 
 
 def told_by(record: Record) -> dict[tuple[int, int, int], Visit]:
-    """The visits of a record by plan, step, and which visit of it it is, from 0."""
+    """Returns the visits of a record by plan, step and number of the visit, all from 0."""
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     found: dict[tuple[int, int, int], Visit] = {}
     last = _failed_loop(record)
@@ -125,7 +126,7 @@ def told_by(record: Record) -> dict[tuple[int, int, int], Visit]:
 
 
 def _failed_loop(record: Record) -> Visit | None:
-    """The loop of which a failed item ended the run: it has the results so far."""
+    """Returns the visit of a FOREACH whose failed item ended the run, or None."""
     place, result = record.ending(), record.result
     if place is None or result is None or result.status is Status.DONE or result.refusal is not None:
         return None
@@ -242,7 +243,7 @@ def _visit(
 
 
 def _with_way(visits: list[VisitRow]) -> list[VisitRow]:
-    """The visits, those marked that the end of the run waited for: each began when the one before ended."""
+    """Marks the visits on the critical path: from the last one back, each began when the one before ended."""
     done = sorted((v.until, n) for n, v in enumerate(visits) if v.outcome != "skipped")
     ends = [until for until, _ in done]
     place = len(done) - 1
