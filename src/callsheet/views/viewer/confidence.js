@@ -1,4 +1,4 @@
-// How sure each fact is, by itself and after what it was made of, along the weakest way that leads to it.
+// The confidence of each fact: its own, and limited by its sources along the weakest path.
 import { useMemo, useState } from "preact/hooks";
 import { Confidence, VirtualList, band, counted, html } from "./ui.js";
 import { model, pickWrite, seq } from "./state.js";
@@ -45,7 +45,7 @@ export function ConfidenceTab() {
   </div>`;
 }
 
-// From the beginning of the weakest way to the fact itself.
+// The weakest path to a fact, from its first source to the fact itself.
 function hops(made, fact) {
   const found = [fact];
   while (found.length < MOST_HOPS && found[0].parents.length) {

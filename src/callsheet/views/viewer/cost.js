@@ -1,4 +1,4 @@
-// What the run took, and which steps took it.
+// The resource use of the run, in total and by step.
 import { useMemo } from "preact/hooks";
 import { VirtualList, bytes, duration, html } from "./ui.js";
 import { model, pickStep } from "./state.js";

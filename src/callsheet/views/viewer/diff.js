@@ -1,4 +1,4 @@
-// This run, A, beside another, B: where they first part, and what follows from that.
+// Compares this run, A, with another, B: the first difference and its consequences.
 import { useEffect, useState } from "preact/hooks";
 import { VirtualList, counted, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
@@ -10,7 +10,7 @@ const MOST_TIMES = 20;
 export function Diff() {
   const made = model.value;
   const { diff } = made.doc;
-  const [picked, setPicked] = useState(null); // a pair, and the run that it is of
+  const [picked, setPicked] = useState(null); // the number of a pair, and the run B that it belongs to
   const [isCone, setCone] = useState(true);
   if (!diff && acts.value) return html`<div class="pad"><${Other} /></div>`;
   if (!diff)
@@ -67,7 +67,7 @@ export function Diff() {
   </div>`;
 }
 
-// Which steps took longer or shorter, by more than a part of the longer time.
+// The steps whose durations differ by more than a fraction of the longer one.
 function Times({ diff }) {
   const [noise, setNoise] = useState(0.2);
   const apart = diff.times.filter(([, , a, b]) => Math.abs(a - b) > noise * Math.max(a, b));
@@ -85,7 +85,7 @@ function Times({ diff }) {
   </section>`;
 }
 
-// Which run this one is compared with, where a server has others.
+// The selection of the run B, if a server offers other runs.
 function Other() {
   const { diff } = model.value.doc;
   const [runs, setRuns] = useState([]);
@@ -120,7 +120,7 @@ function Side({ side, other }) {
   </div>`;
 }
 
-// The places at which two values differ, by path.
+// The paths at which two values differ.
 function changed(one, other, path = [], found = []) {
   if (found.length > 200 || one === undefined || other === undefined) return found;
   const isBoth =

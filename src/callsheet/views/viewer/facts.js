@@ -1,4 +1,4 @@
-// What was known after an event: every variable with what it is worth, who said it, and who used it.
+// The variables after an event: values, confidence, where each comes from and who used it.
 import { Confidence, VirtualList, html } from "./ui.js";
 import { origin } from "./model.js";
 import { model, pickVisit, pickWrite, seq, variable } from "./state.js";

@@ -1,4 +1,4 @@
-// What rules say of the plan, of the hand-off and of the run; each leads to what it is about.
+// Findings of rules about the plan, the hand-off and the run, each with a link to its place.
 import { LEVELS, VirtualList, counted, html } from "./ui.js";
 import { goTo, model, pickStep, pickWrite } from "./state.js";
 

@@ -1,4 +1,4 @@
-// A document that has grown: what a server says has changed, put into the one that is there. Neither is changed.
+// Applies the changes that a server sends to the current document. Neither is modified.
 
 // `told` is { set: [[path, value]], rows: [[path, length, [[place, row]]]], texts: [[path, line, count, lines]] }.
 export function grown(data, told) {
@@ -20,7 +20,7 @@ export function grown(data, told) {
   return made;
 }
 
-// The data with what `change` makes of the part at a path.
+// Returns a copy of the data with the part at a path replaced by `change(part)`.
 function put(data, path, change) {
   if (!path.length) return change(data);
   const [key, ...rest] = path;

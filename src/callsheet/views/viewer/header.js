@@ -1,4 +1,4 @@
-// The head of the page: how the run ended in words, where it failed and what likely led to it apart, and what it took.
+// The head of the page: the outcome of the run, its likely cause, its totals, and actions.
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
 import { Wrong, useDoing } from "./doing.js";
 import { unpacked } from "./packed.js";
@@ -57,7 +57,7 @@ export function Header() {
   </header>`;
 }
 
-// What may be done with the whole run, where a server does it.
+// Actions on the whole run, if a server offers them.
 function Deeds() {
   const [wrong, isBusy, act] = useDoing();
   const { status } = model.value.run;
@@ -116,13 +116,13 @@ function Export() {
   </details>`;
 }
 
-// Spans or provenance as a file; where the page has none, the tab OTel says which command gives them.
+// Downloads spans or provenance; if the page has none, shows the tab OTel, which names the command.
 async function save(made, part, name, type) {
   try {
     const told = acts.value ? await acts.value.spans() : made.doc.otel;
     if (told[part]) return download(`${made.run.id}.${name}`, await unpacked(told[part]), type);
   } catch {
-    // the tab tells what is wrong
+    // the tab shows the error
   }
   lower.value = "otel";
 }

@@ -1,10 +1,10 @@
-// The run as it would be handed on, at its end or after any step, and what came of each hand-off.
+// The LCTL document of the run, at its end or after any step, and the states of its hand-offs.
 import { useMemo } from "preact/hooks";
 import { CopyButton, Source, bytes, download, html } from "./ui.js";
 import { boundary, boundaryAt, documentAt } from "./handed.js";
 import { goTo, isThen, model, pickVisit, seq } from "./state.js";
 
-// What came of a hand-off: shape, word, and whether somebody has to look.
+// The states of a hand-off: symbol, text and status class.
 const STATES = {
   taken: ["✓", "taken up", "ok"],
   concerns: ["⚑", "taken up with concerns", "stopped"],
@@ -46,7 +46,7 @@ function Document() {
   </section>`;
 }
 
-// Whether the document is that of the whole run, or the one after the step that the scrubber stands at.
+// The selection of the document: of the whole run, or after the step at the current event.
 function Moment({ steps, place }) {
   const made = model.value;
   if (!steps)
@@ -81,7 +81,7 @@ function Hops() {
 
 function Hop({ hop }) {
   const made = model.value;
-  const isOpen = hop.until && hop.until > seq.value; // what is to come is not told before
+  const isOpen = hop.until && hop.until > seq.value; // later outcomes are not shown
   const [shape, word, look] = STATES[isOpen ? "waits" : hop.state];
   const isOver = hop.until > hop.seq && !isOpen;
   const go = () => (hop.visit >= 0 ? pickVisit(hop.visit, true) : goTo(hop.until || hop.seq));

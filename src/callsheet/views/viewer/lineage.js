@@ -1,4 +1,4 @@
-// Where a value came from, back to what the run was given, and what was made of it.
+// The lineage of a value: its sources back to the inputs of the run, and its uses.
 import { useState } from "preact/hooks";
 import { Confidence, argument, html } from "./ui.js";
 import { ValueBox } from "./value.js";

@@ -1,4 +1,4 @@
-// The events of the journal, one a row, up to a hundred thousand and more.
+// The events of the journal, one a row. Only visible rows are rendered, since there may be over 100,000.
 import { useMemo } from "preact/hooks";
 import { VirtualList, counted, html } from "./ui.js";
 import { ValueBox } from "./value.js";

@@ -1,4 +1,4 @@
-// What may be done from a step or an event on: run again, or fork. Where no server does it, as commands.
+// Rerun from a step or fork at an event; without a server, as commands to copy.
 import { useState } from "preact/hooks";
 import { CopyButton, html } from "./ui.js";
 import { Wrong, into, typed, useDoing } from "./doing.js";
@@ -27,7 +27,7 @@ function Commands({ at, label }) {
 function Deeds({ at, label }) {
   const made = model.value;
   const [wrong, isBusy, act] = useDoing();
-  const [effects, setEffects] = useState(null); // what would change something outside, and { go } with a yes
+  const [effects, setEffects] = useState(null); // calls with side effects, and `go` to confirm them
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
   const go = (deed, body) =>

@@ -1,4 +1,4 @@
-// The spans of the run: the very OTLP that `callsheet trace export` sends, without arguments and results.
+// The spans of the run, in the OTLP of `callsheet trace export`, without arguments and results.
 import { useEffect, useState } from "preact/hooks";
 import { CopyButton, Source, bytes, counted, download, html } from "./ui.js";
 import { unpacked } from "./packed.js";
@@ -13,7 +13,7 @@ export function Otel() {
   const [signal, setSignal] = useState(0);
   useEffect(() => {
     if (!acts.value) setOtel(made.doc.otel);
-    else acts.value.spans().then(setOtel, (error) => setTold({ why: error.message })); // a server gives them apart
+    else acts.value.spans().then(setOtel, (error) => setTold({ why: error.message })); // a server sends them separately
   }, [made]);
   useEffect(() => {
     let isGone = false;

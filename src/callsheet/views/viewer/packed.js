@@ -1,4 +1,4 @@
-// What a page holds compressed, as zlib in base64: the spans, the provenance.
+// Decompresses the parts of the data that are zlib in base64: spans and provenance.
 
 export async function unpacked(packed) {
   const data = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));

@@ -1,4 +1,4 @@
-// The step that is looked at: what went in, what came out, its calls, who used what it gave.
+// The selected step: its inputs and output, its calls, and who used its result.
 import { useState } from "preact/hooks";
 import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
@@ -27,7 +27,7 @@ export function Pane() {
   const row = made.plans[at.plan].steps[at.step];
   const chosen = shown.value;
   const state = chosen ? made.stateOf(chosen, seq.value) : "pending";
-  const visit = state === "pending" ? null : chosen; // what is still to come is not told before
+  const visit = state === "pending" ? null : chosen; // later outcomes are not shown
   const isOver = visit && state !== "open";
   return html`<aside class="pane panel" aria-label=${`Step ${row.id}`}>
     <header>
@@ -58,7 +58,7 @@ export function Pane() {
   </aside>`;
 }
 
-// The facts as they were when the visit began.
+// Shows the facts at the beginning of the visit.
 function knew(visit) {
   goTo(visit.seq);
   lower.value = "facts";
@@ -226,7 +226,7 @@ function Result({ call, answer }) {
     : html`<p class="quiet">nothing</p>`;
 }
 
-// What a model was asked: its messages as text, made once more of what the journal has.
+// The prompt of a model call: its messages, rebuilt from the journal.
 function Prompt({ call }) {
   const made = model.value;
   const named = call.asked ? html`<code>${call.asked}</code>` : "a prompt of its own";

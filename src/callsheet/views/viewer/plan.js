@@ -1,4 +1,4 @@
-// The plan as it was written, each step's lines with how far it was.
+// The text of the plan, with the status of each step.
 import { useMemo } from "preact/hooks";
 import { CopyButton, STATUS, VirtualList, html } from "./ui.js";
 import { plain } from "./model.js";

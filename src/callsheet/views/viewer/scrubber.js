@@ -1,4 +1,4 @@
-// The time of the run, event by event: what every panel shows is the run as it was after this one.
+// The slider over the events of the run; all panels show the run after the current event.
 import { useMemo } from "preact/hooks";
 import { clock, duration, html } from "./ui.js";
 import { goTo, isPlaying, model, play, seq } from "./state.js";
@@ -31,7 +31,7 @@ export function Scrubber() {
   </section>`;
 }
 
-// Where something went wrong, along the events.
+// Marks of errors, calls in doubt and questions along the slider.
 function Density({ made }) {
   const marks = useMemo(() => {
     const found = new Map();

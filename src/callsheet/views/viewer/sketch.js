@@ -1,9 +1,9 @@
-// A plan that has not run, drawn as the graph of a run is: its steps, and what each waits for.
+// The graph of a plan that has not run, drawn like that of a run.
 import { useMemo } from "preact/hooks";
 import { html } from "./ui.js";
 import { EDGE, GAP, Groups, HIGH, WIDE, cut, places, way, wide } from "./dag.js";
 
-const MOST = 500; // steps that are drawn
+const MOST = 500; // the maximum number of steps
 
 export function Sketch({ plan, onPick }) {
   const { layout, steps } = plan;

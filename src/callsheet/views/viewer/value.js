@@ -1,4 +1,4 @@
-// A value as a tree whose places can be asked where they came from. It is text, whatever it holds.
+// A value as a tree, with links to the lineage of its parts. Values are rendered as text, never as HTML.
 import { useState } from "preact/hooks";
 import { CopyButton, bytes, html } from "./ui.js";
 import { Exact, isSealed, plain, preview } from "./model.js";
@@ -7,7 +7,7 @@ import { model } from "./state.js";
 const MOST_CHILDREN = 100;
 const MOST_TEXT = 2000;
 
-// `onPick(path)` makes the names of places buttons; `path` is the place that is chosen.
+// With `onPick(path)`, names of parts are buttons; `path` is the selected part.
 export function ValueBox({ value, label = "", onPick = null, path = null, open = 2 }) {
   const made = model.value;
   const { text, size, cut, kind } = made.value(value);

@@ -1,4 +1,4 @@
-// The viewer of a run: all of its panels, fed by a source.
+// The viewer of a run: all panels, with data from a source.
 import { Tabs, html } from "./ui.js";
 import { Header, Help } from "./header.js";
 import { Scrubber } from "./scrubber.js";
@@ -86,7 +86,7 @@ export function Viewer() {
   </div>`;
 }
 
-// Show what a source gives; gives what ends that.
+// Shows the data of a source; returns a function that closes it.
 export function open(source) {
   forget();
   isLive.value = source.isLive;

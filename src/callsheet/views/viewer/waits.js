@@ -1,4 +1,4 @@
-// What the run waits for: people's answers, and decisions about calls that may have taken place.
+// What the run waits for: answers of people, and decisions about calls in doubt.
 import { useState } from "preact/hooks";
 import { CopyButton, clock, day, html } from "./ui.js";
 import { ValueBox } from "./value.js";

@@ -1,4 +1,4 @@
-// When things happened, on the true axis of time: visits with their attempts, what they waited for, the longest way.
+// The timeline of the run: visits with their calls, waiting times, the critical path.
 import { useMemo, useState } from "preact/hooks";
 import { Status, VirtualList, duration, html } from "./ui.js";
 import { model, pickVisit, seq, visit as chosenVisit } from "./state.js";
@@ -157,7 +157,7 @@ function barsOf(made, visit, row) {
   return [...bars, ...spans];
 }
 
-// A call among others of its visit.
+// The label of a call among those of its visit.
 function named(call, row) {
   const parts = [
     call.tool,
