@@ -222,13 +222,13 @@ def _run(
 _WORDS = {
     "done": "Done",
     "failed": "Failed",
-    "refused": "Refused by its policy",
+    "refused": "Refused by the policy",
     "cancelled": "Cancelled",
-    "waiting": "Waits for a person",
+    "waiting": "Waiting for a person",
     "in_doubt": "In doubt",
     "interrupted": "Interrupted",
     "running": "Running",
-    "corrupt": "Its journal is damaged",
+    "corrupt": "Journal damaged",
 }
 
 
@@ -236,12 +236,12 @@ def _words(run: Recorded, lineage: Lineage, result: Result | None, blame: dict[s
     """Returns the outcome or status of the run as a phrase."""
     words = _WORDS.get(run.status, run.status)
     if run.status == "done" and result is not None and result.terminated:
-        words = "Ended by its plan"
+        words = "Terminated by the plan"
     failed = NONE if blame is None else int(blame["visit"])
     if run.status in ("failed", "refused") and failed != NONE:
         words += f" at {lineage.label(lineage.visits[failed])}"
     if run.status == "done" and failed != NONE:
-        words += f", though {lineage.label(lineage.visits[failed])} failed"
+        words += f", but {lineage.label(lineage.visits[failed])} failed"
     if run.status == "in_doubt" and run.doubts:
         calls = len(run.doubts)
         words += f": {calls} call{'' if calls == 1 else 's'} may have taken place"

@@ -49,9 +49,7 @@ def findings_of(
 def _of_the_chain(bad: BadEvent | None) -> Iterator[FindingRow]:
     if bad is not None:
         text = f"the chain is broken at event {bad.seq}: {bad.why}"
-        yield FindingRow(
-            "run", "JRN012", "error", text, "do not trust what comes after it", 0, "", "", bad.seq
-        )
+        yield FindingRow("run", "JRN012", "error", text, "do not rely on later events", 0, "", "", bad.seq)
 
 
 def _of_plans(plans: Sequence[Plan], given: Collection[str]) -> Iterator[FindingRow]:
@@ -75,14 +73,14 @@ def _of_values(lineage: Lineage) -> Iterator[FindingRow]:
         visit = lineage.visits[write.visit] if write.visit != NONE else None
         step = "" if visit is None else lineage.code(visit).id
         plan = 0 if visit is None else visit.program
-        text = f"${write.name} does not fit its cast, and was kept as it was"
+        text = f"${write.name} does not fit its cast and was stored unchanged"
         yield FindingRow("run", "", "warning", text, "", plan, step, "", write.seq)
 
 
 def _of_late_answers(rows: Sequence[Event]) -> Iterator[FindingRow]:
     late = [row for row in rows if row.type is EventType.LATE]
     for row in late[:_MOST]:
-        text = f"the call {row.key} was answered after it had been closed; it changed nothing"
+        text = f"the call {row.key} was answered after it had been closed; the answer was ignored"
         yield FindingRow("run", "", "hint", text, "", 0, row.step or "", "", row.seq)
 
 

@@ -82,8 +82,8 @@ def _state_of_agent(outcome: str, said: Sequence[str]) -> tuple[str, str]:
     if said:
         return "concerns" if any(word in text for text in said for word in _DOUBTS) else "taken", ""
     if outcome in ("failed", "stopped"):
-        return "refused", "it has given no answer"
-    return "unsaid", "it has answered, and returned no block"
+        return "refused", "no answer"
+    return "unsaid", "answered without an LCTL block"
 
 
 def _remarks(row: Event) -> Iterator[str]:

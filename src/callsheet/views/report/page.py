@@ -24,7 +24,7 @@ _PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<div id="callsheet"{places}><noscript>A script draws this page; it is in this file.</noscript></div>
+<div id="callsheet"{places}><noscript>This page needs JavaScript; the script is in this file.</noscript></div>
 {data}
 <script>{script}</script>
 </body>

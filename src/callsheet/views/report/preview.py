@@ -53,13 +53,13 @@ class Preview:
 
     def lines(self) -> Iterator[str]:
         """Yields the preview as text, largest values first, those of events last."""
-        yield f"this report would tell: {self.line()}"
+        yield f"this report discloses: {self.line()}"
         for row in self.rows[:_MOST]:
             name = pad(cut(printable(row.name), _NAME), _NAME)
             yield f"  {row.how:9} {row.what:9} {name} {row.bytes:>10,} B  {row.text}".rstrip()
         if len(self.rows) > _MOST:
             yield f"  and {len(self.rows) - _MOST:,} more (--json has them all)"
-        yield "names, the text of the plan and its literals, times, sizes and hashes are always told"
+        yield "names, the text of the plan and its literals, times, sizes and hashes are always included"
 
     def to_json(self) -> dict[str, Any]:
         """Returns the preview as JSON data."""

@@ -49,7 +49,7 @@ export function Dag() {
   }, [chosen && chosen.plan, chosen && chosen.step, made]);
   return html`<div class="dag" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label="The plan as a graph">
     <svg width=${width * scale} height=${(top + 10) * scale} viewBox=${`0 0 ${width} ${top + 10}`} role="group"
-        aria-label="Steps and what they wait for">
+        aria-label="Steps and dependencies">
       ${made.plans.map(
         (plan, number) => html`<${Graph} key=${number} plan=${number} top=${tops[number]}
         from=${view[0] / scale - tops[number] - 300} to=${(view[0] + view[1]) / scale - tops[number] + 300} />`,
@@ -166,8 +166,8 @@ function middle(layout, x, y, start, end, lane) {
 function Lost({ at: [x, y], of, way: between }) {
   const said =
     of.why === "lost"
-      ? `$${of.name} did not come from ${between}`
-      : `$${of.name} went from ${between}, and is worth ${of.value.toFixed(2)}: it is not handed on`;
+      ? `$${of.name} was not passed from ${between}`
+      : `$${of.name} was passed from ${between}, but its confidence of ${of.value.toFixed(2)} is too low to hand it on`;
   return html`<g class="lost is-${of.why}" transform=${`translate(${x} ${y})`} role="img" aria-label=${said}>
     <circle r="8" />
     <text y="4" text-anchor="middle">${of.why === "lost" ? "✗" : "⊘"}</text>

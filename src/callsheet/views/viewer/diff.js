@@ -15,7 +15,7 @@ export function Diff() {
   if (!diff && acts.value) return html`<div class="pad"><${Other} /></div>`;
   if (!diff)
     return html`
-      <p class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
+      <p class="pad quiet">No run to compare with: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
   const at = picked && picked.of === diff.other.id ? picked.n : diff.first;
   const cone = diff.pairs
     .map((pair, n) => ({ ...pair, n }))
@@ -23,22 +23,22 @@ export function Diff() {
   const shown = at >= 0 ? diff.pairs[at] : null;
   const isSame = diff.other.plan_hash === made.run.plan_hash;
   const given = (value) => (value < 0 ? "–" : made.preview(value, 60));
-  const leftOut = diff.left_out ? `; ${diff.left_out} more that differ are left out` : "";
+  const leftOut = diff.left_out ? `; ${diff.left_out} more differences are omitted` : "";
   return html`<div class="diff">
-    <section aria-label="What differs">
+    <section aria-label="Differences">
       ${acts.value ? html`<p class="bar"><${Other} /></p>` : ""}
       <p class="bar"><span>A <code>${made.run.id}</code> · B <code>${diff.other.id}</code>${" "}
-        <span class="quiet">${diff.other.status}, ${isSame ? "the same plan" : "another plan"}</span></span>
+        <span class="quiet">${diff.other.status}, ${isSame ? "the same plan" : "a different plan"}</span></span>
         <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)}
-            /> from the first on</label></p>
+            /> from the first difference on</label></p>
       ${diff.inputs.map(([name, a, b]) => html`<p key=${name}
-          class="pad">given <b>$${name}</b>: A <code>${given(a)}</code>, B <code>${given(b)}</code></p>`)}
+          class="pad">input <b>$${name}</b>: A <code>${given(a)}</code>, B <code>${given(b)}</code></p>`)}
       ${
         diff.pairs.length
-          ? html`<${VirtualList} label="Visits that differ" count=${cone.length} height=${30} row=${(n) => {
+          ? html`<${VirtualList} label="Different visits" count=${cone.length} height=${30} row=${(n) => {
               const pair = cone[n];
               const side = pair.a || pair.b;
-              const rank = pair.n === diff.first ? "first" : pair.follows ? "follows" : "apart";
+              const rank = pair.n === diff.first ? "first" : pair.follows ? "follows" : "independent";
               return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}">
                 <button aria-pressed=${pair.n === at} onClick=${() => {
                 setPicked({ of: diff.other.id, n: pair.n });
@@ -48,9 +48,9 @@ export function Diff() {
             <span class="tool">${side.tool ? `@${side.tool}` : ""}</span>${" "}
                 <span class="quiet">${pair.what.join(", ")}</span></button></div>`;
             }} />`
-          : html`<p class="pad">They did the same: ${counted(diff.alike, "visit")} of steps.</p>`
+          : html`<p class="pad">No differences in ${counted(diff.alike, "visit")} of steps.</p>`
       }
-      <p class="pad quiet">${counted(diff.alike, "visit")} alike; times do not count${leftOut}</p>
+      <p class="pad quiet">${counted(diff.alike, "visit")} equal; times are not compared${leftOut}</p>
       <${Times} diff=${diff} />
     </section>
     ${
@@ -106,7 +106,7 @@ function Other() {
 
 function Side({ side, other }) {
   const made = model.value;
-  if (!side) return html`<p class="quiet">It did not come there.</p>`;
+  if (!side) return html`<p class="quiet">Not reached.</p>`;
   if (side.skipped) return html`<p>skipped: ${side.skipped}</p>`;
   const paths = other ? changed(made.parsed(side.value), made.parsed(other.value)) : [];
   return html`<div>
@@ -115,7 +115,7 @@ function Side({ side, other }) {
     ${side.error >= 0 ? html`<p class="why is-failed">${made.words(side.error)}</p>` : ""}
     ${side.value >= 0 ? html`<${ValueBox} value=${side.value} label="value" />` : ""}
     ${paths.length ? html`<p class="quiet">differs at ${paths.slice(0, 8).map((path) => html`
-      <code key=${path}>${path || "all of it"}</code> `)}
+      <code key=${path}>${path || "the whole value"}</code> `)}
       ${paths.length > 8 ? `and ${paths.length - 8} more places` : ""}</p>` : ""}
   </div>`;
 }

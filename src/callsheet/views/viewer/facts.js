@@ -13,10 +13,10 @@ export function Facts() {
         aria-hidden="true"><span>fact</span>
           <span>variable</span>
           <span>value</span>
-          <span>worth</span>
+          <span>confidence</span>
           <span>from</span>
           <span>used by</span></div>
-    <${VirtualList} label="What is known" count=${rows.length} height=${30} follow=${chosen}
+    <${VirtualList} label="Facts" count=${rows.length} height=${30} follow=${chosen}
         row=${(n) => html`<${Row} key=${rows[n].name} write=${rows[n]} isChosen=${n === chosen} />`} />
   </div>`;
 }

@@ -35,7 +35,7 @@ export function Header() {
       }</p>
     </div>
     <dl class="sums">
-      <div><dt>took</dt><dd>${duration(run.seconds)}</dd></div>
+      <div><dt>duration</dt><dd>${duration(run.seconds)}</dd></div>
       <div><dt>calls</dt>
         <dd>${usage.calls.toLocaleString("en")}${retries && html` <small>${retries}</small>`}</dd></div>
       ${usage.model_calls ? html`<div><dt>model calls</dt>
@@ -49,10 +49,10 @@ export function Header() {
       ${isLiving ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
       <${Deeds} />
       <${Export} />
-      <button class="plain" onClick=${nextTheme} title="Light, dark, or as the system says (t)">${
+      <button class="plain" onClick=${nextTheme} title="Theme: light, dark or that of the system (t)">${
         { auto: "◐ auto", light: "○ light", dark: "● dark" }[theme.value]
       }</button>
-      <button class="plain" onClick=${() => (isHelping.value = true)} title="Keys and words (?)">? help</button>
+      <button class="plain" onClick=${() => (isHelping.value = true)} title="Help (?)">? help</button>
     </div>
   </header>`;
 }
@@ -88,7 +88,7 @@ function Cause() {
 function Chain({ run }) {
   if (run.chain.ok)
     return html`<span class="chain" title=${`The hash of the last event: ${run.head}`}>
-      <span aria-hidden="true">✓</span> whole <code>${run.head.slice(0, 8)}</code></span>`;
+      <span aria-hidden="true">✓</span> intact <code>${run.head.slice(0, 8)}</code></span>`;
   return html`<span class="chain is-broken" title=${run.chain.why}>
     <span aria-hidden="true">✗</span> broken at event ${run.chain.seq}</span>`;
 }
@@ -105,7 +105,7 @@ function Export() {
   return html`<details class="menu">
     <summary>Export</summary>
     <div>
-      ${item("Copy a link to what is shown", () => copy(location.href.split("#")[0] + link(), () => {}))}
+      ${item("Copy a link to this view", () => copy(location.href.split("#")[0] + link(), () => {}))}
       ${made.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, made.doc.lctl.text)) : ""}
       ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(made), "application/x-ndjson"))}
       ${item("Spans as OTLP", () => save(made, "packed", "otlp.jsonl", "application/x-ndjson"))}
@@ -150,34 +150,33 @@ function eventLines(made) {
 
 const KEYS = [
   ["j k", "next, previous step"],
-  ["Tab Enter", "to a step of the graph, choose it; again: to its end"],
-  ["h l", "one event back, on"],
-  ["H L", "ten events back, on"],
+  ["Tab Enter", "focus a step of the graph, select it; again: go to its end"],
+  ["h l", "previous, next event"],
+  ["H L", "ten events back, forward"],
   ["g G", "first, last event"],
   ["space", "playback"],
   ["1 2 3 4", "graph, waterfall, log, plan"],
   ["f w c i", "facts, lineage, confidence, findings"],
-  ["d", "what differs from the other run"],
+  ["d", "differences from the other run"],
   ["/", "search"],
   ["n N", "next, previous hit"],
   ["t", "light, dark, auto"],
-  ["?", "this"],
+  ["?", "this help"],
 ];
 
 export function Help() {
   if (!isHelping.value) return "";
-  return html`<${Dialog} title="Keys and words" onClose=${() => (isHelping.value = false)}>
+  return html`<${Dialog} title="Help" onClose=${() => (isHelping.value = false)}>
     <dl class="keys">${KEYS.map(([key, text]) => html`
       <div key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
-    <h3>Three words</h3>
-    <p><b>Playback</b> goes through the journal: nothing runs. To <b>re-run from a step</b> is to do the later steps
-    again, with the results before it taken from the journal. A <b>fork</b> is a new run with something changed, that
-    names this one as its parent. This page only plays back; under <b>From here</b> a step has the commands
-    for the others.</p>
+    <h3>Terms</h3>
+    <p><b>Playback</b> steps through the journal; nothing is executed. A <b>rerun from a step</b> executes that step and
+    the later ones again; the results of earlier steps come from the journal. A <b>fork</b> is a new run with a change,
+    whose parent is this run. For both, see <b>Rerun or fork</b> of a step.</p>
     <h3>Confidence</h3>
-    <p>The numbers are a policy of who runs callsheet, by the kind of source, and are not measured. No value is worth
-    more than what it was made of. Below .70 a fact is flagged, below .60 a person should look, below .40
-    it is not handed on.</p>
+    <p>The numbers are set by kind of source, as a policy, and are not measured. The confidence of a value is at most
+    that of its sources. Below .70 a fact is flagged, below .60 a person should review it, below .40 it is not
+    handed on.</p>
     <p class="quiet">${model.value.run.made_by}</p>
   <//>`;
 }

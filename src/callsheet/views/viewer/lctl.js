@@ -6,19 +6,19 @@ import { goTo, isThen, model, pickVisit, seq } from "./state.js";
 
 // The states of a hand-off: symbol, text and status class.
 const STATES = {
-  taken: ["✓", "taken up", "ok"],
-  concerns: ["⚑", "taken up with concerns", "stopped"],
+  taken: ["✓", "accepted", "ok"],
+  concerns: ["⚑", "accepted with concerns", "stopped"],
   refused: ["✗", "refused", "failed"],
-  unsaid: ["○", "no ack", "skipped"],
-  waits: ["◔", "waits", "open"],
-  given: ["→", "given", "ok"],
+  unsaid: ["○", "not acknowledged", "skipped"],
+  waits: ["◔", "pending", "open"],
+  given: ["→", "delivered", "ok"],
 };
 const KINDS = { agent: "to an agent", person: "to a person", process: "to the next process", end: "at the end" };
 
 export function Lctl() {
   const made = model.value;
   if (!made.doc.lctl.text)
-    return html`<p class="quiet pad">The document tells values, and is left out of this report.</p>`;
+    return html`<p class="quiet pad">The document contains values and is omitted from this report.</p>`;
   return html`<div class="lctl"><${Hops} /><${Document} /></div>`;
 }
 
@@ -30,7 +30,7 @@ function Document() {
   const at = place < 0 ? null : boundary(steps, place);
   const name = at ? `${made.run.id}.${at.label.replace("/", "-")}.lctl.yaml` : `${made.run.id}.lctl.yaml`;
   const what = at ? "Hand-off" : kind === "debug" ? "Post-mortem" : "Hand-off";
-  return html`<section class="document" aria-label="The document">
+  return html`<section class="document" aria-label="Document">
     <div class="bar">
       <span>
         <b>${what}</b>${" "}
@@ -42,7 +42,7 @@ function Document() {
         <button class="plain" onClick=${() => download(name, text)}>Download</button>
       </span>
     </div>
-    <${Source} label="The document" text=${text} />
+    <${Source} label="Document" text=${text} />
   </section>`;
 }
 
@@ -61,7 +61,7 @@ function Moment({ steps, place }) {
     <span class="quiet">of</span>${" "}
     <select value=${isBefore ? "now" : isThen.value ? String(place) : "end"} onChange=${pick}>
       <option value="end">the whole run</option>
-      ${isBefore ? html`<option value="now">the event that is shown: no step was settled</option>` : ""}
+      ${isBefore ? html`<option value="now">the current event: no step has finished</option>` : ""}
       ${steps.at.map(
         ([at, label], n) => html`<option key=${n} value=${String(n)}>after ${label} (event ${at})</option>`,
       )}
@@ -75,7 +75,7 @@ function Hops() {
   return html`<section class="hops" aria-label="Hand-offs">
     <h3>Hand-offs</h3>
     ${come.length ? html`<ol>${come.map((hop) => html`<${Hop} key=${hop.n} hop=${hop} />`)}</ol>` : ""}
-    ${come.length ? "" : html`<p class="quiet">The run had not been handed on by event ${seq.value}.</p>`}
+    ${come.length ? "" : html`<p class="quiet">No hand-off up to event ${seq.value}.</p>`}
   </section>`;
 }
 

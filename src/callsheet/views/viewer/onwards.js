@@ -6,7 +6,7 @@ import { acts, model } from "./state.js";
 
 export function Onwards({ at, label }) {
   return html`<details class="onwards">
-    <summary>From here</summary>
+    <summary>Rerun or fork</summary>
     ${acts.value ? html`<${Deeds} at=${at} label=${label} />` : html`<${Commands} at=${at} label=${label} />`}
   </details>`;
 }
@@ -14,8 +14,8 @@ export function Onwards({ at, label }) {
 function Commands({ at, label }) {
   const { id } = model.value.run;
   const commands = [
-    ["Run again from this step", `callsheet rerun ${id} --from ${label}`],
-    ["Go on from this event, edited", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
+    ["Rerun from this step", `callsheet rerun ${id} --from ${label}`],
+    ["Fork at this event, with an edit", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
   ];
   return commands.map(
     ([text, command]) => html`<p key=${text}>
@@ -43,22 +43,22 @@ function Deeds({ at, label }) {
   const names = made.variablesAt(at).map((write) => write.name);
   return html`<div class="deeds">
     <p><button class="plain" disabled=${isBusy}
-        onClick=${() => go("rerun", { step: label })}>Run again from ${label}</button>
-      <small class="quiet">what came before it keeps its results</small></p>
+        onClick=${() => go("rerun", { step: label })}>Rerun from ${label}</button>
+      <small class="quiet">earlier steps keep their results</small></p>
     <form onSubmit=${fork}>
       <label>Fork after event ${at}, with <select value=${name} onChange=${into(setName)}>
-        <option value="">nothing changed</option>
+        <option value="">no change</option>
         ${names.map((each) => html`<option key=${each} value=${each}>$${each}</option>`)}
       </select></label>
-      ${name ? html`<label>= <input value=${value} placeholder="a text, or JSON"
+      ${name ? html`<label>= <input value=${value} placeholder="text or JSON"
         onInput=${into(setValue)} /></label>` : ""}
       <button class="plain" disabled=${isBusy}>Fork</button>
     </form>
-    ${isOfThis ? html`<div class="notice"><p>This may change something outside:</p>
+    ${isOfThis ? html`<div class="notice"><p>These calls may have side effects:</p>
       <ul>${effects.list.map(
         (each, n) => html`<li key=${n}><b>${each.step}</b> @${each.tool} <span class="quiet">${each.effect}</span></li>`,
       )}</ul>
-      <button class="plain strong" disabled=${isBusy} onClick=${effects.go}>Do it all the same</button></div>` : ""}
+      <button class="plain strong" disabled=${isBusy} onClick=${effects.go}>Continue anyway</button></div>` : ""}
     <${Wrong} said=${wrong} />
   </div>`;
 }

@@ -32,8 +32,8 @@ export function Otel() {
       The spans of this run are not in this page:${" "}
       <code>callsheet trace export ${made.run.id} --file ${made.run.id}.otlp.jsonl</code>
     </p>`;
-  if (told === null) return html`<p class="quiet pad">Unpacking the spans…</p>`;
-  if (told.why) return html`<p class="quiet pad">This browser cannot unpack the spans: ${told.why}</p>`;
+  if (told === null) return html`<p class="quiet pad">Decompressing the spans…</p>`;
+  if (told.why) return html`<p class="quiet pad">The spans cannot be shown: ${told.why}</p>`;
   const requests = told.trimEnd().split("\n").map((line) => JSON.parse(line));
   const shown = requests[signal] || requests[0];
   const text = JSON.stringify(shown, null, 1);
@@ -43,7 +43,7 @@ export function Otel() {
     <div class="bar">
       <span>
         <b>OTLP</b>${" "}
-        <span class="quiet">${kinds.join(", ")}, ${bytes(otel.bytes)}; no arguments, no results</span>
+        <span class="quiet">${kinds.join(", ")}, ${bytes(otel.bytes)}; without arguments and results</span>
       </span>
       <label>
         <span class="quiet">show</span>${" "}

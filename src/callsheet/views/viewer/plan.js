@@ -22,12 +22,12 @@ export function PlanText() {
   return html`<div class="plan">
     <div class="bar">
       <span><b>${plan.title || plan.goal || "plan"}</b>${" "}
-        <code title=${plan.hash}>${plan.hash.slice(0, 12)}</code>${number ? ` · made at event ${plan.seq}` : ""}</span>
+        <code title=${plan.hash}>${plan.hash.slice(0, 12)}</code>${number ? ` · compiled at event ${plan.seq}` : ""}</span>
       <${CopyButton} text=${plan.source} />
     </div>
     ${
       plan.source
-        ? html`<${VirtualList} label="The text of the plan" class="source" count=${lines.length} height=${22}
+        ? html`<${VirtualList} label="Text of the plan" class="source" count=${lines.length} height=${22}
             follow=${follow} row=${(
             n,
           ) => {

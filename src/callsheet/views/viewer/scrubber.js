@@ -11,12 +11,12 @@ export function Scrubber() {
   return html`<section class="scrub" aria-label="Playback">
     <div class="buttons">
       <button class="plain" onClick=${() => goTo(1)} aria-label="First event" title="First event (g)">|◀</button>
-      <button class="plain" onClick=${() => goTo(seq.value - 1)} aria-label="One event back"
-          title="One event back (h)">◀</button>
+      <button class="plain" onClick=${() => goTo(seq.value - 1)} aria-label="Previous event"
+          title="Previous event (h)">◀</button>
       <button class="plain play" onClick=${play} aria-pressed=${isPlaying.value}
-          title="Playback: nothing runs (space)">${isPlaying.value ? "❚❚ pause" : "► play"}</button>
-      <button class="plain" onClick=${() => goTo(seq.value + 1)} aria-label="One event on"
-          title="One event on (l)">▶</button>
+          title="Playback of the journal; nothing is executed (space)">${isPlaying.value ? "❚❚ pause" : "► play"}</button>
+      <button class="plain" onClick=${() => goTo(seq.value + 1)} aria-label="Next event"
+          title="Next event (l)">▶</button>
       <button class="plain" onClick=${() => goTo(made.last)} aria-label="Last event"
           title="Last event (G)">▶|</button>
     </div>

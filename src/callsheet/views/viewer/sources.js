@@ -54,7 +54,7 @@ export function served(documents, events) {
           show(data);
           if (!stream && events) stream = listen(data.events ? data.events.rows.length : 0);
         } catch (error) {
-          if (!isClosed) fail(`the server gave no data: ${error.message}`);
+          if (!isClosed) fail(`the server returned no data: ${error.message}`);
         }
         // the document of a long run takes longer, so it is requested less often
         const pause = Math.max(PAUSE, 3 * (performance.now() - began));
