@@ -163,7 +163,7 @@ def _came(lineage: Lineage, visit: Visit, worth: Worth | None, error: str) -> st
         parts.append(error)
     tries = _tries(lineage, visit)
     if tries > 1:
-        parts.append(f"{tries} tries")
+        parts.append(f"{tries} attempts")
     return ", ".join(parts)
 
 
@@ -198,7 +198,7 @@ def _given(command: Awaited | None) -> Iterator[tuple[str, JSON]]:
 def read_lines(lineage: Lineage, visit: Visit) -> list[str]:
     """Returns a line for each place that a visit read."""
     flows = [flow for flow in reads_by(lineage, visit) if flow.node.write != NONE]
-    return [node_line(lineage, flow.node) for flow in flows] or ["it has read nothing"]
+    return [node_line(lineage, flow.node) for flow in flows] or ["nothing was read"]
 
 
 def _shown(value: object) -> str:

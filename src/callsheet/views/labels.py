@@ -29,8 +29,8 @@ _CLASSES = {
 _NODE = re.compile(r'(?P<start>\s+(?P<name>\w+)\(?\[")(?P<label>.*)(?P<end>"\]\)?)')
 
 LEGEND = """\
-T trusted, U from outside; pub everybody may read it, priv the user, the model and whom the policy trusts,
-secret nobody. What a step gives has the labels of all it is made of."""
+T trusted, U untrusted; pub readable by everybody, priv by the user, the model and the readers that the policy
+trusts, secret by nobody. The label of a result combines those of all its sources."""
 
 
 def labels_text(
@@ -59,12 +59,12 @@ def _head(step: Step) -> str:
 
 def _lines(step: Step, known: StepLabels) -> Iterator[str]:
     if known.reads:
-        yield f"reads  {', '.join(f'${name} {label}' for name, label in known.reads)}"
+        yield f"reads    {', '.join(f'${name} {label}' for name, label in known.reads)}"
     if known.way != LITERAL:
-        yield f"done   only as {known.way} data decides"
+        yield f"decided  by {known.way} data"
     if isinstance(step.action, Call):
         because = f", because of {', '.join(known.because)}" if known.because else ""
-        yield f"gives  {known.result}{because}"
+        yield f"returns  {known.result}{because}"
 
 
 def labels_mermaid(
@@ -102,7 +102,7 @@ def _verdicts(
     step: Step, refused: Mapping[str, Sequence[str]], asked: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
     """Yields the reasons for an approval of a step, then the objections to it."""
-    yield from (f"asks   for a yes: {printable(why)}" for why in asked.get(step.id, ()))
+    yield from (f"needs approval: {printable(why)}" for why in asked.get(step.id, ()))
     yield from (f"✗ {printable(why)}" for why in refused.get(step.id, ()))
 
 

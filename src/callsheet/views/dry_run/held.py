@@ -47,13 +47,13 @@ def lines_of(said: Said) -> tuple[str, ...]:
     """Returns the lines of a remark.
 
     >>> lines_of(Said(Saying.REFUSES, "private data would reach outside", "POL103", "S1 $a → S2 query"))
-    ('refused (POL103): private data would reach outside', '  by S1 $a → S2 query')
+    ('refused (POL103): private data would reach outside', '  path: S1 $a → S2 query')
     """
     match said.kind:
         case Saying.REFUSES:
             head = f"refused ({said.code}): {said.text}"
         case Saying.ASKS:
-            head = f"a person is asked: {said.text}"
+            head = f"needs approval: {said.text}"
         case Saying.SEES_TO:
-            head = f"seen to: {said.text}"
-    return (head, f"  by {said.way}") if said.way else (head,)
+            head = f"enforced: {said.text}"
+    return (head, f"  path: {said.way}") if said.way else (head,)

@@ -35,7 +35,7 @@ def dry_run_text(
     group: int | None = None
     for step, id_ in zip(forecast.steps, ids, strict=True):
         if step.step.group is not None and step.step.group != group:
-            lines.append("side by side:")
+            lines.append("concurrently:")
         elif step.step.group is None and group is not None:
             lines.append("then:")
         group = step.step.group
@@ -53,7 +53,7 @@ def dry_run_text(
 def _heading(step: StepForecast) -> str:
     said = [doing(step.step.action), happening(step)]
     if step.effect is not None:
-        said.append(str(step.effect) if step.is_declared else f"{step.effect} (nobody declared it)")
+        said.append(str(step.effect) if step.is_declared else f"{step.effect} (undeclared)")
     if step.needs_approval:
         said.append("needs approval")
     return printable("  ".join(said))
@@ -73,7 +73,7 @@ def _details(step: StepForecast) -> Iterator[str]:
         yield f"if {describe_condition(step.step.condition)}"
     if step.models is not None:
         repair = (
-            " (one for the new plan, perhaps one to repair it)"
+            " (one for the new plan, possibly one to repair it)"
             if isinstance(step.step.action, Replan)
             else ""
         )
@@ -102,7 +102,7 @@ def _prompt(step: StepForecast) -> str:
     tokens = step.models.tokens
     if not tokens:
         return "prompt unknown"
-    return f"about {tokens:,} prompt tokens" + ("" if step.models.is_whole else " and what is unknown")
+    return f"about {tokens:,} prompt tokens" + ("" if step.models.is_whole else ", plus unknown parts")
 
 
 def _result(step: StepForecast) -> str:
@@ -116,14 +116,14 @@ def _sums(forecast: Forecast, totals: Totals, price: float | None) -> Iterator[s
     yield f"calls: {counted(totals.calls)}" + (_meaning(totals.calls) if totals.tools else "")
     name_width = max((width(printable(name)) for name, *_ in totals.tools), default=0) + 3
     for name, effect, declared, times in totals.tools:
-        said = str(effect) if declared else f"{effect} (nobody declared it)"
+        said = str(effect) if declared else f"{effect} (undeclared)"
         yield f"  {pad('@' + printable(name), name_width)}{counted(times)}  {said}"
     yield f"calls that may change something: {counted(totals.writes)}"
     if totals.model_calls != Times():
         yield f"model calls: {counted(totals.model_calls)}, {_costs(totals, price)}"
     if totals.to_approve:
         yield f"needs approval: {', '.join(map(printable, totals.to_approve))}"
-    yield from (f"cannot be foreseen: {printable(said)}" for said in forecast.unforeseen)
+    yield from (f"cannot be predicted: {printable(said)}" for said in forecast.unforeseen)
 
 
 def _verdict(held: Held) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _verdict(held: Held) -> Iterator[str]:
 def _meaning(times: Times) -> str:
     if times.least == times.most:
         return ""
-    return " (the fewest if no step fails, the most with every retry)"
+    return " (the minimum if no step fails, the maximum with all retries)"
 
 
 def _costs(totals: Totals, price: float | None) -> str:
@@ -149,7 +149,7 @@ def _costs(totals: Totals, price: float | None) -> str:
         else "at least "
     )
     cost = cost_of(totals, price)
-    said = "cost unknown (no price is given)" if cost is None else f"{least}{cost:,.6f} for prompts"
+    said = "cost unknown (no price given)" if cost is None else f"{least}{cost:,.6f} for prompts"
     tokens = (
         f"{least}about {totals.prompt_tokens:,} prompt tokens" if totals.prompt_tokens else "prompts unknown"
     )

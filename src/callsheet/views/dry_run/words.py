@@ -89,5 +89,5 @@ def happening(step: StepForecast) -> str:
     elif step.step.foreach is not None and step.tool is not None:
         said.append(f"{counted(step.times)} of its items")
     if step.repeats:
-        said.append("again and again")
+        said.append("repeatedly")
     return ", ".join(said)

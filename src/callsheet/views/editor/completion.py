@@ -105,7 +105,7 @@ def _beginnings(document: PlanDocument, here: Context, known: Knowledge) -> Iter
         number = 1 + max((int(m[1]) for s in document.steps if (m := _ID.fullmatch(s.id))), default=0)
         yield Proposal(f"S{number}:", Sort.STEP, f"S{number}: ", here.typed, "the next step")
         yield Proposal(
-            "@PARALLEL", Sort.WORD, "@PARALLEL {\n", here.typed, "steps that run together",
+            "@PARALLEL", Sort.WORD, "@PARALLEL {\n", here.typed, "steps that run concurrently",
             WORDS["@PARALLEL"], "@PARALLEL {\n  $0\n}",
         )  # fmt: skip
     yield Proposal(

@@ -112,7 +112,7 @@ def _order(document: PlanDocument, known: Knowledge, stretch: Span) -> Iterator[
         items = ["items"] if _runs_items_together(step, known) else []
         if names or items:
             planned = known.schedule.get(step.id)
-            tip = "may run at the same time" + (f"; {planned.describe()}" if planned is not None else "")
+            tip = "may run concurrently" + (f"; {planned.describe()}" if planned is not None else "")
             yield Hint(step.span.end, "∥ " + ", ".join([*items, *names, *more]), About.ORDER, tip)
 
 

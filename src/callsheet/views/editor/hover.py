@@ -66,19 +66,19 @@ def _variable(document: PlanDocument, named: Named, known: Knowledge) -> str:
     if here.entity.loop is not None:
         loop = document.steps[here.entity.loop]
         source = "" if loop.foreach is None else f" of `{describe_value(loop.foreach.source)}`"
-        lines.append(f"each item{source}, in {loop.id} alone")
+        lines.append(f"loop variable: each item{source}, only in {loop.id}")
     elif setters:
         lines.append("set by\n" + "\n".join(_listed(setters)))
     elif name in document.inputs or name in dict(document.partial.variables):
-        lines.append("given from outside")
+        lines.append("input of the run")
     else:
-        lines.append("no step sets it: it is null, unless the run is given it")
+        lines.append("no step sets it; it is null unless it is an input of the run")
     users = _steps_of(document, named.reads)
     if users:
         ids = ", ".join(tooltext.plain(step.id) for step in users[:_MOST_STEPS])
         lines.append(f"used by {ids}" + (" and more" if len(users) > _MOST_STEPS else ""))
     else:
-        lines.append("used nowhere")
+        lines.append("not used")
     return "\n\n".join(lines)
 
 
@@ -90,7 +90,7 @@ def _kind(document: PlanDocument, named: Named) -> str:
     kinds = [kind_of_result(step) for step in _steps_of(document, named.writes)]
     if initial is not None:
         kinds.insert(0, f"`{describe_value(initial)}`")
-    return " or ".join(dict.fromkeys(kinds)) or "not known"
+    return " or ".join(dict.fromkeys(kinds)) or "unknown"
 
 
 def _label(document: PlanDocument, here: Occurrence, known: Knowledge) -> Label | None:
@@ -103,10 +103,10 @@ def _label(document: PlanDocument, here: Occurrence, known: Knowledge) -> Label 
 
 
 def _label_words(label: Label) -> str:
-    origin = "may come from outside" if label.untrusted else "trusted"
+    origin = "untrusted" if label.untrusted else "trusted"
     if label.is_public:
-        return f"{origin}, everybody may read it"
-    return f"{origin}, nobody may read it" if label.is_secret else f"{origin}, private"
+        return f"{origin}, readable by everybody"
+    return f"{origin}, readable by nobody" if label.is_secret else f"{origin}, private"
 
 
 def _steps_of(document: PlanDocument, found: tuple[Occurrence, ...]) -> list[Step]:
@@ -128,7 +128,7 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     if not steps and counted is not None:
         steps = [counted]
     if not steps:
-        return f"no step is called `{named.here.entity.name}`"
+        return f"no step has the id `{named.here.entity.name}`"
     step = steps[0]
     lines = [*_listed(steps)]
     if step.title:
@@ -139,12 +139,12 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     labels = known.labels.get(step.id)
     if labels is not None:
         reads = ", ".join(f"`${name}` {label}" for name, label in labels.reads)
-        gives = f"gives {labels.result}" if isinstance(step.action, Call) else ""
+        gives = f"returns {labels.result}" if isinstance(step.action, Call) else ""
         told = [f"reads {reads}" if reads else "", gives]
         lines.append(" · ".join([f"under `{known.policy}`", *filter(None, told)]))
     users = _steps_of(document, named.reads)
     if users:
-        word = "named by" if step.depends_on is not None else "jumped to from"
+        word = "dependency of" if step.depends_on is not None else "jumped to from"
         lines.append(f"{word} {', '.join(tooltext.plain(user.id) for user in users[:_MOST_STEPS])}")
     return "\n\n".join(lines)
 

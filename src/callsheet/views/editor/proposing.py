@@ -73,7 +73,7 @@ def arguments(here: Context, known: Knowledge) -> Iterator[Proposal]:
     positional = 0 if here.tool in OPERATIONS else here.place - len(here.given)
     left = [p for p in parameters[max(positional, 0) :] if p.name not in here.given]
     for parameter in sorted(left, key=lambda p: not p.is_required):
-        need = "" if parameter.is_required else ", may be left out"
+        need = "" if parameter.is_required else ", optional"
         yield Proposal(
             f"{parameter.name}=", Sort.ARGUMENT, f"{parameter.name}=", here.typed,
             f"{parameter.takes}{need}".removeprefix(", "), tooltext.plain(parameter.about),
@@ -139,7 +139,7 @@ def _in_scope(document: PlanDocument, here: Context, known: Knowledge) -> Iterat
             label = known.result_label(step.id)
             yield occurrence.entity.name, kind_of_result(step) + ("" if label is None else f" · {label}")
     for name in (*(name for name, _ in document.partial.variables), *document.inputs):
-        yield name, "given from outside"
+        yield name, "input of the run"
 
 
 def _group_at(document: PlanDocument, start: int) -> int | None:

@@ -17,10 +17,10 @@ _MOST_DESCRIPTION = 2_000
 _ANY = wanted({})
 """The phrase for an argument of any type."""
 _OPERATION_WORDS = {
-    "LLM_EXTRACT": "Asks a model to take something out of a text.",
+    "LLM_EXTRACT": "Asks a model to extract something from a text.",
     "LLM_CLASSIFY": "Asks a model which of the categories fits.",
     "LLM_SUMMARIZE": "Asks a model for a summary.",
-    "LLM_ANALYZE": "Asks a model to look at data with a task in mind.",
+    "LLM_ANALYZE": "Asks a model to analyze data for a task.",
     "LLM_EVALUATE": "Asks a model whether a condition holds: TRUE or FALSE.",
     "LLM_GENERATE": "Asks a model to write a text.",
     "LLM_TRANSLATE": "Asks a model for a translation.",
@@ -87,7 +87,7 @@ def markdown(tool: str, spec: ToolSpec | None) -> str:
     lines = ["```ltp", signature(tool, spec), "```"]
     if spec is None:
         said = _OPERATION_WORDS.get(tool)
-        lines += ["", said or "No tool of this name is known here."]
+        lines += ["", said or "No tool with this name is known."]
     elif spec.description.strip():
         text = spec.description.strip()[:_MOST_DESCRIPTION]
         lines += ["", *(f"> {plain(line)}".rstrip() for line in text.splitlines())]
@@ -95,7 +95,7 @@ def markdown(tool: str, spec: ToolSpec | None) -> str:
     if parameters:
         lines.append("")
     for parameter in parameters:
-        need = "" if parameter.is_required else ", may be left out"
+        need = "" if parameter.is_required else ", optional"
         takes = f": {plain(parameter.takes)}" if parameter.takes else ""
         about = f" — {plain(' '.join(parameter.about.split()))}" if parameter.about else ""
         lines.append(f"- `{parameter.name}`{takes}{need}{about}")

@@ -25,7 +25,7 @@ def changes_text(diff: Diff) -> str:
     first divergence at step 1
     """
     if diff.is_equal:
-        return "no difference (times, the chain's id and shifted step numbers do not count)"
+        return "no difference (times, the chain's id and shifted step numbers are ignored)"
     return "\n".join(_lines(diff))
 
 

@@ -146,7 +146,7 @@ def _marks(fact: Fact, value: Confidence, *, is_critical: bool, is_handed_on: bo
     elif is_critical and is_flagged(value):
         said.append("flagged")
     if fact.confidence is not None and value is not None and value < fact.confidence:
-        said.append(f"says {fact.confidence:.2f}")
+        said.append(f"claims {fact.confidence:.2f}")
     return f"[{', '.join(said)}] " if said else ""
 
 

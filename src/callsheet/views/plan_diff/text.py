@@ -97,9 +97,9 @@ class _Page:
             first, last = pairs[run[0]], pairs[run[-1]]
             was, now = _id(first.old), _id(first.new)
             if len(run) == 1:
-                yield self._painted("=", f"= {was} is now called {now}")
+                yield self._painted("=", f"= {was} renamed to {now}")
             else:
-                spans = f"{was}–{_id(last.old)} are now called {now}–{_id(last.new)}"
+                spans = f"{was}–{_id(last.old)} renamed to {now}–{_id(last.new)}"
                 yield self._painted("=", f"= {spans}")
 
     def _step(self, step: StepDiff) -> Iterator[str]:
@@ -126,7 +126,7 @@ class _Page:
 
     def _place(self, step: StepDiff) -> str:
         def behind(plan: Plan, index: int | None) -> str:
-            return f"behind {_id(plan.steps[index - 1])}" if index else "at the beginning"
+            return f"after {_id(plan.steps[index - 1])}" if index else "at the beginning"
 
         now = behind(self._diff.new, step.new_index)
         return f"{now}, was {behind(self._diff.old, step.old_index)}"
@@ -138,7 +138,7 @@ class _Page:
         old = spelled_side(change, change.old, self._diff.old)
         new = spelled_side(change, change.new, self._diff.new)
         if old == new:
-            new = (f"{new[0]}, another step of that id",)
+            new = (f"{new[0]}, another step with that id",)
         if len(old) <= 1 and len(new) <= 1:
             yield from self._short(label, old, new, indent)
             return

@@ -352,7 +352,7 @@ export const plain = (text) =>
 // Whether a value is a placeholder for a secret.
 export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);
 
-const ORIGINS = { plan: "in the plan", edit: "set by hand", input: "given to the run" };
+const ORIGINS = { plan: "in the plan", edit: "edited", input: "input" };
 
 // The origin of a write that no step made.
 export const origin = (write) => ORIGINS[write.made] || "before";

@@ -44,7 +44,7 @@ export function Pane() {
       ${row.guard ? html`<div><dt>if</dt>
         <dd><code>${row.guard}</code>${state === "skipped" ? " does not hold" : ""}</dd></div>` : ""}
       ${row.foreach ? html`<div><dt>for each</dt><dd><code>${row.foreach}</code></dd></div>` : ""}
-      ${row.on_fail ? html`<div><dt>on failure</dt><dd><code>${row.on_fail}</code></dd></div>` : ""}
+      ${row.on_fail ? html`<div><dt>on fail</dt><dd><code>${row.on_fail}</code></dd></div>` : ""}
       <div><dt>in</dt><dd><${Inputs} row=${row} visit=${visit} /></dd></div>
       <div><dt>out</dt><dd><${Output} row=${row} visit=${visit} /></dd></div>
       ${isOver && visit.write >= 0 ? html`<div><dt>used by</dt><dd><${Users} visit=${visit} /></dd></div>` : ""}
