@@ -22,7 +22,7 @@ from callsheet.views.otel.visits import OpenVisit
 NAME = "lctl.confidence"
 
 
-class Worth(NamedTuple):
+class FactConfidence(NamedTuple):
     """The confidence of a value, from 0 to 1, and the reason for it."""
 
     value: float
@@ -47,7 +47,7 @@ class Confidence:
         self._facts = facts
         self._known: dict[int, float] = {}
 
-    def worth_of(self, visit: OpenVisit) -> Worth:
+    def confidence_of(self, visit: OpenVisit) -> FactConfidence:
         """Returns the confidence of a visit's write: the minimum of its own basis and of its sources."""
         written = self._lineage.writes[visit.write]
         basis = own_basis(
@@ -67,10 +67,10 @@ class Confidence:
         )
         value = min([basis.value, *(self._known.get(parent, 1.0) for parent in self._parents(visit))])
         self._known[visit.write] = value
-        return Worth(value, basis.why)
+        return FactConfidence(value, basis.why)
 
     def _parents(self, visit: OpenVisit) -> set[int]:
-        taken = self._lineage.visits[visit.id]
+        lineage_visit = self._lineage.visits[visit.id]
         roles = (Role.ARGUMENT, Role.SOURCE)
-        uses = (use for use in self._lineage.reads_of(taken).uses if use.role in roles)
-        return {write for use in uses if (write := self._lineage.version(taken, use.name)) != NONE}
+        uses = (use for use in self._lineage.reads_of(lineage_visit).uses if use.role in roles)
+        return {write for use in uses if (write := self._lineage.version(lineage_visit, use.name)) != NONE}

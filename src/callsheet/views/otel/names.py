@@ -106,7 +106,7 @@ class Own(StrEnum):
     LINK_VARIABLES = "callsheet.link.variables"
 
 
-class Happening(StrEnum):
+class EventName(StrEnum):
     """The names of span events and log records."""
 
     CONDITION = "callsheet.condition"
@@ -148,7 +148,7 @@ class Kind(StrEnum):
     AGENT = "AGENT"
 
 
-class Linked(StrEnum):
+class LinkType(StrEnum):
     """The values of `callsheet.link.type`."""
 
     DEPENDS_ON = "depends_on"
@@ -156,7 +156,7 @@ class Linked(StrEnum):
     FORKED_FROM = "forked_from"
 
 
-class Wrong(StrEnum):
+class ErrorType(StrEnum):
     """The values of `error.type`, of low cardinality."""
 
     TOOL = "tool_error"

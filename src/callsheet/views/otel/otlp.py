@@ -70,23 +70,23 @@ def metrics(histograms: Sequence[Histogram], version: str, run_id: str) -> dict[
     }
 
 
-def documents(told: Telemetry, version: str, run_id: str) -> list[dict[str, Any]]:
+def documents(telemetry: Telemetry, version: str, run_id: str) -> list[dict[str, Any]]:
     """Returns one export request for each signal that is not empty."""
-    made: list[dict[str, Any]] = []
-    if told.spans:
-        made.append(traces(told.spans, version))
-    if told.logs:
-        made.append(logs(told.logs, version))
-    if told.metrics:
-        made.append(metrics(told.metrics, version, run_id))
-    return made
+    requests: list[dict[str, Any]] = []
+    if telemetry.spans:
+        requests.append(traces(telemetry.spans, version))
+    if telemetry.logs:
+        requests.append(logs(telemetry.logs, version))
+    if telemetry.metrics:
+        requests.append(metrics(telemetry.metrics, version, run_id))
+    return requests
 
 
 def _resource(version: str, instance: str = "") -> dict[str, Any]:
-    said: Attributes = {Rpc.SERVICE: SCOPE, Rpc.SERVICE_VERSION: version}
+    encoded: Attributes = {Rpc.SERVICE: SCOPE, Rpc.SERVICE_VERSION: version}
     if instance:
-        said[Rpc.INSTANCE] = instance
-    return {"attributes": _attributes(said)}
+        encoded[Rpc.INSTANCE] = instance
+    return {"attributes": _attributes(encoded)}
 
 
 def _scope(version: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _scope(version: str) -> dict[str, Any]:
 
 
 def _span(span: Span) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    encoded: dict[str, Any] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         **({"parentSpanId": span.parent_id} if span.parent_id else {}),
@@ -106,20 +106,20 @@ def _span(span: Span) -> dict[str, Any]:
         "attributes": _attributes(span.attributes),
     }
     if span.events:
-        said["events"] = [
+        encoded["events"] = [
             {"timeUnixNano": str(e.time), "name": str(e.name), "attributes": _attributes(e.attributes)}
             for e in span.events
         ]
     if span.dropped_events:
-        said["droppedEventsCount"] = span.dropped_events
+        encoded["droppedEventsCount"] = span.dropped_events
     if span.links:
-        said["links"] = [
+        encoded["links"] = [
             {"traceId": k.trace_id, "spanId": k.span_id, "attributes": _attributes(k.attributes)}
             for k in span.links
         ]
     if span.error is not None:
-        said["status"] = {"code": _ERROR, **({"message": span.error} if span.error else {})}
-    return said
+        encoded["status"] = {"code": _ERROR, **({"message": span.error} if span.error else {})}
+    return encoded
 
 
 def _record(record: LogRecord) -> dict[str, Any]:

@@ -30,7 +30,7 @@ _DURATIONS = {
     Op.AGENT: AGENT_DURATION,
     Op.WORKFLOW: WORKFLOW_DURATION,
 }
-_SAID_OF = (
+_METRIC_ATTRIBUTES = (
     Gen.OPERATION,
     Gen.PROVIDER,
     Gen.REQUEST_MODEL,
@@ -59,7 +59,7 @@ class _Series:
 
 
 @dataclass(slots=True)
-class Tally:
+class MetricsCollector:
     """Accumulates the metrics of one run."""
 
     _series: dict[tuple[str, tuple[tuple[str, object], ...]], _Series] = field(
@@ -69,25 +69,27 @@ class Tally:
     def count(self, spans: Iterable[Span]) -> None:
         """Count spans; of a step or item with several attempts, only the attempts are counted."""
         holders: set[str] = set()
-        told = list(spans)
-        for span in told:
+        spans = list(spans)
+        for span in spans:
             if Own.ATTEMPT in span.attributes:
                 holders.add(span.parent_id)
-        for span in told:
+        for span in spans:
             measure = _DURATIONS.get(span.attributes.get(Gen.OPERATION))  # type: ignore[arg-type]
             was_made = span.attributes.get(Own.STEP_STATUS) != "skipped"
             if measure is None or span.span_id in holders or not was_made:
                 continue
-            said: Attributes = {str(n): span.attributes[n] for n in _SAID_OF if n in span.attributes}
-            self._add(measure, said, (span.end - span.start) * _NANO)
+            attributes: Attributes = {
+                str(n): span.attributes[n] for n in _METRIC_ATTRIBUTES if n in span.attributes
+            }
+            self._add(measure, attributes, (span.end - span.start) * _NANO)
             if measure is MODEL_DURATION:
-                self._tokens(span, said)
+                self._tokens(span, attributes)
 
-    def _tokens(self, span: Span, said: Attributes) -> None:
+    def _tokens(self, span: Span, attributes: Attributes) -> None:
         for name, kind in ((Gen.INPUT_TOKENS, "input"), (Gen.OUTPUT_TOKENS, "output")):
             number = span.attributes.get(name)
             if isinstance(number, int):
-                of = {key: value for key, value in said.items() if key != Rpc.ERROR}
+                of = {key: value for key, value in attributes.items() if key != Rpc.ERROR}
                 self._add(TOKEN_USAGE, {**of, str(Gen.TOKEN_TYPE): kind}, float(number))
 
     def _add(self, measure: Measure, attributes: Attributes, value: float) -> None:
