@@ -8,7 +8,7 @@ import unicodedata
 from functools import lru_cache
 
 CUT = "…"
-_UNSURE = re.compile(
+_AMBIGUOUS_WIDTH = re.compile(
     "[\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f\U000e0100-\U000e01ef]|(?<=\\S)[\U0001f3fb-\U0001f3ff]"
 )
 """Joiners, variation selectors, tags and skin tones: terminals disagree on their width."""
@@ -32,15 +32,15 @@ def json_head(value: object, most: int, *, compact: bool = False) -> str:
     separators = (",", ":") if compact else None
     if not isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, separators=separators, default=str)
-    said: list[str] = []
+    parts: list[str] = []
     length = 0
     encoder = json.JSONEncoder(ensure_ascii=False, separators=separators, default=str)
     for part in encoder.iterencode(value):
-        said.append(part)
+        parts.append(part)
         length += len(part)
         if length >= most:
             break
-    return "".join(said)
+    return "".join(parts)
 
 
 def printable(text: str) -> str:
@@ -54,7 +54,7 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    text = _UNSURE.sub("", text)
+    text = _AMBIGUOUS_WIDTH.sub("", text)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else _REPLACEMENT for c in text)

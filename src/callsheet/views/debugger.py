@@ -47,7 +47,7 @@ class Line(NamedTuple):
     style: Style = Style.PLAIN
 
 
-class Worth(NamedTuple):
+class FactConfidence(NamedTuple):
     """The confidence of a write: the id of its fact, a number from 0 to 1, and the reason for it."""
 
     fact: str
@@ -96,8 +96,8 @@ class Selected(NamedTuple):
     message: str = ""
 
 
-def rows_of(lineage: Lineage, worth: Mapping[int, Worth], times: Times) -> tuple[Row, ...]:
-    """Returns the visits of a run as rows; `worth` has the confidence of writes by number."""
+def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: Times) -> tuple[Row, ...]:
+    """Returns the visits of a run as rows; `confidences` has the confidence of writes by number."""
     errors = {failure.visit: failure for failure in lineage.failures}
     found = blame_of(lineage)
     cause = NONE
@@ -118,16 +118,18 @@ def rows_of(lineage: Lineage, worth: Mapping[int, Worth], times: Times) -> tuple
                 describe_action(lineage.step(visit).action),
                 visit.seq,
                 last,
-                times.of(times.begun(visit.seq, _first_left(lineage, visit))),
+                times.of(times.begun(visit.seq, _first_issued(lineage, visit))),
                 times.of(last),
-                _came(lineage, visit, worth.get(written), "" if failure is None else failure.error),
+                _outcome_text(
+                    lineage, visit, confidences.get(written), "" if failure is None else failure.error
+                ),
                 visit.id == cause,
             )
         )
     return tuple(rows)
 
 
-def _first_left(lineage: Lineage, visit: Visit) -> int:
+def _first_issued(lineage: Lineage, visit: Visit) -> int:
     """Returns the event at which the first call of a visit was issued, or 0."""
     return min((lineage.left.get(key, 0) for key in lineage.keys_of(visit)), default=0)
 
@@ -140,30 +142,31 @@ def _mark(lineage: Lineage, visit: Visit, written: int, *, is_failed: bool) -> s
     if lineage.is_under_way(visit):
         return "…"
     is_odd = written != NONE and lineage.writes[written].is_odd
-    return "ok!" if is_odd or _tries(lineage, visit) > 1 else "ok"
+    return "ok!" if is_odd or _attempts_of(lineage, visit) > 1 else "ok"
 
 
-def _tries(lineage: Lineage, visit: Visit) -> int:
+def _attempts_of(lineage: Lineage, visit: Visit) -> int:
     """Returns the highest number of attempts of any item of the visit."""
     numbers = [int(key.rsplit(".", 1)[1].partition("/")[0]) for key in lineage.keys_of(visit)]
     return max(numbers, default=0)
 
 
-def _came(lineage: Lineage, visit: Visit, worth: Worth | None, error: str) -> str:
+def _outcome_text(lineage: Lineage, visit: Visit, confidence: FactConfidence | None, error: str) -> str:
     if visit.skipped:
         return visit.skipped
     parts: list[str] = []
     written = lineage.write_of.get(visit.id, NONE)
     if written != NONE:
-        fact = "" if worth is None else f"  {worth.fact} {worth.value:.2f}".replace("0.", ".", 1)
+        value = "" if confidence is None else f"{confidence.value:.2f}".replace("0.", ".", 1)
+        fact = "" if confidence is None else f"  {confidence.fact} {value}"
         parts.append(f"${lineage.writes[written].name}{fact}")
-        if worth is not None and worth.why.endswith("assumed"):
+        if confidence is not None and confidence.why.endswith("assumed"):
             parts[-1] += " assumed"
     if error:
         parts.append(error)
-    tries = _tries(lineage, visit)
-    if tries > 1:
-        parts.append(f"{tries} attempts")
+    attempts = _attempts_of(lineage, visit)
+    if attempts > 1:
+        parts.append(f"{attempts} attempts")
     return ", ".join(parts)
 
 
@@ -173,15 +176,19 @@ def step_lines(lineage: Lineage, visit: Visit) -> list[str]:
     lines: list[str] = []
     for key in keys[:_LEAST_PANE]:
         lines.append(key)
-        lines += [f"  {name} = {_shown(value)}" for name, value in _given(lineage.commands.get(key))]
+        lines += [
+            f"  {name} = {_value_text(value)}" for name, value in _arguments_of(lineage.commands.get(key))
+        ]
         outcome = lineage.outcomes.get(key)
-        lines.append("  no answer yet" if outcome is None else f"  → {outcome.type} {_shown(outcome.value)}")
+        lines.append(
+            "  no answer yet" if outcome is None else f"  → {outcome.type} {_value_text(outcome.value)}"
+        )
     if len(keys) > _LEAST_PANE:
         lines.append(f"and {len(keys) - _LEAST_PANE} more calls")
     return lines or read_lines(lineage, visit)
 
 
-def _given(command: Awaited | None) -> Iterator[tuple[str, JSON]]:
+def _arguments_of(command: Awaited | None) -> Iterator[tuple[str, JSON]]:
     """Yields the names and values of a call's arguments."""
     match command:
         case CallTool(args=args):
@@ -201,7 +208,7 @@ def read_lines(lineage: Lineage, visit: Visit) -> list[str]:
     return [node_line(lineage, flow.node) for flow in flows] or ["nothing was read"]
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return printable(json_head(value, _VALUE))[:_VALUE]
 
 

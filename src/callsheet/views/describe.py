@@ -98,14 +98,14 @@ def _value(value: Value, most: int, depth: int) -> str:
         return _scalar(text, most)
     if isinstance(value, ListExpr):
         items = [_value(item, most, depth + 1) for item in value.items[:_MOST_ITEMS]]
-        return f"[{_joined(items, len(value.items))}]"
+        return f"[{_join(items, len(value.items))}]"
     pairs = [
         f"{_scalar(key, most)}: {_value(item, most, depth + 1)}" for key, item in value.items[:_MOST_ITEMS]
     ]
-    return f"{{{_joined(pairs, len(value.items))}}}"
+    return f"{{{_join(pairs, len(value.items))}}}"
 
 
-def _joined(shown: Iterable[str], count: int) -> str:
+def _join(shown: Iterable[str], count: int) -> str:
     return ", ".join([*shown, CUT] if count > _MOST_ITEMS else shown)
 
 
@@ -148,13 +148,13 @@ def _condition(condition: Condition, depth: int) -> str:
         case Not(condition=inner):
             return f"NOT ({_condition(inner, depth + 1)})"
         case And(conditions=inner):
-            return _chain(" AND ", inner, depth)
+            return _join_conditions(" AND ", inner, depth)
         case Or(conditions=inner):
-            return _chain(" OR ", inner, depth)
+            return _join_conditions(" OR ", inner, depth)
     assert_never(condition)
 
 
-def _chain(word: str, conditions: tuple[Condition, ...], depth: int) -> str:
+def _join_conditions(word: str, conditions: tuple[Condition, ...], depth: int) -> str:
     shown = [_condition(c, depth + 1) for c in conditions[:_MOST_ITEMS]]
     grouped = [
         f"({text})" if isinstance(c, And | Or) else text for c, text in zip(conditions, shown, strict=False)
@@ -175,11 +175,11 @@ def describe_action(action: Action) -> str:
         return _call(action)
     match action:
         case Respond(values=values):
-            return _worded("@RESPOND", values)
+            return _with_values("@RESPOND", values)
         case Terminate(values=values):
-            return _worded("TERMINATE", values)
+            return _with_values("TERMINATE", values)
         case Replan(values=values):
-            return _worded("RE-PLAN", values)
+            return _with_values("RE-PLAN", values)
         case Goto(target=target):
             return f"GOTO {printable(target)}"
     assert_never(action)
@@ -220,10 +220,10 @@ def _call(call: Call) -> str:
     return f"@{printable(call.tool)} ({', '.join(shown)})" if shown else f"@{printable(call.tool)}"
 
 
-def _worded(word: str, values: tuple[Value, ...]) -> str:
+def _with_values(word: str, values: tuple[Value, ...]) -> str:
     if not values:
         return word
-    return f"{word} ({_joined((describe_value(value) for value in values[:_MOST_ITEMS]), len(values))})"
+    return f"{word} ({_join((describe_value(value) for value in values[:_MOST_ITEMS]), len(values))})"
 
 
 def describe_guard(step: Step) -> str:

@@ -70,12 +70,12 @@ def layout_of(plan: Plan) -> Layout:
         return Layout(0, 0, 0, 0, (), ())
     if plan.order is Order.DAG:
         order = Precedence.of(plan)
-        places = _placed(_sorted_levels(order), len(plan.steps))
+        places = _positions(_sorted_levels(order), len(plan.steps))
         pairs = [(other, n, ArrowKind.AFTER) for n, waited in enumerate(order.waits) for other in waited]
     else:
-        places = _placed(list(_blocks(plan)), len(plan.steps))
-        pairs = [*_order_of_text(plan), *_jumps(plan)]
-    arrows = _laned(sorted(pairs), places)
+        places = _positions(list(_blocks(plan)), len(plan.steps))
+        pairs = [*_text_order(plan), *_jumps(plan)]
+    arrows = _arrows_with_lanes(sorted(pairs), places)
     is_jump = (ArrowKind.GOTO, ArrowKind.FAIL)
     return Layout(
         max(row for row, _ in places) + 1,
@@ -87,7 +87,7 @@ def layout_of(plan: Plan) -> Layout:
     )
 
 
-def _placed(levels: Iterable[Sequence[int]], count: int) -> list[tuple[int, int]]:
+def _positions(levels: Iterable[Sequence[int]], count: int) -> list[tuple[int, int]]:
     places = [(0, 0)] * count
     row = 0
     for level in levels:
@@ -122,7 +122,7 @@ def _blocks(plan: Plan) -> Iterable[list[int]]:
     yield block
 
 
-def _order_of_text(plan: Plan) -> Iterable[tuple[int, int, ArrowKind]]:
+def _text_order(plan: Plan) -> Iterable[tuple[int, int, ArrowKind]]:
     successors = flow_of(plan).successors
     for block, following in pairwise(_blocks(plan)):
         if following[0] in successors[block[-1]]:
@@ -150,7 +150,9 @@ def _targets(step: Step) -> Iterable[tuple[ArrowKind, str]]:
         yield ArrowKind.FAIL, step.on_fail.then.target
 
 
-def _laned(pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[int, int]]) -> list[Arrow]:
+def _arrows_with_lanes(
+    pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[int, int]]
+) -> list[Arrow]:
     """Returns the arrows with their lanes: 0 to the next row, otherwise one lane per step and side."""
     spans: dict[tuple[int, bool], tuple[int, int]] = {}
     straight: set[tuple[int, int]] = set()
@@ -162,8 +164,8 @@ def _laned(pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[i
             continue
         first, last = spans.get((start, is_jump), (upper, upper))
         spans[start, is_jump] = min(first, upper, lower), max(last, upper, lower)
-    lanes = {**_coloured({k: s for k, s in spans.items() if k[1]})}
-    lanes.update(_coloured({k: s for k, s in spans.items() if not k[1]}))
+    lanes = {**_assign_lanes({k: s for k, s in spans.items() if k[1]})}
+    lanes.update(_assign_lanes({k: s for k, s in spans.items() if not k[1]}))
     return [
         Arrow(start, end, kind, lanes[start, is_jump] if is_jump or (start, end) not in straight else 0)
         for start, end, kind in pairs
@@ -171,7 +173,7 @@ def _laned(pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[i
     ]
 
 
-def _coloured(spans: dict[tuple[int, bool], tuple[int, int]]) -> dict[tuple[int, bool], int]:
+def _assign_lanes(spans: dict[tuple[int, bool], tuple[int, int]]) -> dict[tuple[int, bool], int]:
     """Assigns each span of rows the lowest lane, from 1, on which it overlaps no other span."""
     lanes: dict[tuple[int, bool], int] = {}
     busy: list[tuple[int, int]] = []

@@ -19,11 +19,11 @@ _MOST_INDEX = 24
 _MOST_TITLE = 60
 _MOST_TOOL = 32
 _MOST_AFTER = 12
-_MOST_MORE = 60
+_MOST_DETAIL = 60
 _LEAST_TITLE = 16
 _LEAST_TOOL = 8
-_LEAST_MORE = 12
-_TOGETHER = "∥"
+_LEAST_DETAILS = 12
+_CONCURRENT = "∥"
 _GAP = "  "
 
 
@@ -80,15 +80,15 @@ class LevelRows:
         """The steps' numbers in the plan, in drawing order."""
         self.begins: set[int] = set()
         """The positions in `order` at which levels begin."""
-        self._together: list[bool] = []
+        self._concurrent: list[bool] = []
         for level in levels:
-            self.begins.add(len(self._together))
-            self._together.extend([len(level) > 1] * len(level))
-        self._has_groups = any(self._together)
-        self._index = max((width(self._indexed(step)) for step in plan.steps), default=0)
-        self._title = max((width(_titled(step)) for step in plan.steps), default=0)
-        self._tool = max((width(_tooled(step)) for step in plan.steps), default=0)
-        self._says_more = any(step.depends_on or step.condition or step.on_fail for step in plan.steps)
+            self.begins.add(len(self._concurrent))
+            self._concurrent.extend([len(level) > 1] * len(level))
+        self._has_groups = any(self._concurrent)
+        self._index = max((width(self._index_text(step)) for step in plan.steps), default=0)
+        self._title = max((width(_title_text(step)) for step in plan.steps), default=0)
+        self._tool = max((width(_tool_text(step)) for step in plan.steps), default=0)
+        self._has_details = any(step.depends_on or step.condition or step.on_fail for step in plan.steps)
 
     def layout(self, columns: int, beside: int = 0) -> Layout:
         """Returns the widths of title and tool for lines of `columns` columns.
@@ -97,7 +97,7 @@ class LevelRows:
         shortened first, then the tool.
         """
         room = columns - beside - 2 - self._index - 1 - (3 if self._has_groups else 0)
-        room -= 2 + max(_LEAST_MORE, columns // 6) if self._says_more else 0
+        room -= 2 + max(_LEAST_DETAILS, columns // 6) if self._has_details else 0
         title = min(self._title, _LEAST_TITLE)
         tool = min(self._tool, room - title - 2)
         tool = tool if tool >= min(self._tool, _LEAST_TOOL) else 0
@@ -107,15 +107,15 @@ class LevelRows:
     def head(self, place: int, layout: Layout) -> str:
         """Returns index, title and tool of a step and the mark of concurrency, in a fixed width."""
         step = self._steps[self.order[place]]
-        title = pad(cut(_titled(step), layout.title), layout.title)
-        parts = [f"{pad(self._indexed(step), self._index)} {title}"]
+        title = pad(cut(_title_text(step), layout.title), layout.title)
+        parts = [f"{pad(self._index_text(step), self._index)} {title}"]
         if layout.tool:
-            tool = _tooled(step)
+            tool = _tool_text(step)
             if width(tool) > layout.tool:
                 tool = cut(tool[:-1], layout.tool - 1) + "]"
             parts.append(pad(tool, layout.tool))
         if self._has_groups:
-            parts.append(_TOGETHER if self._together[place] else " ")
+            parts.append(_CONCURRENT if self._concurrent[place] else " ")
         return _GAP.join(parts)
 
     def more(self, place: int, room: int) -> str:
@@ -126,12 +126,12 @@ class LevelRows:
         if waited:
             more.append(_after(waited, room))
         if step.condition is not None:
-            more.append(cut(f"? {describe_condition(step.condition)}", _MOST_MORE))
+            more.append(cut(f"? {describe_condition(step.condition)}", _MOST_DETAIL))
         if step.on_fail is not None:
-            more.append(cut(f"! {describe_failure(step.on_fail)}", _MOST_MORE))
+            more.append(cut(f"! {describe_failure(step.on_fail)}", _MOST_DETAIL))
         return cut(_GAP.join(more), room) if room > 0 else ""
 
-    def _indexed(self, step: Step) -> str:
+    def _index_text(self, step: Step) -> str:
         return cut(printable(step.id), _MOST_INDEX) + "."
 
 
@@ -147,11 +147,11 @@ def _after(waited: Sequence[str], room: int) -> str:
     return cut(f"← {len(waited)} steps" if len(waited) > 1 else f"← {names[0]}", room)
 
 
-def _tooled(step: Step) -> str:
+def _tool_text(step: Step) -> str:
     word = step.action.tool.lower() if isinstance(step.action, Call) else type(step.action).__name__.lower()
     return f"[{cut(printable(word), _MOST_TOOL)}]"
 
 
-def _titled(step: Step) -> str:
+def _title_text(step: Step) -> str:
     title = printable(step.title[:200]) if step.title else describe_action(step.action)
     return cut(title, _MOST_TITLE)

@@ -36,7 +36,7 @@ def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_bac
     """Yields the lines below the root. Iterative: a chain may exceed the recursion limit."""
     stack: list[tuple[Node | None, str, str]] = []
     """The remaining lines, each with its node and the indent of its children."""
-    told = {start}
+    expanded = {start}
 
     def push(node: Node, before: str, level: int) -> None:
         rows = list(_rows(lineage, graph, node, is_backward=is_backward))
@@ -57,10 +57,10 @@ def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_bac
         node, before, line = stack.pop()
         if node is None:
             yield line
-        elif node in told and graph.get(node):
+        elif node in expanded and graph.get(node):
             yield f"{line}  (see above)"
         else:
-            told.add(node)
+            expanded.add(node)
             yield line
             push(node, before, len(before) // 3)
 
@@ -98,10 +98,10 @@ def node_line(lineage: Lineage, node: Node) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
     name = "answer" if write.made is Made.ANSWER else place(write.name, node.path)
-    return f"{name} = {shown(value_at(lineage, node))}  ·  {_made(lineage, node.write)}"
+    return f"{name} = {shown(value_at(lineage, node))}  ·  {_origin(lineage, node.write)}"
 
 
-def _made(lineage: Lineage, number: int) -> str:
+def _origin(lineage: Lineage, number: int) -> str:
     write = lineage.writes[number]
     if write.made is Made.INPUT:
         return "given to the run"
@@ -138,6 +138,6 @@ def reached_line(lineage: Lineage, reached: Reached) -> str:
     """Returns a line for a call that a value reached: key, tool, effect, events, and the value's role."""
     outcome = lineage.outcomes.get(reached.key)
     left = lineage.left.get(reached.key)
-    came = "no outcome" if outcome is None else f"{outcome.type} at event {outcome.seq}"
+    result = "no outcome" if outcome is None else f"{outcome.type} at event {outcome.seq}"
     into = f"its argument {reached.argument}" if reached.argument else str(reached.role)
-    return f"{reached.key} @{reached.tool} ({reached.effect})  left at event {left}, {came}; as {into}"
+    return f"{reached.key} @{reached.tool} ({reached.effect})  left at event {left}, {result}; as {into}"

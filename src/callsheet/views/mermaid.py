@@ -26,11 +26,11 @@ _MOST_LABEL = 120
 _MOST_BEFORE_OUTPUT = _MOST_LABEL - 30
 _MOST_BEFORE_RETRY = _MOST_LABEL - 12
 _MOST_ID = 24
-_AT_ONCE = 128
+_BLOCK_SIZE = 128
 """The number of steps whose labels are escaped together."""
 _ESCAPES = (("#", "#35;"), ('"', "'"), ("`", "#96;"), ("&", "#amp;"), ("\\", "#92;"))
 """Characters that are not allowed in a label, and their replacements; `#` first, since others contain it."""
-_IN_PAIRS = re.compile(r"<(?![ =])|%(?=%)")
+_TAG_OR_COMMENT = re.compile(r"<(?![ =])|%(?=%)")
 
 
 def mermaid(plan: Plan) -> str:
@@ -90,7 +90,7 @@ def _escape(labels: str) -> str:
     """Returns printable text, of one label or of several on lines of their own, escaped for quoted labels."""
     for special, escape in _ESCAPES:
         labels = labels.replace(special, escape)
-    return _IN_PAIRS.sub(_escaped, labels) if "<" in labels or "%" in labels else labels
+    return _TAG_OR_COMMENT.sub(_escaped, labels) if "<" in labels or "%" in labels else labels
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -109,11 +109,11 @@ def _node_names(ids: list[str]) -> list[str]:
         harmless = _SAFE_ID.fullmatch
         names = [one if harmless(one) else f"step_{number}" for number, one in enumerate(ids, 1)]
     if len(set(names)) < len(names):
-        taken: set[str] = set()
+        used: set[str] = set()
         for number, one in enumerate(ids):
-            if one in taken:
+            if one in used:
                 names[number] = f"step_{number + 1}"
-            taken.add(one)
+            used.add(one)
     return names
 
 
@@ -139,12 +139,12 @@ class _Nodes:
     def lines(self, steps: tuple[Step, ...]) -> list[str]:
         """Returns the lines of all nodes, with the subgraphs around groups."""
         lines: list[str] = []
-        for first in range(0, len(steps), _AT_ONCE):
+        for first in range(0, len(steps), _BLOCK_SIZE):
             # joined per block: many small strings do not fit into the cache
-            lines.append("\n".join(self._some(first, steps[first : first + _AT_ONCE])))
+            lines.append("\n".join(self._block_lines(first, steps[first : first + _BLOCK_SIZE])))
         return list(self._in_groups("\n".join(lines).split("\n"))) if self.grouped() else lines
 
-    def _some(self, first: int, steps: tuple[Step, ...]) -> list[str]:
+    def _block_lines(self, first: int, steps: tuple[Step, ...]) -> list[str]:
         """Returns the lines of a block of steps: as plain calls, then replaced for steps that need more."""
         self.groups += [step.group for step in steps]
         names = self.names[first : first + len(steps)]
@@ -152,10 +152,10 @@ class _Nodes:
         lines = [f'    {name}["{label}"]' for name, label in zip(names, labels, strict=True)]
         for at, step in enumerate(steps):
             if step.condition is not None or step.on_fail is not None or not isinstance(step.action, Call):
-                lines[at] = self._noted(first + at, step, labels[at])
+                lines[at] = self._special_line(first + at, step, labels[at])
         return lines
 
-    def _noted(self, number: int, step: Step, label: str) -> str:
+    def _special_line(self, number: int, step: Step, label: str) -> str:
         """Returns the line of a step that is more than a plain call, and records the data for its arrows."""
         if step.condition is not None:
             self.entries[number] = _entry_label(step)
@@ -191,15 +191,15 @@ class _Nodes:
         """Whether the plan has groups."""
         return self.groups.count(None) < len(self.groups)
 
-    def leads_on(self, number: int) -> bool:
+    def continues(self, number: int) -> bool:
         """Whether an arrow leads to the next step; not from an unguarded step that answers, ends or jumps."""
         return self.controls.get(number, True)
 
-    def onwards(self, number: int) -> str:
+    def skip_label(self, number: int) -> str:
         """Returns the label of the arrow from a step to the next: `else` if its guard may skip its action."""
         return "else" if number in self.controls else ""
 
-    def into(self, number: int) -> str:
+    def entry_label(self, number: int) -> str:
         """Returns the label of the arrows into the step."""
         return self.entries.get(number, "")
 
@@ -278,65 +278,65 @@ class _Edges:
         self._steps = plan.steps
         self._nodes = nodes
         self._names = nodes.names
-        self._ways = turns_of(plan, nodes.ids, nodes.groups, nodes.leaving)
+        self._turns = turns_of(plan, nodes.ids, nodes.groups, nodes.leaving)
         self._missing: dict[str, str] = {}
 
     def lines(self) -> list[str]:
         """Returns all arrows, with the nodes that are not steps of the plan."""
-        lines = [*self._beginning(range(self._ways.group_end[0] + 1)), *self._onwards()]
+        lines = [*self._start_arrows(range(self._turns.group_end[0] + 1)), *self._sequence()]
         for number in self._nodes.leaving:
-            lines += self._leaving(number, self._steps[number])
+            lines += self._other_arrows(number, self._steps[number])
         for target, name in self._missing.items():
             lines.append(f'    {name}["{escape_label(fitted(target[:80], 24) + " does not exist")}"]')
         return lines
 
-    def _beginning(self, block: range) -> Iterator[str]:
-        labels = [self._nodes.into(number) for number in block]
+    def _start_arrows(self, block: range) -> Iterator[str]:
+        labels = [self._nodes.entry_label(number) for number in block]
         if any(labels):
             yield '    start(("start"))'
             for number, label in zip(block, labels, strict=True):
                 yield _edge("start", self._names[number], label)
 
-    def _onwards(self) -> Iterable[str]:
-        """Yields the arrows from each step or group to the next: plain ones, except for `_turning`."""
+    def _sequence(self) -> Iterable[str]:
+        """Yields the arrows from each step or group to the next: plain ones, except for `_special_steps`."""
         names = self._names
         arrows = [f"    {name} --> {following}" for name, following in pairwise(names)]
-        for number in self._turning():
-            arrows[number] = "\n".join(self._past(number))
+        for number in self._special_steps():
+            arrows[number] = "\n".join(self._arrows_to_next(number))
         return filter(None, arrows)
 
-    def _turning(self) -> set[int]:
+    def _special_steps(self) -> set[int]:
         """Returns the steps whose way to the next step may not be one plain arrow."""
         nodes = self._nodes
         turning = set(nodes.controls)
         turning.update([number - 1 for number in nodes.entries])
         if nodes.grouped():
-            for number, end in enumerate(self._ways.group_end):
+            for number, end in enumerate(self._turns.group_end):
                 if end > number:
                     turning |= {number - 1, number, end}
         return turning - {-1, len(nodes.names) - 1}
 
-    def _past(self, number: int) -> Iterable[str]:
+    def _arrows_to_next(self, number: int) -> Iterable[str]:
         """Returns the arrows from the step, or the group that ends with it, to the next one."""
-        ends, following = self._ways.group_end, number + 1
-        if ends[number] > number or following not in self._ways.successors.get(number, (following,)):
+        ends, following = self._turns.group_end, number + 1
+        if ends[number] > number or following not in self._turns.successors.get(number, (following,)):
             return ()
         first = number
         while first and ends[first - 1] == number:
             first -= 1
         if first < number or ends[following] > following:
-            return self._between(range(first, following), range(following, ends[following] + 1))
-        return (self._arrow(number, following),) if self._nodes.leads_on(number) else ()
+            return self._block_arrows(range(first, following), range(following, ends[following] + 1))
+        return (self._arrow(number, following),) if self._nodes.continues(number) else ()
 
-    def _between(self, block: range, following: range) -> Iterator[str]:
+    def _block_arrows(self, block: range, following: range) -> Iterator[str]:
         """Yields the arrows from a block to the next; between groups through a point, to keep them few."""
         names, nodes = self._names, self._nodes
-        leaving = [number for number in block if nodes.leads_on(number)]
+        leaving = [number for number in block if nodes.continues(number)]
         if len(leaving) > 1 and len(following) > 1:
             point = f"join_{following[0]}"
             yield f'    {point}((" "))'
-            yield from (_edge(names[number], point, nodes.onwards(number)) for number in leaving)
-            yield from (_edge(point, names[number], nodes.into(number)) for number in following)
+            yield from (_edge(names[number], point, nodes.skip_label(number)) for number in leaving)
+            yield from (_edge(point, names[number], nodes.entry_label(number)) for number in following)
             return
         for number in leaving:
             for entered in following:
@@ -344,11 +344,11 @@ class _Edges:
 
     def _arrow(self, number: int, entered: int) -> str:
         """Returns the arrow from a step to one that follows it."""
-        other, label = self._nodes.onwards(number), self._nodes.into(entered)
+        other, label = self._nodes.skip_label(number), self._nodes.entry_label(entered)
         both = f"{other}, {label}" if other and label else other or label
         return _edge(self._names[number], self._names[entered], both)
 
-    def _leaving(self, number: int, step: Step) -> Iterator[str]:
+    def _other_arrows(self, number: int, step: Step) -> Iterator[str]:
         name = self._names[number]
         match step.action:
             case Goto(target=target):
@@ -366,7 +366,7 @@ class _Edges:
             yield _edge(name, f"{name}_fail", "ON_FAIL", dotted=True)
 
     def _target(self, target: str) -> str:
-        number = self._ways.number_of.get(target)
+        number = self._turns.number_of.get(target)
         if number is not None:
             return self._names[number]
         return self._missing.setdefault(target, f"missing_{len(self._missing) + 1}")
@@ -380,4 +380,4 @@ def _dependencies(plan: Plan, nodes: _Nodes) -> Iterable[str]:
     for number, (step, name) in enumerate(zip(plan.steps, nodes.names, strict=True)):
         for other in step.depends_on or ():
             if other in number_of:
-                yield _edge(number_of[other], name, nodes.into(number))
+                yield _edge(number_of[other], name, nodes.entry_label(number))

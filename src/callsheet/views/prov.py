@@ -31,7 +31,7 @@ def prov_of(
 
     `times` has the times of events by number, in seconds since 1970. With `content`, values are included.
     """
-    return _Document(run_id, plan_hash, lineage, times, content).made()
+    return _Document(run_id, plan_hash, lineage, times, content).document()
 
 
 class _Document:
@@ -56,14 +56,17 @@ class _Document:
             "callsheet": "urn:callsheet:term:",
         }
 
-    def made(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         for write in self._lineage.writes:
-            told: dict[str, Any] = {"prov:label": f"${write.name}", "callsheet:made": str(write.made)}
+            attributes: dict[str, Any] = {
+                "prov:label": f"${write.name}",
+                "callsheet:made": str(write.made),
+            }
             if write.made is Made.ANSWER:
-                told["prov:label"] = write.name
+                attributes["prov:label"] = write.name
             if self._content:
-                told["prov:value"] = as_text(write.value)
-            self._entities[_entity(write.id)] = told
+                attributes["prov:value"] = as_text(write.value)
+            self._entities[_entity(write.id)] = attributes
         for visit in self._lineage.visits:
             if not visit.skipped:
                 self._visit(visit)
@@ -110,8 +113,8 @@ class _Document:
         action = self._lineage.step(visit).action
         name, kind = (action.tool, action.kind) if isinstance(action, Call) else ("callsheet", None)
         agent = f"tool:{quote(name, safe=_SAFE)}"
-        told = _TYPES.get(kind, "prov:SoftwareAgent") if kind is not None else "prov:SoftwareAgent"
-        self._agents[agent] = {"prov:type": _name(told), "prov:label": name}
+        attributes = _TYPES.get(kind, "prov:SoftwareAgent") if kind is not None else "prov:SoftwareAgent"
+        self._agents[agent] = {"prov:type": _name(attributes), "prov:label": name}
         self._relate(
             "wasAssociatedWith", **{"prov:activity": activity, "prov:agent": agent, "prov:plan": self._plan}
         )

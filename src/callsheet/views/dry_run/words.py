@@ -22,11 +22,11 @@ _MOST_PARTS = 40
 _MOST_TEXT = 2_000
 
 
-def doing(action: Action) -> str:
+def action_word(action: Action) -> str:
     """Returns the action of a step without its arguments.
 
     >>> from callsheet.ir import Call
-    >>> doing(Call("READ_FILE")), doing(Goto("S2"))
+    >>> action_word(Call("READ_FILE")), action_word(Goto("S2"))
     ('@READ_FILE', 'GOTO S2')
     """
     return f"GOTO {action.target}" if isinstance(action, Goto) else word_of(action)
@@ -61,8 +61,8 @@ def shown(value: Foreseen) -> str:
         case Unknown():
             return escaped(str(value))
         case Text(parts=parts):
-            told = [escaped(str(p)) if isinstance(p, Unknown) else _json(p) for p in parts[:_MOST_PARTS]]
-            return " ".join(told + [CUT] * (len(parts) > _MOST_PARTS))
+            texts = [escaped(str(p)) if isinstance(p, Unknown) else _json(p) for p in parts[:_MOST_PARTS]]
+            return " ".join(texts + [CUT] * (len(parts) > _MOST_PARTS))
         case Items(items=items):
             inner = [shown(item) for item in items[:_MOST_PARTS]] + [CUT] * (len(items) > _MOST_PARTS)
             return f"[{', '.join(inner)}]"
@@ -79,15 +79,15 @@ def _json(value: object) -> str:
     return escaped(json.dumps(value, ensure_ascii=False, default=str)[: 2 * _MOST_TEXT])
 
 
-def happening(step: StepForecast) -> str:
+def occurrence(step: StepForecast) -> str:
     """Returns when and how often a step acts: `always`, `maybe, for each item of <X result>`."""
-    said = [str(step.when)]
+    parts = [str(step.when)]
     if step.when is When.NEVER:
         return f"never: {step.why_not}"
     if step.is_per_item:
-        said.append(f"for each item of {shown(step.items)}")
+        parts.append(f"for each item of {shown(step.items)}")
     elif step.step.foreach is not None and step.tool is not None:
-        said.append(f"{counted(step.times)} of its items")
+        parts.append(f"{counted(step.times)} of its items")
     if step.repeats:
-        said.append("repeatedly")
-    return ", ".join(said)
+        parts.append("repeatedly")
+    return ", ".join(parts)

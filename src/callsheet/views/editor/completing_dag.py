@@ -76,11 +76,11 @@ def dag_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tupl
     text = document.text
     place = _place(text[:offset])
     indexes = tuple(map(str.strip, _INDEX.findall(text)))
-    names = Named(indexes, (*_given(text), *_RESULT.findall(text), *document.inputs))
-    return tuple(fitting(place, offset, known, names))
+    names = Named(indexes, (*_variable_names(text), *_RESULT.findall(text), *document.inputs))
+    return tuple(proposals_for(place, offset, known, names))
 
 
-def fitting(place: Place, offset: int, known: Knowledge, named: Named) -> Iterator[Proposal]:
+def proposals_for(place: Place, offset: int, known: Knowledge, named: Named) -> Iterator[Proposal]:
     """Yields the proposals for a context that ends at an offset; they replace its `typed` text."""
     if not place.frames:
         return
@@ -96,7 +96,7 @@ def fitting(place: Place, offset: int, known: Knowledge, named: Named) -> Iterat
         yield from _values(place, here, known, named.indexes)
 
 
-def _given(text: str) -> Iterator[str]:
+def _variable_names(text: str) -> Iterator[str]:
     for match in _VARIABLES.finditer(text):
         yield from _KEY.findall(match[1])
 
@@ -105,18 +105,18 @@ def _place(before: str) -> Place:
     """Returns the context at the end of a truncated text."""
     frames: list[Frame] = []
     for token in _TOKEN.finditer(before):
-        said = token[0]
-        if said in ("{", "["):
-            frames.append(Frame(said))
-        elif said in ("}", "]"):
+        token_text = token[0]
+        if token_text in ("{", "["):
+            frames.append(Frame(token_text))
+        elif token_text in ("}", "]"):
             del frames[-1:]
         elif not frames:
             continue
-        elif said == ":":
+        elif token_text == ":":
             frames[-1].awaits_key = False
-        elif said == ",":
+        elif token_text == ",":
             frames[-1].awaits_key, frames[-1].key = True, ""
-        elif said.startswith('"'):
+        elif token_text.startswith('"'):
             if not token[2] and token.end() == len(before):
                 return Place(tuple(frames), token[1])
             frame = frames[-1]

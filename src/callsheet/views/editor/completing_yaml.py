@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from callsheet.frontends.values.reader import NAME
-from callsheet.views.editor.completing_dag import Frame, Named, Place, fitting
+from callsheet.views.editor.completing_dag import Frame, Named, Place, proposals_for
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import Knowledge
 from callsheet.views.editor.proposing import Proposal
@@ -41,14 +41,14 @@ class _Reading:
     def line(self, line: str) -> None:
         """Process a whole line."""
         column = len(line) - len(line.lstrip(" "))
-        said = line[column:]
-        if not said or said.startswith("#"):
+        text_part = line[column:]
+        if not text_part or text_part.startswith("#"):
             return
         if self.block is not None and column > self.block:
             return
         self.block = None
-        inner, said = self.dashes(column, said)
-        found = _ENTRY.match(said)
+        inner, text_part = self.dashes(column, text_part)
+        found = _ENTRY.match(text_part)
         if found is None:
             return
         frame = self.mapping(inner)
@@ -60,14 +60,14 @@ class _Reading:
         if _BLOCK.match(value):
             self.block = inner
 
-    def dashes(self, column: int, said: str) -> tuple[int, str]:
+    def dashes(self, column: int, text_part: str) -> tuple[int, str]:
         """Open a list for each dash at the beginning; return the column and the text after them."""
-        while dash := _DASH.match(said):
+        while dash := _DASH.match(text_part):
             self._close(column + 1)
             if not self._is_list_at(column):
                 self.opened.append(_Open(column, Frame("[")))
-            column, said = column + dash.end(), said[dash.end() :]
-        return column, said
+            column, text_part = column + dash.end(), text_part[dash.end() :]
+        return column, text_part
 
     def mapping(self, column: int) -> Frame:
         """Return the mapping whose names are at this column, opening it if needed."""
@@ -106,7 +106,7 @@ def yaml_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tup
     given = [name for outer, name, _ in whole.entries if outer == "variables"]
     results = [value for _, name, value in whole.entries if name == "result_variable"]
     named = Named(indexes, [name for name in (*given, *results, *document.inputs) if name])
-    found = fitting(place, offset, known, named)
+    found = proposals_for(place, offset, known, named)
     if not place.frames[-1].is_key:
         return tuple(found)
     return tuple(replace(each, insert=f"{each.label}: ") for each in found)
@@ -124,10 +124,10 @@ def _place(before: str) -> Place | None:
     *lines, last = before.split("\n")
     reading = _read(lines)
     column = len(last) - len(last.lstrip(" "))
-    said = last[column:]
+    text_part = last[column:]
     if reading.block is not None and column > reading.block:
-        return _value(reading, said)
-    inner, rest = reading.dashes(column, said)
+        return _value(reading, text_part)
+    inner, rest = reading.dashes(column, text_part)
     entry = _ENTRY.match(rest)
     if entry is not None:
         reading.mapping(inner).key = entry[2]
@@ -151,21 +151,21 @@ def _key(reading: _Reading, column: int, typed: str) -> Place | None:
     return Place(_frames(reading), _typed(typed))
 
 
-def _value(reading: _Reading, said: str) -> Place | None:
+def _value(reading: _Reading, text_part: str) -> Place | None:
     """Returns the context of the value of the last field."""
     frames = _frames(reading)
     frames[-1].awaits_key = False
-    if said.startswith("["):
-        item = re.split(r"[\[,][ ]*", said)[-1]
-        return None if "]" in said else Place((*frames, Frame("[")), _typed(item))
-    if said.startswith("{") and not said.rpartition("$")[2].startswith("{"):
+    if text_part.startswith("["):
+        item = re.split(r"[\[,][ ]*", text_part)[-1]
+        return None if "]" in text_part else Place((*frames, Frame("[")), _typed(item))
+    if text_part.startswith("{") and not text_part.rpartition("$")[2].startswith("{"):
         return None
-    return Place(frames, _typed(said))
+    return Place(frames, _typed(text_part))
 
 
-def _typed(said: str) -> str | None:
+def _typed(text_part: str) -> str | None:
     """Returns the text typed so far without its opening quote, or None if there is none."""
-    return said[1:] if said[:1] in ("'", '"') and said else said or None
+    return text_part[1:] if text_part[:1] in ("'", '"') and text_part else text_part or None
 
 
 def _plain(value: str) -> str:

@@ -88,7 +88,7 @@ def _proposals(document: PlanDocument, here: Context, known: Knowledge) -> Itera
             yield from _targets(document, here)
         case Where.FAILURE:
             yield from _failures(here)
-        case Where.BEHIND:
+        case Where.AFTER_ACTION:
             yield from words(here, ("ON_FAIL",))
         case Where.TEXT:
             yield from functions(here)
@@ -133,8 +133,8 @@ def _actions(here: Context, known: Knowledge) -> Iterator[Proposal]:
 def _tool(here: Context, name: str, known: Knowledge) -> Proposal:
     spec = known.tools.get(name)
     needed = [p for p in tooltext.parameters_of(name, spec) if p.is_required]
-    holes = (f"{_escaped(p.name)}={_hole(n, p.schema)}" for n, p in enumerate(needed, 1))
-    filled = ", ".join(holes)
+    stops = (f"{_escaped(p.name)}={_tab_stop(n, p.schema)}" for n, p in enumerate(needed, 1))
+    filled = ", ".join(stops)
     snippet = f"@{_escaped(name)} ({filled})$0" if filled else f"@{_escaped(name)} ($0)"
     about = tooltext.markdown(name, spec)
     return Proposal(
@@ -142,7 +142,7 @@ def _tool(here: Context, name: str, known: Knowledge) -> Proposal:
     )
 
 
-def _hole(number: int, schema: object) -> str:
+def _tab_stop(number: int, schema: object) -> str:
     """Returns the tab stop of a value in a snippet, in quotes for a string."""
     kind = cast("dict[str, Any]", schema).get("type") if isinstance(schema, dict) else None
     return f'"${number}"' if kind == "string" else f"${number}"

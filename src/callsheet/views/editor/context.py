@@ -53,7 +53,7 @@ class Where(StrEnum):
     """The id of a step, after GOTO."""
     FAILURE = "failure"
     """After ON_FAIL."""
-    BEHIND = "behind"
+    AFTER_ACTION = "behind"
     """After an action."""
     TEXT = "text"
     """Inside a string, but not in a reference."""
@@ -136,23 +136,23 @@ def _frames(before: str, pieces: Sequence[Piece]) -> tuple[list[_Frame], bool]:
     frames: list[_Frame] = []
     in_guard, tool = False, ""
     for span, scope in pieces:
-        said = before[slice(*span)]
+        piece_text = before[slice(*span)]
         match scope:
             case Scope.KEYWORD:
-                in_guard = said.upper().lstrip("?@ \t") in ("IF", "FOREACH")
+                in_guard = piece_text.upper().lstrip("?@ \t") in ("IF", "FOREACH")
             case Scope.ARGUMENT if frames:
-                frames[-1].argument = said
-                frames[-1].given.append(said)
-            case Scope.BRACKET if said in "([{":
-                frames.append(_Frame(said, tool))
-            case Scope.BRACKET if said in ")]}":
+                frames[-1].argument = piece_text
+                frames[-1].given.append(piece_text)
+            case Scope.BRACKET if piece_text in "([{":
+                frames.append(_Frame(piece_text, tool))
+            case Scope.BRACKET if piece_text in ")]}":
                 del frames[-1:]
-            case Scope.BRACKET if said == "," and frames:
+            case Scope.BRACKET if piece_text == "," and frames:
                 frames[-1].argument = ""
                 frames[-1].place += 1
             case _:
                 pass
-        tool = canonical_tool_name(said) if scope in (Scope.TOOL, Scope.OPERATION) else ""
+        tool = canonical_tool_name(piece_text) if scope in (Scope.TOOL, Scope.OPERATION) else ""
     return frames, in_guard
 
 
@@ -177,13 +177,13 @@ def _where(
         match = pattern.search(before)
         if match is not None:
             return where, match.start(1) if match.lastindex else match.start()
-    return Where.BEHIND, at
+    return Where.AFTER_ACTION, at
 
 
 def _step_start(text: str, offset: int) -> int:
-    """Returns the start of the step at an offset: its line, or an earlier one with an open bracket or string.
+    """Returns the start of the step at an offset.
 
-    Strings and brackets may contain line breaks.
+    It is the line of the offset, or an earlier one if a bracket or string is open at that line.
     """
     line = text.rfind("\n", 0, offset) + 1
     start = _last_step_line(text, offset)

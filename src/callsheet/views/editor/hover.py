@@ -140,8 +140,8 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     if labels is not None:
         reads = ", ".join(f"`${name}` {label}" for name, label in labels.reads)
         gives = f"returns {labels.result}" if isinstance(step.action, Call) else ""
-        told = [f"reads {reads}" if reads else "", gives]
-        lines.append(" · ".join([f"under `{known.policy}`", *filter(None, told)]))
+        parts = [f"reads {reads}" if reads else "", gives]
+        lines.append(" · ".join([f"under `{known.policy}`", *filter(None, parts)]))
     users = _steps_of(document, named.reads)
     if users:
         word = "dependency of" if step.depends_on is not None else "jumped to from"

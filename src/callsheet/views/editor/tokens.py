@@ -67,21 +67,21 @@ def tokens(
 
 def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[Token]:
     text = document.text
-    told = _told(document, known)
+    modifiers_at = _plan_modifiers(document, known)
     for span, scope in scan(text):
         kind = KINDS.get(scope)
         if kind is None or span.end <= within.start or span.start >= within.end:
             continue
-        modifiers = told.get(span.start, ())
+        modifiers = modifiers_at.get(span.start, ())
         if scope is Scope.OPERATION:
             modifiers = (*modifiers, LIBRARY)
         for line in _lines(text, span):
             yield Token(line, kind, modifiers)
 
 
-def _told(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]]:
+def _plan_modifiers(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]]:
     """Returns the modifiers from the plan, by the offset of the token."""
-    told: dict[int, tuple[str, ...]] = {}
+    modifiers_at: dict[int, tuple[str, ...]] = {}
     for found in occurrences(document):
         own = (DECLARATION,) if found.role is Role.WRITE else ()
         loop = (READONLY,) if found.entity.loop is not None else ()
@@ -90,13 +90,13 @@ def _told(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]
             before = document.text[max(start - 2, 0) : start]
             start -= 2 if before == "${" else 1 if before.endswith("$") else 0
         if own or loop:
-            told[start] = (*own, *loop)
+            modifiers_at[start] = (*own, *loop)
     for step in document.steps:
         if isinstance(step.action, Call) and step.action.span is not None:
             spec = known.tools.get(step.action.tool)
             if spec is not None and spec.effect.only_reads:
-                told[step.action.span.start] = (READONLY,)
-    return told
+                modifiers_at[step.action.span.start] = (READONLY,)
+    return modifiers_at
 
 
 def _lines(text: str, span: Span) -> Iterator[Span]:

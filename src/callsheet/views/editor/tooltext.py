@@ -86,8 +86,8 @@ def markdown(tool: str, spec: ToolSpec | None) -> str:
     """
     lines = ["```ltp", signature(tool, spec), "```"]
     if spec is None:
-        said = _OPERATION_WORDS.get(tool)
-        lines += ["", said or "No tool with this name is known."]
+        summary_text = _OPERATION_WORDS.get(tool)
+        lines += ["", summary_text or "No tool with this name is known."]
     elif spec.description.strip():
         text = spec.description.strip()[:_MOST_DESCRIPTION]
         lines += ["", *(f"> {plain(line)}".rstrip() for line in text.splitlines())]
@@ -99,11 +99,11 @@ def markdown(tool: str, spec: ToolSpec | None) -> str:
         takes = f": {plain(parameter.takes)}" if parameter.takes else ""
         about = f" — {plain(' '.join(parameter.about.split()))}" if parameter.about else ""
         lines.append(f"- `{parameter.name}`{takes}{need}{about}")
-    lines += ["", _standing(tool, spec)]
+    lines += ["", _status_line(tool, spec)]
     return "\n".join(lines).rstrip()
 
 
-def _standing(tool: str, spec: ToolSpec | None) -> str:
+def _status_line(tool: str, spec: ToolSpec | None) -> str:
     if spec is None:
         return {CallKind.MODEL: "_asks a model_", CallKind.AGENT: "_runs an agent_"}.get(call_kind(tool), "")
     refused = f" · **not trusted** ({spec.refusal.code})" if spec.refusal is not None else ""

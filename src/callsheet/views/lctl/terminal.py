@@ -138,16 +138,16 @@ def _facts(hop: Hop) -> Iterator[str]:
 
 
 def _marks(fact: Fact, value: Confidence, *, is_critical: bool, is_handed_on: bool) -> str:
-    said: list[str] = []
+    marks: list[str] = []
     if is_handed_on and is_blocked(value):
-        said.append("do not propagate")
+        marks.append("do not propagate")
     elif is_handed_on and needs_review(value):
-        said.append("human review")
+        marks.append("human review")
     elif is_critical and is_flagged(value):
-        said.append("flagged")
+        marks.append("flagged")
     if fact.confidence is not None and value is not None and value < fact.confidence:
-        said.append(f"claims {fact.confidence:.2f}")
-    return f"[{', '.join(said)}] " if said else ""
+        marks.append(f"claims {fact.confidence:.2f}")
+    return f"[{', '.join(marks)}] " if marks else ""
 
 
 def _id(fact: Fact) -> str:

@@ -80,7 +80,7 @@ def spelled_side(change: Change, node: Node, plan: Plan) -> tuple[str, ...]:
         return (str(node),)
     if isinstance(node, tuple):
         return (escaped(", ".join(node)) or "nothing",)
-    return lines_of(_spelled(node))
+    return lines_of(_spell(node))
 
 
 def _word(part: Part, word: str) -> str:
@@ -97,14 +97,14 @@ def _word(part: Part, word: str) -> str:
             return word
 
 
-def _spelled(node: Node) -> str:
+def _spell(node: Node) -> str:
     try:
-        return _exactly(node)
+        return _as_ltp(node)
     except CallsheetError:
-        return _in_words(node)
+        return _described(node)
 
 
-def _exactly(node: Node) -> str:
+def _as_ltp(node: Node) -> str:
     match node:
         case Literal() | Ref() | Template() | ListExpr() | DictExpr():
             return format_value(node)
@@ -116,15 +116,15 @@ def _exactly(node: Node) -> str:
             return f"${var} IN {format_value(source)}"
         case Retry(count=count, delay=delay, backoff=backoff):
             options = {"delay": delay, "backoff": backoff}
-            said = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-            return f"@RETRY({', '.join([str(count), *said])})"
+            parts = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+            return f"@RETRY({', '.join([str(count), *parts])})"
         case OnFail():
             return describe_failure(node) or "nothing"
         case _:
             return str(node)
 
 
-def _in_words(node: Node) -> str:
+def _described(node: Node) -> str:
     match node:
         case Literal() | Ref() | Template() | ListExpr() | DictExpr():
             return describe_value(node, _MOST)

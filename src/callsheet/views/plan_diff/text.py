@@ -47,8 +47,8 @@ def plan_diff_text(
 def summary_line(diff: PlanDiff) -> str:
     """Returns the number of steps by kind of difference: `1 added, 2 changed, 14 unchanged`."""
     counts = summary_of(diff)
-    said = [f"{count} {word}" for word, count in counts.items() if count]
-    return ", ".join(said) or "the steps are the same"
+    parts = [f"{count} {word}" for word, count in counts.items() if count]
+    return ", ".join(parts) or "the steps are the same"
 
 
 def summary_of(diff: PlanDiff) -> dict[str, int]:
@@ -97,16 +97,16 @@ class _Page:
             first, last = pairs[run[0]], pairs[run[-1]]
             was, now = _id(first.old), _id(first.new)
             if len(run) == 1:
-                yield self._painted("=", f"= {was} renamed to {now}")
+                yield self._coloured("=", f"= {was} renamed to {now}")
             else:
                 spans = f"{was}–{_id(last.old)} renamed to {now}–{_id(last.new)}"
-                yield self._painted("=", f"= {spans}")
+                yield self._coloured("=", f"= {spans}")
 
     def _step(self, step: StepDiff) -> Iterator[str]:
         if step.old is None and step.new is not None:
-            yield from self._whole("+", step.new)
+            yield from self._whole_step("+", step.new)
         elif step.new is None and step.old is not None:
-            yield from self._whole("-", step.old)
+            yield from self._whole_step("-", step.old)
         elif step.new is not None and (step.changes or step.moved):
             sign = "~" if step.changes else ">"
             what = step.new.action
@@ -114,15 +114,15 @@ class _Page:
             text = f"{sign} {_id(step.new)}  {escaped(head)}"
             if step.moved:
                 text += f"  moved: {self._place(step)}"
-            yield self._painted(sign, text)
+            yield self._coloured(sign, text)
             for change in step.changes:
                 yield from self._change(change, indent="    ")
 
-    def _whole(self, sign: str, step: Step) -> Iterator[str]:
+    def _whole_step(self, sign: str, step: Step) -> Iterator[str]:
         first, *more = spelled_step(step)
         beside = "  [in @PARALLEL]" if step.group is not None else ""
-        yield self._painted(sign, f"{sign} {shortened(first)}{beside}")
-        yield from (self._painted(sign, f"{sign} {shortened(line)}") for line in more)
+        yield self._coloured(sign, f"{sign} {shortened(first)}{beside}")
+        yield from (self._coloured(sign, f"{sign} {shortened(line)}") for line in more)
 
     def _place(self, step: StepDiff) -> str:
         def behind(plan: Plan, index: int | None) -> str:
@@ -144,23 +144,23 @@ class _Page:
             return
         yield f"{indent}{label}:"
         for sign, line in line_changes(old, new):
-            yield self._painted(sign, f"{indent}  {sign} {line}")
+            yield self._coloured(sign, f"{indent}  {sign} {line}")
 
     def _short(self, label: str, old: Sequence[str], new: Sequence[str], indent: str) -> Iterator[str]:
         if not old or not new:
             sign, text = ("+", new[0]) if new else ("-", old[0])
-            yield self._painted(sign, f"{indent}{sign} {label}: {shortened(text)}")
+            yield self._coloured(sign, f"{indent}{sign} {label}: {shortened(text)}")
             return
         was, now = focused(old[0], new[0])
         one = f"{indent}{label}: {was} → {now}"
         if width(one) <= self._columns:
-            yield f"{indent}{label}: {self._painted('-', was)} → {self._painted('+', now)}"
+            yield f"{indent}{label}: {self._coloured('-', was)} → {self._coloured('+', now)}"
             return
         yield f"{indent}{label}:"
-        yield self._painted("-", f"{indent}  - {was}")
-        yield self._painted("+", f"{indent}  + {now}")
+        yield self._coloured("-", f"{indent}  - {was}")
+        yield self._coloured("+", f"{indent}  + {now}")
 
-    def _painted(self, sign: str, text: str) -> str:
+    def _coloured(self, sign: str, text: str) -> str:
         return f"\x1b[{_COLOURS[sign]}m{text}\x1b[0m" if self._ansi else text
 
 

@@ -130,7 +130,7 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
         facts,
         findings,
         blame,
-        _told(run, record, lctl, visits, showing),
+        _lctl_part(run, record, lctl, visits, showing),
         hops_of(lineage, run.events, visits, calls, values),
         _spans(run, lineage, made_by) if showing.has_spans else {},
         [_waits(ask, run, values) for ask in run.asks],
@@ -167,7 +167,7 @@ def _spans(run: Recorded, lineage: Lineage, made_by: str) -> dict[str, Any]:
     return spans_of(run.info, run.plan_of, run.entries, version, lineage, goes_on=run.status == "running")
 
 
-def _told(
+def _lctl_part(
     run: Recorded,
     record: Record,
     lctl: Handoff | DebugDocument,
@@ -201,7 +201,7 @@ def _run(
         "name": run.name,
         "goal": run.plan_of(info.plan_hash).goal or "",
         "status": run.status,
-        "words": _words(run, lineage, result, blame),
+        "words": _status_text(run, lineage, result, blame),
         "plan_hash": info.plan_hash,
         "created": info.created,
         "seconds": round(times.at[-1] - times.inherited, 6),
@@ -219,7 +219,7 @@ def _run(
     }
 
 
-_WORDS = {
+_STATUS_TEXTS = {
     "done": "Done",
     "failed": "Failed",
     "refused": "Refused by the policy",
@@ -232,9 +232,9 @@ _WORDS = {
 }
 
 
-def _words(run: Recorded, lineage: Lineage, result: Result | None, blame: dict[str, Any] | None) -> str:
+def _status_text(run: Recorded, lineage: Lineage, result: Result | None, blame: dict[str, Any] | None) -> str:
     """Returns the outcome or status of the run as a phrase."""
-    words = _WORDS.get(run.status, run.status)
+    words = _STATUS_TEXTS.get(run.status, run.status)
     if run.status == "done" and result is not None and result.terminated:
         words = "Terminated by the plan"
     failed = NONE if blame is None else int(blame["visit"])
@@ -305,7 +305,7 @@ def _event(row: Event, times: Times, values: Values) -> EventRow:
         body = None  # a snapshot repeats data of earlier events
     elif body is not None and "value" in body:
         value = values.add(body["value"])
-        body = {name: said for name, said in body.items() if name != "value"} if len(body) > 1 else None
+        body = {name: part for name, part in body.items() if name != "value"} if len(body) > 1 else None
     if body is not None:
         more = values.add_plain(body) if row.type in _PLAIN else values.add(body)
     return EventRow(

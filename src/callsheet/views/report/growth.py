@@ -29,17 +29,17 @@ _DEEPEST = 3
 def print_of(document: Mapping[str, Any]) -> Print:
     """Returns the fingerprint of a document."""
     found: dict[Path, bytes | tuple[bytes, ...]] = {}
-    _take((), document, found)
+    _collect((), document, found)
     return found
 
 
 def name_of(of: Print) -> str:
     """Returns a name for a fingerprint, which differs for different documents."""
-    told = blake2b(digest_size=16)
+    encoded = blake2b(digest_size=16)
     for path, hashes in sorted(of.items()):
-        told.update("\0".join(path).encode())
-        told.update(hashes if isinstance(hashes, bytes) else b"".join(hashes))
-    return told.hexdigest()
+        encoded.update("\0".join(path).encode())
+        encoded.update(hashes if isinstance(hashes, bytes) else b"".join(hashes))
+    return encoded.hexdigest()
 
 
 def changes(before: Print, after: Print, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def changes(before: Print, after: Print, document: Mapping[str, Any]) -> dict[st
             put.append((path, new))
             continue
         if _is_text(hashes):
-            texts.append([list(path), *_other_lines(old[1:], hashes[1:], new)])
+            texts.append([list(path), *_changed_lines(old[1:], hashes[1:], new)])
             continue
         same = min(len(old), len(hashes))
         others = [n for n in range(len(hashes)) if n >= same or old[n] != hashes[n]]
@@ -67,7 +67,7 @@ def _is_text(hashes: tuple[bytes, ...]) -> bool:
     return hashes[:1] == (_TEXT,)
 
 
-def _other_lines(old: tuple[bytes, ...], new: tuple[bytes, ...], text: str) -> tuple[int, int, list[str]]:
+def _changed_lines(old: tuple[bytes, ...], new: tuple[bytes, ...], text: str) -> tuple[int, int, list[str]]:
     """Returns the first changed line, the number of lines to remove, and the lines that replace them."""
     most, begins, ends = min(len(old), len(new)), 0, 0
     while begins < most and old[begins] == new[begins]:
@@ -78,7 +78,7 @@ def _other_lines(old: tuple[bytes, ...], new: tuple[bytes, ...], text: str) -> t
     return begins, len(old) - begins - ends, lines[begins : len(lines) - ends]
 
 
-def _take(path: Path, value: Any, found: dict[Path, bytes | tuple[bytes, ...]]) -> None:
+def _collect(path: Path, value: Any, found: dict[Path, bytes | tuple[bytes, ...]]) -> None:
     if isinstance(value, list | tuple):
         found[path] = tuple(map(_hash, cast("Sequence[Any]", value)))
     elif isinstance(value, str) and len(value) > _LONG:
@@ -87,14 +87,14 @@ def _take(path: Path, value: Any, found: dict[Path, bytes | tuple[bytes, ...]]) 
         table = cast("dict[str, Any]", value)
         found[path] = _hash(sorted(table))
         for key, part in table.items():
-            _take((*path, key), part, found)
+            _collect((*path, key), part, found)
     else:
         found[path] = _hash(value)
 
 
 def _hash(value: Any) -> bytes:
-    told = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest()
+    encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return blake2b(encoded.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest()
 
 
 def _at(document: Mapping[str, Any], path: Path) -> Any:

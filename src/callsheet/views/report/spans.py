@@ -52,17 +52,17 @@ def spans_of(
     return packed(tracer.drain(), version, info.run_id) | {"prov": _deflated(json.dumps(prov))}
 
 
-def packed(told: Telemetry, version: str, run_id: str) -> dict[str, Any]:
+def packed(telemetry: Telemetry, version: str, run_id: str) -> dict[str, Any]:
     """Returns telemetry in the form that the viewer reads."""
     lines = (
         json.dumps(each, ensure_ascii=False, separators=(",", ":"))
-        for each in documents(told, version, run_id)
+        for each in documents(telemetry, version, run_id)
     )
     text = "".join(f"{line}\n" for line in lines)
     return {
-        "spans": len(told.spans),
-        "logs": len(told.logs),
-        "metrics": len(told.metrics),
+        "spans": len(telemetry.spans),
+        "logs": len(telemetry.logs),
+        "metrics": len(telemetry.metrics),
         "bytes": len(_bytes(text)),
         "packed": _deflated(text),
     }

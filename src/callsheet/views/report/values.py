@@ -20,14 +20,14 @@ NO_VALUE = -1
 MOST_BYTES = 16_384
 
 _LONGEST_KEY = 64
-_NOT_HERE = "null"
+_ABSENT = "null"
 """The row of a value that is in an earlier document but not in this one."""
 
 Numbers: TypeAlias = "dict[str, int]"
 Shown: TypeAlias = "str | list[str | int] | list[str | int | None]"
 """A JSON text, `[beginning, bytes]` of a shortened value, or `[null, bytes, kind]` of an omitted one."""
 
-_LONE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -48,14 +48,14 @@ class Values:
     """The size of all distinct values in bytes, before anything is shortened or omitted."""
     numbers: Numbers = field(default_factory=dict[str, int])
     """The numbers by value; with those of an earlier document of the run, its values keep their numbers."""
-    _told: set[int] = field(default_factory=set[int])
+    _added: set[int] = field(default_factory=set[int])
 
     def add(self, value: JSON) -> int:
         """Returns the number of a value, adding it if it is new."""
         text = json_text(value)
         number = self._number("=", text)
-        if number not in self._told:
-            self._told.add(number)
+        if number not in self._added:
+            self._added.add(number)
             self.rows[number] = self._shown(text, value)
         return number
 
@@ -63,8 +63,8 @@ class Values:
         """Returns the number of data that discloses no value and is never omitted."""
         text = json_text(value)
         number = self._number("~", text)
-        if number not in self._told:
-            self._told.add(number)
+        if number not in self._added:
+            self._added.add(number)
             self.rows[number] = text
         return number
 
@@ -72,7 +72,7 @@ class Values:
         key = kind + (text if len(text) <= _LONGEST_KEY else sha256(text.encode()).hexdigest())
         number = self.numbers.setdefault(key, len(self.numbers))
         while len(self.rows) <= number:
-            self.rows.append(_NOT_HERE)
+            self.rows.append(_ABSENT)
         return number
 
     def add_text(self, text: str) -> int:
@@ -113,4 +113,4 @@ def json_text(value: JSON) -> str:
     text = _encode(value)
     if text.isascii():
         return text
-    return _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -26,7 +26,7 @@ from callsheet.views.report.prompts import prompt_of
 from callsheet.views.report.values import NO_VALUE, Values
 
 _ANSWERS = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.FIRED, EventType.DECIDED)
-_NEAR = 0.002
+_TOLERANCE = 0.002
 """The tolerance, in seconds, within which an end and a beginning count as simultaneous."""
 
 
@@ -96,23 +96,23 @@ def visits_and_calls(
     lineage: Lineage, record: Record, rows: Sequence[Event], times: Times, values: Values
 ) -> tuple[list[VisitRow], list[CallRow]]:
     """Returns the visits in the order of their beginning, and their calls, those of one visit together."""
-    outcomes = told_by(record)
+    outcomes = recorded_visits(record)
     left, closed = answers_of(rows)
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     visits: list[VisitRow] = []
     calls: list[CallRow] = []
     for visit in lineage.visits:
         place = visit.program, visit.number
-        told = outcomes.get((*place, nth[place]))
+        recorded = outcomes.get((*place, nth[place]))
         nth[place] += 1
         first = len(calls)
         for key in lineage.keys_of(visit):
             calls.append(_call(visit.id, key, lineage.commands[key], left, closed, times, values))
-        visits.append(_visit(lineage, visit, told, calls[first:], first, times, values))
-    return _with_way(visits), calls
+        visits.append(_visit(lineage, visit, recorded, calls[first:], first, times, values))
+    return _mark_critical_path(visits), calls
 
 
-def told_by(record: Record) -> dict[tuple[int, int, int], Visit]:
+def recorded_visits(record: Record) -> dict[tuple[int, int, int], Visit]:
     """Returns the visits of a record by plan, step and number of the visit, all from 0."""
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     found: dict[tuple[int, int, int], Visit] = {}
@@ -145,9 +145,9 @@ def _call(
 ) -> CallRow:
     parts = parse_key(key)
     answer = closed.get(key)
-    gone = left.get(key, 0)
+    issued = left.get(key, 0)
     spent = () if answer is None else answer.spent
-    until = times.of(answer.seq) if answer is not None else times.at[-1] if gone else 0.0
+    until = times.of(answer.seq) if answer is not None else times.at[-1] if issued else 0.0
     asked, prompt = prompt_of(command, () if answer is None else answer.remarks)
     return CallRow(
         visit,
@@ -156,27 +156,27 @@ def _call(
         parts.attempt,
         parts.turn,
         parts.call,
-        _named(command),
-        gone,
+        _tool_of(command),
+        issued,
         0 if answer is None else answer.seq,
         "" if answer is None else answer.type,
-        times.of(gone) if gone else until,
+        times.of(issued) if issued else until,
         until,
         values.add(_arguments(command)) if _arguments(command) is not None else NO_VALUE,
-        _part(spent, 6),
-        int(_part(spent, 0)),
-        int(_part(spent, 1)),
-        _part(spent, 2),
+        _usage_at(spent, 6),
+        int(_usage_at(spent, 0)),
+        int(_usage_at(spent, 1)),
+        _usage_at(spent, 2),
         asked,
         NO_VALUE if prompt is None else values.add(prompt),
     )
 
 
-def _part(spent: Sequence[float], place: int) -> float:
+def _usage_at(spent: Sequence[float], place: int) -> float:
     return spent[place] if len(spent) > place else 0
 
 
-def _named(command: Awaited) -> str:
+def _tool_of(command: Awaited) -> str:
     match command:
         case CallTool(tool=tool) | CallModel(tool=tool) | RunAgent(tool=tool) | AgentTurn(tool=tool):
             return tool
@@ -209,7 +209,7 @@ def _arguments(command: Awaited) -> JSON:
 def _visit(
     lineage: Lineage,
     visit: Begun,
-    told: Visit | None,
+    recorded: Visit | None,
     calls: Sequence[CallRow],
     first: int,
     times: Times,
@@ -218,12 +218,12 @@ def _visit(
     write = lineage.write_of.get(visit.id, NONE)
     written = [] if write == NONE else [lineage.writes[write].seq]
     end = max([visit.seq, *(call.answered for call in calls), *written])
-    outcome = "skipped" if visit.skipped else str(told.outcome) if told is not None else "ok"
-    gone = [c.start for c in calls if c.left]
+    outcome = "skipped" if visit.skipped else str(recorded.outcome) if recorded is not None else "ok"
+    issued = [c.start for c in calls if c.left]
     turn = times.of(times.begun(visit.seq, min((c.left for c in calls if c.left), default=0)))
     is_open = outcome in ("open", "stopped")
     until = times.at[-1] if is_open else max([turn, *(c.until for c in calls)])
-    detail = visit.skipped or ("" if told is None else told.detail)
+    detail = visit.skipped or ("" if recorded is None else recorded.detail)
     return VisitRow(
         visit.program,
         visit.number,
@@ -235,14 +235,14 @@ def _visit(
         write,
         list(visit.versions),
         turn,
-        min([turn, *gone]),
+        min([turn, *issued]),
         until,
         [first, len(calls)],
         0,
     )
 
 
-def _with_way(visits: list[VisitRow]) -> list[VisitRow]:
+def _mark_critical_path(visits: list[VisitRow]) -> list[VisitRow]:
     """Marks the visits on the critical path: from the last one back, each began when the one before ended."""
     done = sorted((v.until, n) for n, v in enumerate(visits) if v.outcome != "skipped")
     ends = [until for until, _ in done]
@@ -250,5 +250,5 @@ def _with_way(visits: list[VisitRow]) -> list[VisitRow]:
     while place >= 0:
         number = done[place][1]
         visits[number] = visits[number]._replace(critical=1)
-        place = min(place, bisect_right(ends, visits[number].start + _NEAR)) - 1
+        place = min(place, bisect_right(ends, visits[number].start + _TOLERANCE)) - 1
     return visits
