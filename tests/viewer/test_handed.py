@@ -92,3 +92,16 @@ async def test_where_the_spans_are_not_in_the_page_it_says_how_to_export_them(
     page.write_text(report_page(document))
     opened = await open_report.file(page, "#below=otel")
     assert "callsheet trace export waits --file" in await opened.text("#below-panel")
+
+
+async def test_a_duration_is_rounded_before_it_is_divided_into_minutes(
+    open_report: Opener, runs: Runs, tmp_path: Path
+):
+    await runs.page("waits")
+    with Journal.open(runs.folder / "journal.db", Durability.OFF) as journal:
+        document = report_document(journal, "waits", "test")
+    document.run["seconds"] = 119.7
+    page = tmp_path / "page.html"
+    page.write_text(report_page(document))
+    opened = await open_report.file(page)
+    assert "2 min 0 s" in await opened.text(".head .sums")
