@@ -1,7 +1,7 @@
 // The head of the page: the outcome of the run, its likely cause, its totals, and actions.
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
 import { Wrong, useDoing } from "./doing.js";
-import { unpacked } from "./packed.js";
+import { decompressed } from "./compressed.js";
 import { acts, isHelping, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
@@ -47,7 +47,7 @@ export function Header() {
     </dl>
     <div class="acts">
       ${isLiving ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
-      <${Deeds} />
+      <${Actions} />
       <${Export} />
       <button class="plain" onClick=${nextTheme} title="Theme: light, dark or that of the system (t)">${
         { auto: "◐ auto", light: "○ light", dark: "● dark" }[theme.value]
@@ -58,15 +58,15 @@ export function Header() {
 }
 
 // Actions on the whole run, if a server offers them.
-function Deeds() {
+function Actions() {
   const [wrong, isBusy, act] = useDoing();
   const { status } = model.value.run;
   if (!acts.value) return "";
   const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
   const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
   const canGoOn = status === "interrupted" || isAnswered;
-  const button = (name, deed) => html`
-    <button class="plain" disabled=${isBusy} onClick=${() => act(deed)}>${name}</button>`;
+  const button = (name, action) => html`
+    <button class="plain" disabled=${isBusy} onClick=${() => act(action)}>${name}</button>`;
   return html`<${Wrong} said=${wrong} />
     ${canGoOn ? button("Resume", acts.value.resume) : ""}
     ${isOver ? "" : button("Cancel", acts.value.cancel)}`;
@@ -119,8 +119,8 @@ function Export() {
 // Downloads spans or provenance; if the page has none, shows the tab OTel, which names the command.
 async function save(made, part, name, type) {
   try {
-    const told = acts.value ? await acts.value.spans() : made.doc.otel;
-    if (told[part]) return download(`${made.run.id}.${name}`, await unpacked(told[part]), type);
+    const otel = acts.value ? await acts.value.spans() : made.doc.otel;
+    if (otel[part]) return download(`${made.run.id}.${name}`, await decompressed(otel[part]), type);
   } catch {
     // the tab shows the error
   }

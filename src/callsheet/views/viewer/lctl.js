@@ -1,7 +1,7 @@
 // The LCTL document of the run, at its end or after any step, and the states of its hand-offs.
 import { useMemo } from "preact/hooks";
 import { CopyButton, Source, bytes, download, html } from "./ui.js";
-import { boundary, boundaryAt, documentAt } from "./handed.js";
+import { boundary, boundaryAt, documentAt } from "./handoff.js";
 import { goTo, isThen, model, pickVisit, seq } from "./state.js";
 
 // The states of a hand-off: symbol, text and status class.

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { Onwards } from "./onwards.js";
+import { Branching } from "./branching.js";
 import { origin, plain } from "./model.js";
 import {
   goTo,
@@ -53,7 +53,7 @@ export function Pane() {
             <button class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""} · <button class="link"
           onClick=${() => knew(chosen)}>facts at that time</button></dd></div>` : ""}
     </dl>
-    ${chosen ? html`<${Onwards} at=${seq.value} label=${made.label(chosen)} />` : ""}
+    ${chosen ? html`<${Branching} at=${seq.value} label=${made.label(chosen)} />` : ""}
     ${visit && visit.calls[1] ? html`<${Calls} key=${visit.n} visit=${visit} />` : ""}
   </aside>`;
 }

@@ -3,7 +3,7 @@
 // A source is { isLive, open(show, fail) }: `show(document)` is called with the data, and again after changes.
 // `open` may return a function that closes the source; `wake()` requests the data again after an action.
 
-import { grown } from "./grown.js";
+import { applyChanges } from "./changes.js";
 
 const PAUSE = 400; // the minimum time between two requests, in milliseconds
 
@@ -47,9 +47,9 @@ export function served(documents, events) {
           const base = name ? `${documents.includes("?") ? "&" : "?"}base=${name}` : "";
           const answer = await fetch(documents + base, { headers: { accept: "application/json" } });
           if (!answer.ok) throw new Error(await reason(answer));
-          const told = await answer.json();
+          const update = await answer.json();
           if (isClosed) return;
-          data = told.base ? grown(data, told) : told;
+          data = update.base ? applyChanges(data, update) : update;
           name = (answer.headers.get("etag") || "").replaceAll('"', "");
           show(data);
           if (!stream && events) stream = listen(data.events ? data.events.rows.length : 0);

@@ -4,10 +4,10 @@ import { CopyButton, html } from "./ui.js";
 import { Wrong, into, typed, useDoing } from "./doing.js";
 import { acts, model } from "./state.js";
 
-export function Onwards({ at, label }) {
+export function Branching({ at, label }) {
   return html`<details class="onwards">
     <summary>Rerun or fork</summary>
-    ${acts.value ? html`<${Deeds} at=${at} label=${label} />` : html`<${Commands} at=${at} label=${label} />`}
+    ${acts.value ? html`<${Actions} at=${at} label=${label} />` : html`<${Commands} at=${at} label=${label} />`}
   </details>`;
 }
 
@@ -24,16 +24,16 @@ function Commands({ at, label }) {
   );
 }
 
-function Deeds({ at, label }) {
+function Actions({ at, label }) {
   const made = model.value;
   const [wrong, isBusy, act] = useDoing();
   const [effects, setEffects] = useState(null); // calls with side effects, and `go` to confirm them
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
-  const go = (deed, body) =>
+  const go = (action, body) =>
     act(async () => {
-      const refused = await acts.value[deed](body);
-      setEffects(refused ? { label, at: body.at, list: refused, go: () => go(deed, { ...body, effects: true }) } : null);
+      const refused = await acts.value[action](body);
+      setEffects(refused ? { label, at: body.at, list: refused, go: () => go(action, { ...body, effects: true }) } : null);
     });
   const fork = (event) => {
     event.preventDefault();

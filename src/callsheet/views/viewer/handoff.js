@@ -25,7 +25,7 @@ export function documentAt(steps, n) {
   const parts = [head, "trace:\n", ...steps.entries.slice(0, entries)];
   if (known.length) parts.push("facts:\n", ...known.map(([, , text]) => text));
   parts.push(
-    handoff(
+    handoffSection(
       fit.filter((id) => critical.has(id)),
       fit.filter((id) => !critical.has(id)),
       warnings,
@@ -44,7 +44,7 @@ function criticalAt(steps, n) {
   return found;
 }
 
-function handoff(critical, context, warnings) {
+function handoffSection(critical, context, warnings) {
   if (!critical.length && !context.length && !warnings) return "handoff: {critical_facts: []}\n";
   const lists = [listed("critical_facts", critical), context.length ? listed("context_facts", context) : ""];
   return `handoff:\n${lists.join("")}${warnings}`;
