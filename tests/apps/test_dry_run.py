@@ -63,7 +63,7 @@ def test_no_server_is_started_unless_it_is_asked_for(machine):
 
     assert result.exit_code == 0
     assert not (machine.folder / "started").exists()
-    assert "unsafe (nobody declared it)" in result.stdout
+    assert "unsafe (undeclared)" in result.stdout
     assert "--ask-servers" in result.stderr
     assert machine("dry-run", plan, "--ask-servers").exit_code == 2
     assert (machine.folder / "started").exists()
@@ -147,11 +147,11 @@ def test_a_policy_says_of_each_step_what_it_refuses_asks_and_sees_to(machine):
     assert result.exit_code == 3
     told = result.stdout.splitlines()
     assert any(
-        "seen to: only public addresses and audiences are reached (example.org)" in line for line in told
+        "enforced: only public addresses and audiences are reached (example.org)" in line for line in told
     )
-    assert sum("a person is asked: @NOTE cannot be undone" in line for line in told) == 2
+    assert sum("needs approval: @NOTE cannot be undone" in line for line in told) == 2
     assert any("refused (POL103): private data in line ($l) of @NOTE would reach" in line for line in told)
-    assert any("  by S3 $l → S4 line → outside" in line for line in told)
+    assert any("  path: S3 $l → S4 line → outside" in line for line in told)
     assert told[-1] == "refused by ours: S4"
     assert any(line == "needs approval: S2, S4" for line in told)
     data = machine.json(*line)

@@ -94,7 +94,7 @@ def test_a_run_that_waits_tells_what_it_is_asked(machine):
     line = ("--tools", machine.tools, "--var", "n=Ada", "--run-id", "r1", "--approve", "note")
     assert machine("run", plan, *line).exit_code == 4
     data = data_of(machine, "r1")
-    assert data["run"]["words"] == "Waits for a person"
+    assert data["run"]["words"] == "Waiting for a person"
     (ask,) = data["asks"]
     assert (ask["key"], ask["kind"], ask["tool"]) == ("S1.0.1", "approval", "NOTE")
     assert "hello Ada" in data["values"][ask["given"]]

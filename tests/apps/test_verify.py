@@ -123,8 +123,8 @@ def test_explain_policy_tells_each_steps_labels_and_why(machine):
     result = machine("explain-policy", machine.plan(*LEAK), "--policy", "workspace")
     assert result.exit_code == 3
     lines = [line.strip() for line in result.stdout.splitlines()]
-    assert "reads  $a U/priv" in lines
-    assert "gives  U/retold, because of S1" in lines
+    assert "reads    $a U/priv" in lines
+    assert "returns  U/retold, because of S1" in lines
     assert any(line.startswith("✗ POL103") for line in lines)
 
 
@@ -132,8 +132,8 @@ def test_explain_policy_tells_which_steps_a_person_is_asked_about(machine):
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[tools."@NOTE"]\negress = false\n')
     plan = machine.plan('S1: @NOTE (line="x")', 'S2: @RESPOND ("done")')
     told = machine("explain-policy", plan, "--policy", "p.toml", "--tools", "tools.py").stdout
-    assert [line for line in told.splitlines() if "asks" in line] == [
-        "    asks   for a yes: @NOTE cannot be undone"
+    assert [line for line in told.splitlines() if "approval" in line] == [
+        "    needs approval: @NOTE cannot be undone"
     ]
 
 
@@ -164,7 +164,7 @@ def test_explain_policy_as_data_and_as_a_picture(machine):
     drawn = machine("explain-policy", plan, "--policy", "workspace", "--format", "mermaid").stdout
     assert "class S1 both" in drawn
     assert "class S2 untrusted" in drawn
-    assert re.search(r'S1\["S1: @READ_FILE .*<br/>gives U/priv"\]', drawn)
+    assert re.search(r'S1\["S1: @READ_FILE .*<br/>returns U/priv"\]', drawn)
     assert re.search(r'S3\(\["S3: @RESPOND .*<br/>reads \$a U/priv, \$r U/pub"\]\)', drawn)
     assert "class S3 both" in drawn, "an answer has the colour of what it shows"
 
@@ -184,7 +184,7 @@ def test_the_picture_of_a_json_plan_tells_of_each_step_in_its_own_node(machine):
         step |= {"title": step["index"], "result_variable": step["index"]}
     machine.write("g.json", json.dumps({"title": "g", "steps": steps}))
     drawn = machine("explain-policy", "g.json", "--policy", "workspace", "--format", "mermaid").stdout
-    assert re.search(r'step_1\["a: .*<br/>gives U/priv"\]', drawn)
+    assert re.search(r'step_1\["a: .*<br/>returns U/priv"\]', drawn)
     assert re.search(r'step_2\["c: .*<br/>reads \$a U/priv<br/>.*<br/>✗ POL103: .*"\]', drawn)
     assert "class step_1 both\n" in drawn
     assert "class step_2 refused\n" in drawn
@@ -195,8 +195,8 @@ def test_the_picture_tells_which_steps_a_person_is_asked_about_and_what_the_lett
     plan = machine.plan('S1: @NOTE (line="x")', 'S2: @RESPOND ("done")')
     told = ("--policy", "p.toml", "--tools", "tools.py", "--format", "mermaid")
     drawn = machine("explain-policy", plan, *told).stdout
-    assert '<br/>asks for a yes: @NOTE cannot be undone"]' in drawn
-    assert '    legend["T trusted, U from outside; ' in drawn
+    assert '<br/>needs approval: @NOTE cannot be undone"]' in drawn
+    assert '    legend["T trusted, U untrusted; ' in drawn
 
 
 # ---------------------------------------------------------------- runs under a policy

@@ -49,26 +49,26 @@ async def test_each_hand_off_says_what_came_of_it(open_report: Opener):
     opened = await open_report("waits", "#below=lctl")
     told = [" ".join(text.split()) for text in await opened.page.locator(".hops li").all_inner_texts()]
     assert len(told) == 2
-    assert told[0].startswith("⚑ taken up with concerns")
+    assert told[0].startswith("⚑ accepted with concerns")
     assert "run → S5:@AGENT_SOLVE" in told[0]
     assert "flagged A1" in told[0]
-    assert "◔ waits run → a person" in told[1]
+    assert "◔ pending run → a person" in told[1]
     await opened.page.keyboard.press("g")  # at the first event nothing has been handed on
-    assert "had not been handed on by event 1" in await opened.text(".hops")
+    assert "No hand-off up to event 1" in await opened.text(".hops")
 
 
 async def test_what_did_not_come_along_an_edge_is_marked_there(open_report: Opener):
     opened = await open_report("waits", "#step=S4")
     marks = opened.page.locator(".dag .lost")
     assert [await mark.get_attribute("aria-label") for mark in await marks.all()] == [
-        "$other did not come from S3 to S4"
+        "$other was not passed from S3 to S4"
     ]
     await opened.page.keyboard.press("g")
     await opened.drawn()
     assert await marks.count() == 0  # it had not been missed yet
     opened = await open_report("triage", "#step=S8")
     blocked = [await mark.get_attribute("aria-label") for mark in await opened.page.locator(".lost").all()]
-    assert "$total went from S7 to S8, and is worth 0.00: it is not handed on" in blocked
+    assert "$total was passed from S7 to S8, but its confidence of 0.00 is too low to hand it on" in blocked
 
 
 async def test_the_spans_are_those_that_are_exported(open_report: Opener, runs: Runs, tmp_path: Path):
@@ -92,3 +92,16 @@ async def test_where_the_spans_are_not_in_the_page_it_says_how_to_export_them(
     page.write_text(report_page(document))
     opened = await open_report.file(page, "#below=otel")
     assert "callsheet trace export waits --file" in await opened.text("#below-panel")
+
+
+async def test_a_duration_is_rounded_before_it_is_divided_into_minutes(
+    open_report: Opener, runs: Runs, tmp_path: Path
+):
+    await runs.page("waits")
+    with Journal.open(runs.folder / "journal.db", Durability.OFF) as journal:
+        document = report_document(journal, "waits", "test")
+    document.run["seconds"] = 119.7
+    page = tmp_path / "page.html"
+    page.write_text(report_page(document))
+    opened = await open_report.file(page)
+    assert "2 min 0 s" in await opened.text(".head .sums")

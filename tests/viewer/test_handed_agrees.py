@@ -39,7 +39,7 @@ def journal(tmp_path: Path):
 def compose(tmp_path: Path):
     """The documents of all boundaries, as the viewer puts them together."""
     program = node()
-    (tmp_path / "handed.mjs").write_text((files("callsheet.views") / "viewer" / "handed.js").read_text())
+    (tmp_path / "handed.mjs").write_text((files("callsheet.views") / "viewer" / "handoff.js").read_text())
     (tmp_path / "ask.mjs").write_text(ASK)
 
     def of(steps: object) -> list[str]:

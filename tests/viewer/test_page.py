@@ -151,13 +151,13 @@ async def test_a_link_that_says_what_is_not_there_harms_nothing(open_report: Ope
 
 async def test_lineage_follows_the_item_of_a_loop_back_to_its_source(open_report: Opener):
     opened = await open_report("triage", "#var=customers.2.name&below=lineage")
-    made_of = await opened.text("section[aria-label='Made of']")
+    made_of = await opened.text("section[aria-label=Sources]")
     assert "$tickets.2.id 2" in made_of
     assert "S1 @TICKETS" in made_of
-    reached = await opened.text("section[aria-label=Reached]")
+    reached = await opened.text("section[aria-label=Uses]")
     assert "S9" not in reached  # it has read the name of the first customer alone
     await opened.page.click(".lineage .key:has-text('0') >> nth=0")
-    assert "S9 @PAY" in await opened.text("section[aria-label=Reached]")
+    assert "S9 @PAY" in await opened.text("section[aria-label=Uses]")
 
 
 async def test_large_numbers_keep_their_digits(open_report: Opener):

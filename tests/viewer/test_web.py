@@ -159,7 +159,7 @@ async def test_what_a_run_asks_is_answered_on_its_page(web: Web):
     await web.page.click(".waits button:has-text('blue')")
     await web.page.locator(".waits", has_text="May @NOTE be called with exactly this?").wait_for()
     assert '"blue"' in await web.text(".waits .value")
-    await web.page.click(".waits button:has-text('Yes, call it')")
+    await web.page.click(".waits button:has-text('Approve')")
     await web.page.locator("h1 .words", has_text="Done").wait_for()
     assert (web.api.folder / "notes.txt").read_text() == "blue\n"
 

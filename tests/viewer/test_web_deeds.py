@@ -37,15 +37,15 @@ async def test_a_run_is_forked_with_a_variable_edited_and_run_again_after_a_yes(
         await web.page.click(".deeds button:has-text('Fork')")
         await web.page.locator(".deeds .notice", has_text="@NOTE").wait_for()
         assert (folder / "notes.txt").read_text() == "it is 2\n"
-        await web.page.click("text=Do it all the same")
+        await web.page.click("text=Continue anyway")
         await web.page.locator(".what", has_text=f"from run {run}").wait_for()
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert (folder / "notes.txt").read_text() == "it is 2\nit is 9\n"
         fork = web.page.url
         await web.page.click(".steps .step:has-text('S1')")
         await web.page.click(".onwards summary")
-        await web.page.click("button:has-text('Run again from S1')")
-        await web.page.click("text=Do it all the same")
+        await web.page.click("button:has-text('Rerun from S1')")
+        await web.page.click("text=Continue anyway")
         await web.wait_for(lambda: _is_elsewhere(web.page.url, fork))
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert (folder / "notes.txt").read_text().count("\n") == 3
@@ -58,7 +58,7 @@ async def test_a_page_whose_server_is_gone_says_so(browser: Browser, folder: Pat
         web = await browse(browser, api)
         await web.sign_in(f"run={run}")
         await web.page.locator("h1 .words", has_text="Running").wait_for()
-    await web.page.locator(".notice", has_text="What is shown may be old").wait_for()
+    await web.page.locator(".notice", has_text="The data may be outdated").wait_for()
     assert "Running" in await web.text("h1 .words")
     await web.page.context.close()
 
@@ -83,7 +83,7 @@ async def test_a_call_that_may_have_taken_place_is_decided_about(browser: Browse
         await web.sign_in(f"run={run}")
         await web.page.locator(".waits", has_text="@WRITE may have taken place").wait_for()
         await web.page.fill(".waits input", "seven")
-        await web.page.click("text=Go on with that")
+        await web.page.click("text=Use this result")
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert "it gave seven" in await web.text("#below-panel")
         assert web.said == []

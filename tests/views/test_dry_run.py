@@ -44,7 +44,7 @@ def test_a_placeholder_in_text_stands_outside_of_quotes() -> None:
 def test_steps_of_a_group_stand_together() -> None:
     lines = text_of(told('@PARALLEL {\nS1: @READ (1)\nS2: @READ (2)\n}\nS3: @RESPOND ("x")')).splitlines()
 
-    assert lines[1] == "side by side:"
+    assert lines[1] == "concurrently:"
     assert "then:" in lines
 
 
@@ -56,7 +56,7 @@ def test_the_sums_tell_calls_by_tool_writes_and_what_needs_approval() -> None:
         )
     )
 
-    assert "calls: 1 to 3 (the fewest if no step fails, the most with every retry)" in shown
+    assert "calls: 1 to 3 (the minimum if no step fails, the maximum with all retries)" in shown
     assert "  @WRITE  0 to 2  unsafe" in shown
     assert "calls that may change something: 0 to 2" in shown
     assert "needs approval: S2" in shown
@@ -68,7 +68,7 @@ def test_costs_are_told_where_a_price_is_known_and_unknown_elsewhere() -> None:
 
     found = told('S1: @LLM_EXTRACT ("a", target="b") > $a\nS2: @RESPOND ($a)', ask_model=ask)
 
-    assert "cost unknown (no price is given)" in text_of(found)
+    assert "cost unknown (no price given)" in text_of(found)
     assert "at least 0.001000 for prompts" in text_of(found, 2.0)
     assert data_of(found)["totals"]["prompt_cost"] is None
     assert data_of(found, 2.0)["totals"]["prompt_cost"] == 0.001

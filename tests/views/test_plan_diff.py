@@ -62,14 +62,14 @@ def test_what_comes_or_goes_stands_under_its_sign() -> None:
 def test_a_move_says_from_where_to_where() -> None:
     lines = OLD.splitlines()
     assert shown(OLD, "\n".join([lines[1], lines[2], lines[0], lines[3]])) == [
-        "> S1  @FETCH_PAGE  moved: behind S3, was at the beginning"
+        "> S1  @FETCH_PAGE  moved: after S3, was at the beginning"
     ]
 
 
 def test_numbers_that_shift_are_one_line() -> None:
     old = 'S1: @A ()\nS2: @B ()\nS3: @C ()\nS4: @RESPOND ("x")\n'
     new = 'S1: @A ()\nS2: @N ()\nS3: @B ()\nS4: @C ()\nS5: @RESPOND ("x")\n'
-    assert shown(old, new) == ["= S2–S4 are now called S3–S5", "+ S2: @N"]
+    assert shown(old, new) == ["= S2–S4 renamed to S3–S5", "+ S2: @N"]
 
 
 def test_texts_of_several_lines_are_compared_by_line() -> None:
@@ -113,7 +113,7 @@ def test_members_of_a_group_are_named() -> None:
 def test_a_reference_whose_words_are_the_same_says_what_changed() -> None:
     old = "S1: GOTO S2\nS2: @X (1)\nS3: @Y (2)\nS4: @Z ()"
     new = "S1: GOTO S2\nS2: @N (7)\nS3: @X (1)\nS4: @Y (2)\nS5: @Z ()"
-    assert "    goto: GOTO S2 → GOTO S2, another step of that id" in shown(old, new)
+    assert "    goto: GOTO S2 → GOTO S2, another step with that id" in shown(old, new)
 
 
 def test_the_same_plan_is_called_that() -> None:

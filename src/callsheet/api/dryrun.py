@@ -23,7 +23,7 @@ from callsheet.policy.calls import Duty
 from callsheet.policy.codes import CODES
 from callsheet.ports.models.expected import expected_use
 from callsheet.ports.transforms import work_out
-from callsheet.views.dry_run.held import Held, Said, Saying
+from callsheet.views.dry_run.verdict import PolicyVerdict, Remark, RemarkKind
 
 NeedsApproval: TypeAlias = "Callable[[str], bool] | Iterable[str]"
 """Which tools need a person's approval: their names, or a predicate on the canonical name."""
@@ -46,7 +46,7 @@ class DryRun:
 
     def under(self, proof: Proof) -> DryRun:
         """This dry run with the proof, and the calls marked for which the policy requires approval."""
-        asked = set(_held(proof).asked)
+        asked = set(_verdict_of(proof).asked)
         steps = tuple(
             replace(step, needs_approval=True) if step.step.id in asked else step
             for step in self.forecast.steps
@@ -63,16 +63,16 @@ class DryRun:
         """The dry run as JSON data; its shape is documented in `docs/cli.md`."""
         from callsheet.views.dry_run import dry_run_json  # noqa: PLC0415 - one of two
 
-        return dry_run_json(self.forecast, self.totals, self.price, self._held())
+        return dry_run_json(self.forecast, self.totals, self.price, self._verdict())
 
     def to_text(self, columns: int = 100) -> str:
         """The dry run as text, in lines of about `columns` characters."""
         from callsheet.views.dry_run import dry_run_text  # noqa: PLC0415 - one of two
 
-        return dry_run_text(self.forecast, self.totals, self.price, columns, self._held())
+        return dry_run_text(self.forecast, self.totals, self.price, columns, self._verdict())
 
-    def _held(self) -> Held | None:
-        return None if self.proof is None else _held(self.proof)
+    def _verdict(self) -> PolicyVerdict | None:
+        return None if self.proof is None else _verdict_of(self.proof)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -87,23 +87,25 @@ _DUTIES: Mapping[Duty, str] = {
 """The duties that the runtime takes care of, in words."""
 
 
-def _held(proof: Proof) -> Held:
+def _verdict_of(proof: Proof) -> PolicyVerdict:
     """A proof's refusals, approvals and obligations by step, for display."""
-    steps: dict[str, list[Said]] = {step.id: [] for step in proof.plan.steps}
-    plan: list[Said] = []
+    steps: dict[str, list[Remark]] = {step.id: [] for step in proof.plan.steps}
+    plan: list[Remark] = []
     for doubt in proof.doubts:
         if doubt.is_error:
-            steps.get(doubt.step or "", plan).append(Said(Saying.REFUSES, doubt.message, doubt.code))
+            steps.get(doubt.step or "", plan).append(Remark(RemarkKind.REFUSES, doubt.message, doubt.code))
     for found in proof.verdict.violations:
-        said = Said(Saying.REFUSES, found.message, CODES[found.rule], " → ".join(found.flow))
-        steps.get(found.step or "", plan).append(said)
+        remark = Remark(RemarkKind.REFUSES, found.message, CODES[found.rule], " → ".join(found.flow))
+        steps.get(found.step or "", plan).append(remark)
     for kind, step, detail, *_ in proof.obligations:
         if kind is Duty.APPROVE:
-            steps[step].append(Said(Saying.ASKS, detail))
+            steps[step].append(Remark(RemarkKind.NEEDS_APPROVAL, detail))
         else:
-            steps[step].append(Said(Saying.SEES_TO, _DUTIES[kind] + (f" ({detail})" if detail else "")))
-    told = {step: tuple(dict.fromkeys(said)) for step, said in steps.items() if said}
-    return Held(proof.policy.name, not proof.ok, told, tuple(plan))
+            steps[step].append(
+                Remark(RemarkKind.ENFORCES, _DUTIES[kind] + (f" ({detail})" if detail else ""))
+            )
+    by_step = {step: tuple(dict.fromkeys(remarks)) for step, remarks in steps.items() if remarks}
+    return PolicyVerdict(proof.policy.name, not proof.ok, by_step, tuple(plan))
 
 
 def dry_run_of(
@@ -160,11 +162,11 @@ def check_assumed(plan: Steps, assumed: Iterable[str]) -> None:
 def _predicate(given: NeedsApproval) -> Callable[[str], bool]:
     if callable(given):
         return given
-    said = "a list of names, or a function that says it of a name"
+    expected = "a list of names, or a function that says it of a name"
     if isinstance(given, str):
-        raise wrong("needs_approval", given, said)
+        raise wrong("needs_approval", given, expected)
     names = tuple(
-        canonical_tool_name(wanted("needs_approval", name, str, said))
+        canonical_tool_name(wanted("needs_approval", name, str, expected))
         for name in wanted_list("needs_approval", given, "names")
     )
     return lambda tool: covers(names, tool)

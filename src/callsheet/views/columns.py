@@ -8,17 +8,21 @@ import unicodedata
 from functools import lru_cache
 
 CUT = "…"
-_UNSURE = re.compile(
+_AMBIGUOUS_WIDTH = re.compile(
     "[\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f\U000e0100-\U000e01ef]|(?<=\\S)[\U0001f3fb-\U0001f3ff]"
 )
-"""What changes the look of the character before: terminals do not agree on the columns that it makes."""
+"""Joiners, variation selectors, tags and skin tones: terminals disagree on their width."""
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def json_head(value: object, most: int, *, compact: bool = False) -> str:
-    """The beginning of a value as JSON: at least so many characters where there are more, and not much more.
+    """Returns the beginning of a value as JSON, without encoding all of a large value.
+
+    The result has at least `most` characters if the whole JSON text does. It may be longer: encoding stops
+    at a part boundary, and a string inside a list or an object is one part. `compact` leaves out the spaces
+    after `,` and `:`. Values that JSON does not have are converted with `str`.
 
     >>> json_head([1, {"a": 2}], 99), len(json_head(["text"] * 10_000, 99)) < 200
     ('[1, {"a": 2}]', True)
@@ -28,37 +32,39 @@ def json_head(value: object, most: int, *, compact: bool = False) -> str:
     separators = (",", ":") if compact else None
     if not isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, separators=separators, default=str)
-    said: list[str] = []
+    parts: list[str] = []
     length = 0
     encoder = json.JSONEncoder(ensure_ascii=False, separators=separators, default=str)
     for part in encoder.iterencode(value):
-        said.append(part)
+        parts.append(part)
         length += len(part)
         if length >= most:
             break
-    return "".join(said)
+    return "".join(parts)
 
 
 def printable(text: str) -> str:
-    """The text in one line and without control characters, so that data cannot drive a terminal.
+    """Returns the text on one line without control characters, so that data cannot control a terminal.
 
-    Joiners, variants and skin tones are left out: every terminal gives what stays the same columns.
+    White space becomes a space, any other unprintable character U+FFFD. Joiners, variation selectors and skin
+    tones are removed, since terminals disagree on their width.
 
     >>> printable("a\\n\\tb\\x1b[1m")
     'a  b\\ufffd[1m'
     """
     if text.isascii() and text.isprintable():
         return text
-    text = _UNSURE.sub("", text)
+    text = _AMBIGUOUS_WIDTH.sub("", text)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else _REPLACEMENT for c in text)
 
 
 def escaped(text: str) -> str:
-    r"""The text with an escape for all that cannot be seen or could drive a terminal, newlines too.
+    r"""Returns the text with all unprintable characters escaped, newlines included.
 
-    Unlike `printable` it keeps apart what differs.
+    Unlike `printable`, it gives different results for different texts (backslashes in the text itself are
+    not escaped).
 
     >>> print(escaped("a\n\x1b[1m\u202eb"))
     a\n\u001b[1m\u202eb
@@ -73,7 +79,7 @@ def _escape(code: int) -> str:
 
 
 def width(text: str) -> int:
-    """The columns that a terminal needs: wide characters take two, combining marks none.
+    """Returns the number of terminal columns of a text: wide characters take two, combining marks none.
 
     >>> width("abc"), width("日本")
     (3, 4)
@@ -88,13 +94,13 @@ def width(text: str) -> int:
 def _width_of(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
-    if "\u1160" <= char <= "\u11ff":  # the later parts of a Korean syllable stand in its first one
+    if "\u1160" <= char <= "\u11ff":  # later parts of a Korean syllable add no column
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def cut(text: str, most: int) -> str:
-    """The text in at most that many columns, its end replaced by `…` if it is longer.
+    """Returns the text in at most `most` columns, its end replaced by `…` if it is longer.
 
     >>> cut("abcdef", 4), cut("abc", 4)
     ('abc…', 'abc')
@@ -117,7 +123,7 @@ def cut(text: str, most: int) -> str:
 
 
 def fitted(text: str, most: int) -> str:
-    """The text in one line without control characters, cut to that many columns.
+    """Returns `cut(printable(text), most)`.
 
     >>> fitted("a\\nbcdef", 5)
     'a bc…'
@@ -128,7 +134,7 @@ def fitted(text: str, most: int) -> str:
 
 
 def pad(text: str, columns: int) -> str:
-    """The text followed by spaces up to that many columns.
+    """Returns the text followed by spaces, `columns` wide; a wider text is unchanged.
 
     >>> pad("日", 4) + "|"
     '日  |'

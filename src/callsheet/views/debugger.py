@@ -1,7 +1,7 @@
 """Renders the screen of the terminal debugger: steps with bars, an event, a pane, the keys.
 
-In: a lineage, what its values are worth, the times of its events; what is selected; the size of a screen.
-Out: lines, each with a style. Nothing is wider than the screen.
+In: a lineage, the confidence of its values, the times of its events; the selection; the size of a screen.
+Out: lines, each with a style. No line is wider than the screen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAST_PANE = 6
 
 
 class Style(StrEnum):
-    """What a line is, for who colours it."""
+    """The style of a line, which the caller converts to terminal attributes."""
 
     PLAIN = ""
     HEAD = "bold"
@@ -47,8 +47,8 @@ class Line(NamedTuple):
     style: Style = Style.PLAIN
 
 
-class Worth(NamedTuple):
-    """What a write is worth: the id of its fact, from 0 to 1, and on what that rests."""
+class FactConfidence(NamedTuple):
+    """The confidence of a write: the id of its fact, a number from 0 to 1, and the reason for it."""
 
     fact: str
     value: float
@@ -56,9 +56,10 @@ class Worth(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A visit of a step: from which event to which, from when to when in seconds, and what came of it.
+    """A visit of a step: its first and last event, its times in seconds, and its outcome.
 
-    `mark` is `ok`, `ok!` (further attempts, or a value that did not fit its cast), `skip`, `FAIL` or `…`.
+    `mark` is `ok`, `ok!` (several attempts, or a value that did not fit its cast), `skip`, `FAIL` or `…`
+    (still running).
     """
 
     visit: int
@@ -74,7 +75,7 @@ class Row(NamedTuple):
 
 
 class Story(NamedTuple):
-    """A run: a headline, its visits in order, and a line for each of its events."""
+    """A run as the debugger shows it: a headline, its visits in order, and a line for each event."""
 
     head: str
     rows: tuple[Row, ...]
@@ -82,7 +83,10 @@ class Story(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """Where somebody looks: a row and an event, by number; what the pane has, from which of its lines on."""
+    """The selection: a row (from 0) and an event (from 1); the pane's title, lines and first visible line.
+
+    `message` is shown above the keys.
+    """
 
     row: int
     seq: int
@@ -92,8 +96,8 @@ class Selected(NamedTuple):
     message: str = ""
 
 
-def rows_of(lineage: Lineage, worth: Mapping[int, Worth], times: Times) -> tuple[Row, ...]:
-    """The visits of a run as rows; `worth` by write, `times` of its events."""
+def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: Times) -> tuple[Row, ...]:
+    """Returns the visits of a run as rows; `confidences` has the confidence of writes by number."""
     errors = {failure.visit: failure for failure in lineage.failures}
     found = blame_of(lineage)
     cause = NONE
@@ -114,17 +118,19 @@ def rows_of(lineage: Lineage, worth: Mapping[int, Worth], times: Times) -> tuple
                 describe_action(lineage.step(visit).action),
                 visit.seq,
                 last,
-                times.of(times.begun(visit.seq, _first_left(lineage, visit))),
+                times.of(times.begun(visit.seq, _first_issued(lineage, visit))),
                 times.of(last),
-                _came(lineage, visit, worth.get(written), "" if failure is None else failure.error),
+                _outcome_text(
+                    lineage, visit, confidences.get(written), "" if failure is None else failure.error
+                ),
                 visit.id == cause,
             )
         )
     return tuple(rows)
 
 
-def _first_left(lineage: Lineage, visit: Visit) -> int:
-    """The event at which the first call of a visit left; 0 where none did."""
+def _first_issued(lineage: Lineage, visit: Visit) -> int:
+    """Returns the event at which the first call of a visit was issued, or 0."""
     return min((lineage.left.get(key, 0) for key in lineage.keys_of(visit)), default=0)
 
 
@@ -136,49 +142,54 @@ def _mark(lineage: Lineage, visit: Visit, written: int, *, is_failed: bool) -> s
     if lineage.is_under_way(visit):
         return "…"
     is_odd = written != NONE and lineage.writes[written].is_odd
-    return "ok!" if is_odd or _tries(lineage, visit) > 1 else "ok"
+    return "ok!" if is_odd or _attempts_of(lineage, visit) > 1 else "ok"
 
 
-def _tries(lineage: Lineage, visit: Visit) -> int:
-    """How many attempts the item took that took most."""
+def _attempts_of(lineage: Lineage, visit: Visit) -> int:
+    """Returns the highest number of attempts of any item of the visit."""
     numbers = [int(key.rsplit(".", 1)[1].partition("/")[0]) for key in lineage.keys_of(visit)]
     return max(numbers, default=0)
 
 
-def _came(lineage: Lineage, visit: Visit, worth: Worth | None, error: str) -> str:
+def _outcome_text(lineage: Lineage, visit: Visit, confidence: FactConfidence | None, error: str) -> str:
     if visit.skipped:
         return visit.skipped
     parts: list[str] = []
     written = lineage.write_of.get(visit.id, NONE)
     if written != NONE:
-        fact = "" if worth is None else f"  {worth.fact} {worth.value:.2f}".replace("0.", ".", 1)
+        value = "" if confidence is None else f"{confidence.value:.2f}".replace("0.", ".", 1)
+        fact = "" if confidence is None else f"  {confidence.fact} {value}"
         parts.append(f"${lineage.writes[written].name}{fact}")
-        if worth is not None and worth.why.endswith("assumed"):
+        if confidence is not None and confidence.why.endswith("assumed"):
             parts[-1] += " assumed"
     if error:
         parts.append(error)
-    tries = _tries(lineage, visit)
-    if tries > 1:
-        parts.append(f"{tries} tries")
+    attempts = _attempts_of(lineage, visit)
+    if attempts > 1:
+        parts.append(f"{attempts} attempts")
     return ", ".join(parts)
 
 
 def step_lines(lineage: Lineage, visit: Visit) -> list[str]:
-    """What a step was given and what came of it, call by call; what it has read where it made none."""
+    """Returns the arguments and outcomes of a visit's calls; for a visit without calls, what it read."""
     keys = lineage.last_keys(visit)
     lines: list[str] = []
     for key in keys[:_LEAST_PANE]:
         lines.append(key)
-        lines += [f"  {name} = {_shown(value)}" for name, value in _given(lineage.commands.get(key))]
+        lines += [
+            f"  {name} = {_value_text(value)}" for name, value in _arguments_of(lineage.commands.get(key))
+        ]
         outcome = lineage.outcomes.get(key)
-        lines.append("  no answer yet" if outcome is None else f"  → {outcome.type} {_shown(outcome.value)}")
+        lines.append(
+            "  no answer yet" if outcome is None else f"  → {outcome.type} {_value_text(outcome.value)}"
+        )
     if len(keys) > _LEAST_PANE:
         lines.append(f"and {len(keys) - _LEAST_PANE} more calls")
     return lines or read_lines(lineage, visit)
 
 
-def _given(command: Awaited | None) -> Iterator[tuple[str, JSON]]:
-    """What a call was made with."""
+def _arguments_of(command: Awaited | None) -> Iterator[tuple[str, JSON]]:
+    """Yields the names and values of a call's arguments."""
     match command:
         case CallTool(args=args):
             yield from args.items()
@@ -192,28 +203,31 @@ def _given(command: Awaited | None) -> Iterator[tuple[str, JSON]]:
 
 
 def read_lines(lineage: Lineage, visit: Visit) -> list[str]:
-    """What a visit has read, a line for each place."""
+    """Returns a line for each place that a visit read."""
     flows = [flow for flow in reads_by(lineage, visit) if flow.node.write != NONE]
-    return [node_line(lineage, flow.node) for flow in flows] or ["it has read nothing"]
+    return [node_line(lineage, flow.node) for flow in flows] or ["nothing was read"]
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return printable(json_head(value, _VALUE))[:_VALUE]
 
 
 def row_at(story: Story, seq: int) -> int:
-    """The row of the visit that had begun last at an event; 0 where none had."""
+    """Returns the number of the row that began last at or before the event `seq`, or 0."""
     begun = [n for n, row in enumerate(story.rows) if row.first <= seq]
     return max(begun, key=lambda n: (story.rows[n].first, n), default=0)
 
 
 def plain_lines(story: Story, columns: int) -> list[Line]:
-    """The run without a screen: the headline and all rows."""
+    """Returns the headline and all rows, for output without a screen."""
     return [Line(story.head, Style.HEAD), *(_row_line(story, n, columns) for n in range(len(story.rows)))]
 
 
 def screen_lines(story: Story, at: Selected, columns: int, height: int) -> list[Line]:
-    """The screen: the headline, the rows around the selected one, the event, the pane, the keys."""
+    """Returns the screen: headline, the rows around the selected one, event, pane, message, keys.
+
+    There are at most `height` lines; below a height of 3, only the keys.
+    """
     room = max(2, height - 4)
     for_rows = max(1, min(len(story.rows), room - min(_LEAST_PANE, room // 2)))
     if len(at.pane) - at.top > room - for_rows:

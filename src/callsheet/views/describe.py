@@ -1,6 +1,7 @@
 """Describes a step, an action, a condition or a value in one short line of plain text.
 
-Used by all views, for the same words everywhere. Output is truncated: time is bounded for values of any size.
+All views use it, so that their wording is the same. Output is truncated, and the time does not depend on the
+size of values.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from callsheet.ir.types import Scalar
 from callsheet.views.columns import CUT, cut, fitted, printable
 
 VALUE_WIDTH = 48
-"""The columns that one value may take."""
+"""The maximum width of one value, in columns."""
 
 _MOST_ITEMS = 12
 _MOST_DEPTH = 6
 _MOST_SHORT = 10**15
-"""Whole numbers below it are written out at once."""
+"""Integers below it in absolute value are short enough for `_short`."""
 
 
 def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
-    """A value much as it is written.
+    """Returns a value in LTP-like notation, in at most `most` columns.
 
     >>> describe_value(Ref("page", ("items", 0)))
     '$page.items.0'
@@ -57,14 +58,14 @@ def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
 
 
 def _fitted(value: Value, most: int) -> str:
-    """Any value, cut and made printable."""
+    """Returns any value, made printable and cut."""
     return fitted(_value(value, most, 0), most)
 
 
 def _short(value: Value) -> str | None:
-    """A value as it stands, before it is cut or made printable; None for what is seldom so short.
+    """Returns a simple value uncut and not made printable, or None for other values.
 
-    Where the text is plain ASCII and not too long, the general way comes to the same.
+    It is a fast path: if the text is printable ASCII and short enough, it equals that of `_fitted`.
     """
     if isinstance(value, Literal):
         scalar = value.value
@@ -97,14 +98,14 @@ def _value(value: Value, most: int, depth: int) -> str:
         return _scalar(text, most)
     if isinstance(value, ListExpr):
         items = [_value(item, most, depth + 1) for item in value.items[:_MOST_ITEMS]]
-        return f"[{_joined(items, len(value.items))}]"
+        return f"[{_join(items, len(value.items))}]"
     pairs = [
         f"{_scalar(key, most)}: {_value(item, most, depth + 1)}" for key, item in value.items[:_MOST_ITEMS]
     ]
-    return f"{{{_joined(pairs, len(value.items))}}}"
+    return f"{{{_join(pairs, len(value.items))}}}"
 
 
-def _joined(shown: Iterable[str], count: int) -> str:
+def _join(shown: Iterable[str], count: int) -> str:
     return ", ".join([*shown, CUT] if count > _MOST_ITEMS else shown)
 
 
@@ -125,7 +126,7 @@ def _ref(ref: Ref) -> str:
 
 
 def describe_condition(condition: Condition) -> str:
-    """A condition as it is written, without the brackets around it.
+    """Returns a condition in LTP notation, without the parentheses around it.
 
     >>> from callsheet.ir import CompareOp
     >>> describe_condition(Compare(CompareOp.GT, Ref("rate"), Literal(5)))
@@ -147,13 +148,13 @@ def _condition(condition: Condition, depth: int) -> str:
         case Not(condition=inner):
             return f"NOT ({_condition(inner, depth + 1)})"
         case And(conditions=inner):
-            return _chain(" AND ", inner, depth)
+            return _join_conditions(" AND ", inner, depth)
         case Or(conditions=inner):
-            return _chain(" OR ", inner, depth)
+            return _join_conditions(" OR ", inner, depth)
     assert_never(condition)
 
 
-def _chain(word: str, conditions: tuple[Condition, ...], depth: int) -> str:
+def _join_conditions(word: str, conditions: tuple[Condition, ...], depth: int) -> str:
     shown = [_condition(c, depth + 1) for c in conditions[:_MOST_ITEMS]]
     grouped = [
         f"({text})" if isinstance(c, And | Or) else text for c, text in zip(conditions, shown, strict=False)
@@ -162,7 +163,7 @@ def _chain(word: str, conditions: tuple[Condition, ...], depth: int) -> str:
 
 
 def describe_action(action: Action) -> str:
-    """What an action does, with its arguments.
+    """Returns an action with its arguments.
 
     >>> describe_action(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
     '@READ_FILE (path="a.txt")'
@@ -174,20 +175,20 @@ def describe_action(action: Action) -> str:
         return _call(action)
     match action:
         case Respond(values=values):
-            return _worded("@RESPOND", values)
+            return _with_values("@RESPOND", values)
         case Terminate(values=values):
-            return _worded("TERMINATE", values)
+            return _with_values("TERMINATE", values)
         case Replan(values=values):
-            return _worded("RE-PLAN", values)
+            return _with_values("RE-PLAN", values)
         case Goto(target=target):
             return f"GOTO {printable(target)}"
     assert_never(action)
 
 
 def short_call(call: Call) -> str | None:
-    """A call of few and short arguments as it stands; None where one of them is to be cut.
+    """Returns a call with few short arguments uncut, or None if anything has to be cut.
 
-    Where it is printable ASCII, it is what `describe_action` gives.
+    If the result is printable ASCII, it equals that of `describe_action`.
 
     >>> short_call(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
     '@READ_FILE (path="a.txt")'
@@ -210,7 +211,7 @@ def short_call(call: Call) -> str | None:
 
 
 def _call(call: Call) -> str:
-    """Any call, its arguments cut and made printable."""
+    """Returns any call, its arguments made printable and cut."""
     shown = [_fitted(value, VALUE_WIDTH) for value in call.positional[:_MOST_ITEMS]]
     for name, value in call.named[:_MOST_ITEMS]:
         shown.append(f"{printable(name)}={_fitted(value, VALUE_WIDTH)}")
@@ -219,14 +220,14 @@ def _call(call: Call) -> str:
     return f"@{printable(call.tool)} ({', '.join(shown)})" if shown else f"@{printable(call.tool)}"
 
 
-def _worded(word: str, values: tuple[Value, ...]) -> str:
+def _with_values(word: str, values: tuple[Value, ...]) -> str:
     if not values:
         return word
-    return f"{word} ({_joined((describe_value(value) for value in values[:_MOST_ITEMS]), len(values))})"
+    return f"{word} ({_join((describe_value(value) for value in values[:_MOST_ITEMS]), len(values))})"
 
 
 def describe_guard(step: Step) -> str:
-    """The step's guards in front of its action, empty if it has none."""
+    """Returns the guards before the step's action (FOREACH, IF); empty if it has none."""
     parts: list[str] = []
     if step.foreach is not None:
         parts.append(f"FOREACH ${printable(step.foreach.var)} IN {describe_value(step.foreach.source)}")
@@ -236,7 +237,7 @@ def describe_guard(step: Step) -> str:
 
 
 def describe_failure(on_fail: OnFail) -> str:
-    """What becomes of a failure, after the word ON_FAIL: `retry 3, GOTO S9`."""
+    """Returns the failure handling, without the word ON_FAIL: `retry 3, GOTO S9`."""
     parts: list[str] = []
     if on_fail.retry is not None:
         parts.append(f"retry {on_fail.retry.count}")
@@ -246,7 +247,7 @@ def describe_failure(on_fail: OnFail) -> str:
 
 
 def describe_output(step: Step) -> str:
-    """Where the result goes: `> $var:cast`, empty if nowhere."""
+    """Returns the output of a step, `> $var:cast`; empty if it has none."""
     if step.output is None:
         return ""
     cast = f":{step.output.cast}" if step.output.cast is not None else ""
@@ -254,7 +255,7 @@ def describe_output(step: Step) -> str:
 
 
 def describe_step(step: Step) -> str:
-    """A step in one line: id, guards, action, output, failure.
+    """Returns a step on one line: id, guards, action, output, failure handling.
 
     >>> from callsheet.ir import Output
     >>> describe_step(Step("S1", Call("GET", (Ref("u"),)), output=Output("page")))

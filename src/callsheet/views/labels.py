@@ -1,6 +1,6 @@
-"""Renders the labels of a plan's data: who may have written, and who may read, what steps read and give.
+"""Renders the labels of a plan's data flow: trust and readers of what each step reads and returns.
 
-In: a plan and what the proof knows of its steps. Out: text, or a Mermaid flowchart. Pure.
+In: a plan, and the labels of its steps from the policy proof. Out: text, a Mermaid flowchart or JSON data.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _CLASSES = {
 _NODE = re.compile(r'(?P<start>\s+(?P<name>\w+)\(?\[")(?P<label>.*)(?P<end>"\]\)?)')
 
 LEGEND = """\
-T trusted, U from outside; pub everybody may read it, priv the user, the model and whom the policy trusts,
-secret nobody. What a step gives has the labels of all it is made of."""
+T trusted, U untrusted; pub readable by everybody, priv by the user, the model and the readers that the policy
+trusts, secret by nobody. The label of a result combines those of all its sources."""
 
 
 def labels_text(
@@ -39,32 +39,32 @@ def labels_text(
     refused: Mapping[str, Sequence[str]],
     asked: Mapping[str, Sequence[str]],
 ) -> str:
-    """Each step with the labels of what it reads, of what decides about it, and of what it gives.
+    """Returns each step with the labels of what it reads, of the data that decides about it, of its result.
 
-    `refused` has by step id what speaks against it, `asked` why a person has to say yes first.
+    `refused` has the policy's objections by step id, `asked` the reasons why a step needs approval.
     """
     lines: list[str] = []
-    for step, known in zip(plan.steps, steps, strict=True):
-        lines.append(cut(f"{step.id}: {_head(step)}", _WIDEST))
-        lines.extend(f"    {line}" for line in _lines(step, known))
+    for step, labels in zip(plan.steps, steps, strict=True):
+        lines.append(cut(f"{step.id}: {_heading(step)}", _WIDEST))
+        lines.extend(f"    {line}" for line in _lines(step, labels))
         lines.extend(f"    {line}" for line in _verdicts(step, refused, asked))
     return "\n".join([*lines, "", LEGEND])
 
 
-def _head(step: Step) -> str:
+def _heading(step: Step) -> str:
     guard = describe_guard(step) if step.foreach is not None or step.condition is not None else ""
     text = f"{guard} THEN {describe_action(step.action)}" if guard else describe_action(step.action)
     return printable(f"{text} {describe_output(step)}" if step.output is not None else text)
 
 
-def _lines(step: Step, known: StepLabels) -> Iterator[str]:
-    if known.reads:
-        yield f"reads  {', '.join(f'${name} {label}' for name, label in known.reads)}"
-    if known.way != LITERAL:
-        yield f"done   only as {known.way} data decides"
+def _lines(step: Step, labels: StepLabels) -> Iterator[str]:
+    if labels.reads:
+        yield f"reads    {', '.join(f'${name} {label}' for name, label in labels.reads)}"
+    if labels.way != LITERAL:
+        yield f"decided  by {labels.way} data"
     if isinstance(step.action, Call):
-        because = f", because of {', '.join(known.because)}" if known.because else ""
-        yield f"gives  {known.result}{because}"
+        because = f", because of {', '.join(labels.because)}" if labels.because else ""
+        yield f"returns  {labels.result}{because}"
 
 
 def labels_mermaid(
@@ -73,27 +73,27 @@ def labels_mermaid(
     refused: Mapping[str, Sequence[str]],
     asked: Mapping[str, Sequence[str]],
 ) -> str:
-    """The same as a flowchart: in each step what `labels_text` says of it, coloured by what it gives.
+    """Returns a Mermaid flowchart with the lines of `labels_text` in each node.
 
-    Steps that are refused are red.
+    The colour of a node follows from the label of its result; refused steps are red.
     """
-    told = {
-        name: (step, known) for name, step, known in zip(node_names(plan), plan.steps, steps, strict=True)
+    nodes = {
+        name: (step, labels) for name, step, labels in zip(node_names(plan), plan.steps, steps, strict=True)
     }
     lines: list[str] = []
     for line in mermaid(plan).splitlines():
         node = _NODE.fullmatch(line)
-        if node is not None and node["name"] in told:
-            step, known = told[node["name"]]
-            said = [*_lines(step, known), *_verdicts(step, refused, asked)]
-            label = "<br/>".join([node["label"], *_escaped(said)])
+        if node is not None and node["name"] in nodes:
+            step, labels = nodes[node["name"]]
+            texts = [*_lines(step, labels), *_verdicts(step, refused, asked)]
+            label = "<br/>".join([node["label"], *_escape_lines(texts)])
             line = f"{node['start']}{label}{node['end']}"  # noqa: PLW2901 - the same line, longer
         lines.append(line)
-    lines.append(f'    legend["{"<br/>".join(_escaped(LEGEND.splitlines()))}"]')
+    lines.append(f'    legend["{"<br/>".join(_escape_lines(LEGEND.splitlines()))}"]')
     lines += [f"    classDef {name} {style}" for name, style in _CLASSES.items()]
     lines += [
-        f"    class {name} {'refused' if step.id in refused else _class(_shown(step, known))}"
-        for name, (step, known) in told.items()
+        f"    class {name} {'refused' if step.id in refused else _class(_label_of(step, labels))}"
+        for name, (step, labels) in nodes.items()
     ]
     return "\n".join([*lines, "    class legend legend"])
 
@@ -101,19 +101,19 @@ def labels_mermaid(
 def _verdicts(
     step: Step, refused: Mapping[str, Sequence[str]], asked: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Why a person has to say yes to a step, and what speaks against it."""
-    yield from (f"asks   for a yes: {printable(why)}" for why in asked.get(step.id, ()))
+    """Yields the reasons for an approval of a step, then the objections to it."""
+    yield from (f"needs approval: {printable(why)}" for why in asked.get(step.id, ()))
     yield from (f"✗ {printable(why)}" for why in refused.get(step.id, ()))
 
 
-def _escaped(said: Iterable[str]) -> list[str]:
-    """Lines as they may stand in the label of a node: none so long that it would be cut."""
-    return [escape_label(line) for one in said for line in wrap(" ".join(one.split()), _NODE_WIDTH)]
+def _escape_lines(texts: Iterable[str]) -> list[str]:
+    """Returns the lines escaped for a node's label and wrapped, so that none is cut."""
+    return [escape_label(line) for text in texts for line in wrap(" ".join(text.split()), _NODE_WIDTH)]
 
 
-def _shown(step: Step, known: StepLabels) -> Label:
-    """The label of what a step gives; of an answer, that of what it shows."""
-    return known.result if isinstance(step.action, Call) else join(label for _, label in known.reads)
+def _label_of(step: Step, labels: StepLabels) -> Label:
+    """Returns the label of a call's result; for any other action, the join of the labels it reads."""
+    return labels.result if isinstance(step.action, Call) else join(label for _, label in labels.reads)
 
 
 def _class(label: Label) -> str:
@@ -123,14 +123,14 @@ def _class(label: Label) -> str:
 
 
 def labels_json(steps: Sequence[StepLabels]) -> list[dict[str, object]]:
-    """The same as JSON data."""
+    """Returns the labels of the steps as JSON data, without verdicts."""
     return [
         {
-            "step": known.step,
-            "reads": {name: str(label) for name, label in known.reads},
-            "decided_by": str(known.way),
-            "gives": str(known.result),
-            "because": list(known.because),
+            "step": labels.step,
+            "reads": {name: str(label) for name, label in labels.reads},
+            "decided_by": str(labels.way),
+            "gives": str(labels.result),
+            "because": list(labels.because),
         }
-        for known in steps
+        for labels in steps
     ]

@@ -1,8 +1,7 @@
 """Computes the layout of a plan diagram: positions of steps, and lanes of long arrows.
 
-In: a plan. Out: for each step a row and a column, for each arrow a lane: 0 leads straight to the next row,
-others run beside the steps. Arrows that leave one step share a lane, as a bus. Linear in the plan but for
-sorting.
+In: a plan. Out: a row and a column for each step, a lane for each arrow: 0 leads straight to the next row,
+others run beside the steps. Arrows that leave one step share a lane. Takes O(n log n).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from callsheet.ir.flow import feeders, flow_of
 from callsheet.ir.precedence import Precedence
 
 MOST_COLUMNS = 6
-"""So many steps stand side by side; more of one level go on in the next row."""
+"""The maximum number of steps in a row; a larger level takes several rows."""
 
 
 class ArrowKind(StrEnum):
@@ -29,14 +28,14 @@ class ArrowKind(StrEnum):
     AFTER = "after"
     """A step waits for another."""
     DATA = "data"
-    """A step reads what another has given."""
+    """A step reads the output of another."""
     GOTO = "goto"
     FAIL = "fail"
-    """ON_FAIL leads there."""
+    """A jump of ON_FAIL."""
 
 
 class Arrow(NamedTuple):
-    """From one step to another, by number. Lanes count from 1; 0 is straight to the next row.
+    """An arrow from one step to another, by number. Lanes count from 1; 0 is straight to the next row.
 
     Lanes of jumps (`goto`, `fail`) are on the right of the steps, all others on the left.
     """
@@ -48,7 +47,7 @@ class Arrow(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A plan as a picture: the row and column of each step, and the arrows."""
+    """The layout of a plan: the row and column of each step, the arrows, and the number of lanes per side."""
 
     rows: int
     columns: int
@@ -59,7 +58,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(plan: Plan) -> Layout:
-    """Where the steps and arrows of a plan stand.
+    """Computes the layout of a plan.
 
     >>> from callsheet.ir import Call, Order, Plan, Step
     >>> steps = [Step(n, Call("X"), depends_on=tuple(on)) for n, on in [("a", ""), ("b", "a"), ("c", "ab")]]
@@ -71,12 +70,12 @@ def layout_of(plan: Plan) -> Layout:
         return Layout(0, 0, 0, 0, (), ())
     if plan.order is Order.DAG:
         order = Precedence.of(plan)
-        places = _placed(_sorted_levels(order), len(plan.steps))
+        places = _positions(_sorted_levels(order), len(plan.steps))
         pairs = [(other, n, ArrowKind.AFTER) for n, waited in enumerate(order.waits) for other in waited]
     else:
-        places = _placed(list(_blocks(plan)), len(plan.steps))
-        pairs = [*_order_of_text(plan), *_jumps(plan)]
-    arrows = _laned(sorted(pairs), places)
+        places = _positions(list(_blocks(plan)), len(plan.steps))
+        pairs = [*_text_order(plan), *_jumps(plan)]
+    arrows = _arrows_with_lanes(sorted(pairs), places)
     is_jump = (ArrowKind.GOTO, ArrowKind.FAIL)
     return Layout(
         max(row for row, _ in places) + 1,
@@ -88,7 +87,7 @@ def layout_of(plan: Plan) -> Layout:
     )
 
 
-def _placed(levels: Iterable[Sequence[int]], count: int) -> list[tuple[int, int]]:
+def _positions(levels: Iterable[Sequence[int]], count: int) -> list[tuple[int, int]]:
     places = [(0, 0)] * count
     row = 0
     for level in levels:
@@ -99,7 +98,7 @@ def _placed(levels: Iterable[Sequence[int]], count: int) -> list[tuple[int, int]
 
 
 def _sorted_levels(order: Precedence) -> list[list[int]]:
-    """The levels, each in the order of the middle of what its steps wait for: arrows cross less so."""
+    """Returns the levels, each sorted by the mean column of its dependencies, to reduce crossings."""
     column: dict[int, float] = {}
     levels: list[list[int]] = []
     for level in order.levels():
@@ -113,7 +112,7 @@ def _sorted_levels(order: Precedence) -> list[list[int]]:
 
 
 def _blocks(plan: Plan) -> Iterable[list[int]]:
-    """Single steps and groups, in text order."""
+    """Yields single steps and groups, in text order."""
     block: list[int] = []
     for number, step in enumerate(plan.steps):
         if block and (step.group is None or step.group != plan.steps[block[0]].group):
@@ -123,7 +122,7 @@ def _blocks(plan: Plan) -> Iterable[list[int]]:
     yield block
 
 
-def _order_of_text(plan: Plan) -> Iterable[tuple[int, int, ArrowKind]]:
+def _text_order(plan: Plan) -> Iterable[tuple[int, int, ArrowKind]]:
     successors = flow_of(plan).successors
     for block, following in pairwise(_blocks(plan)):
         if following[0] in successors[block[-1]]:
@@ -151,8 +150,10 @@ def _targets(step: Step) -> Iterable[tuple[ArrowKind, str]]:
         yield ArrowKind.FAIL, step.on_fail.then.target
 
 
-def _laned(pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[int, int]]) -> list[Arrow]:
-    """The arrows with their lanes: none for one to the next row, else one for all that leave a step."""
+def _arrows_with_lanes(
+    pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[int, int]]
+) -> list[Arrow]:
+    """Returns the arrows with their lanes: 0 to the next row, otherwise one lane per step and side."""
     spans: dict[tuple[int, bool], tuple[int, int]] = {}
     straight: set[tuple[int, int]] = set()
     for start, end, kind in pairs:
@@ -163,8 +164,8 @@ def _laned(pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[i
             continue
         first, last = spans.get((start, is_jump), (upper, upper))
         spans[start, is_jump] = min(first, upper, lower), max(last, upper, lower)
-    lanes = {**_coloured({k: s for k, s in spans.items() if k[1]})}
-    lanes.update(_coloured({k: s for k, s in spans.items() if not k[1]}))
+    lanes = {**_assign_lanes({k: s for k, s in spans.items() if k[1]})}
+    lanes.update(_assign_lanes({k: s for k, s in spans.items() if not k[1]}))
     return [
         Arrow(start, end, kind, lanes[start, is_jump] if is_jump or (start, end) not in straight else 0)
         for start, end, kind in pairs
@@ -172,11 +173,11 @@ def _laned(pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[i
     ]
 
 
-def _coloured(spans: dict[tuple[int, bool], tuple[int, int]]) -> dict[tuple[int, bool], int]:
-    """The least lanes, from 1, on which no two spans of rows meet."""
+def _assign_lanes(spans: dict[tuple[int, bool], tuple[int, int]]) -> dict[tuple[int, bool], int]:
+    """Assigns each span of rows the lowest lane, from 1, on which it overlaps no other span."""
     lanes: dict[tuple[int, bool], int] = {}
     busy: list[tuple[int, int]] = []
-    """Of the lanes in use, the row at which each is free again."""
+    """A heap of the lanes in use: the last row of each, and its number."""
     free: list[int] = []
     for key, (first, last) in sorted(spans.items(), key=lambda item: (item[1], item[0])):
         while busy and busy[0][0] < first:

@@ -1,7 +1,7 @@
 """Renders a plan of dependencies for a terminal by levels, separated by blank lines.
 
-In: the plan, in any order of its steps. Out: its levels (Kahn's batches): `∥` marks steps that
-may run together, `← after` says what a step waits for.
+In: a plan, its steps in any order. Out: its topological levels. `∥` marks steps that may run
+concurrently, `← after` lists the dependencies of a step.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _MOST_INDEX = 24
 _MOST_TITLE = 60
 _MOST_TOOL = 32
 _MOST_AFTER = 12
-_MOST_MORE = 60
+_MOST_DETAIL = 60
 _LEAST_TITLE = 16
 _LEAST_TOOL = 8
-_LEAST_MORE = 12
-_TOGETHER = "∥"
+_LEAST_DETAILS = 12
+_CONCURRENT = "∥"
 _GAP = "  "
 
 
 def terminal_levels(
     plan: Plan, status: Mapping[str, str] | None = None, *, ansi: bool = False, columns: int = 100
 ) -> str:
-    """The levels of a plan, a step a line, in `columns` columns.
+    """Returns the levels of a plan, one line a step, in `columns` columns.
 
     `status` and `ansi` are those of `terminal_graph`.
 
@@ -61,40 +61,43 @@ def terminal_levels(
 
 
 class Layout(NamedTuple):
-    """The columns of the title and of the tool; that of the tool is 0 where there is no room for it."""
+    """The widths of title and tool, in columns; 0 for the tool if there is no room for it."""
 
     title: int
     tool: int
 
 
 class LevelRows:
-    """The steps of a plan by level, and the parts of their lines. Lines are made one by one, when asked
-    for: a drawing that shows a few of very many costs as much as those."""
+    """The steps of a plan by level, and the parts of their lines.
+
+    Lines are made on request, so that a display of a few of many steps costs only those few.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._steps = plan.steps
         levels = Precedence.of(plan).levels()
         self.order: list[int] = [number for level in levels for number in level]
-        """The steps' numbers in the plan, by their place in the picture."""
+        """The steps' numbers in the plan, in drawing order."""
         self.begins: set[int] = set()
-        """The places at which levels begin."""
-        self._together: list[bool] = []
+        """The positions in `order` at which levels begin."""
+        self._concurrent: list[bool] = []
         for level in levels:
-            self.begins.add(len(self._together))
-            self._together.extend([len(level) > 1] * len(level))
-        self._has_groups = any(self._together)
-        self._index = max((width(self._indexed(step)) for step in plan.steps), default=0)
-        self._title = max((width(_titled(step)) for step in plan.steps), default=0)
-        self._tool = max((width(_tooled(step)) for step in plan.steps), default=0)
-        self._says_more = any(step.depends_on or step.condition or step.on_fail for step in plan.steps)
+            self.begins.add(len(self._concurrent))
+            self._concurrent.extend([len(level) > 1] * len(level))
+        self._has_groups = any(self._concurrent)
+        self._index = max((width(self._index_text(step)) for step in plan.steps), default=0)
+        self._title = max((width(_title_text(step)) for step in plan.steps), default=0)
+        self._tool = max((width(_tool_text(step)) for step in plan.steps), default=0)
+        self._has_details = any(step.depends_on or step.condition or step.on_fail for step in plan.steps)
 
     def layout(self, columns: int, beside: int = 0) -> Layout:
-        """How a line of so many columns is shared out; `beside` are columns that the caller needs.
+        """Returns the widths of title and tool for lines of `columns` columns.
 
-        What steps wait for keeps a little room; then the title is cut, and the tool where that is not enough.
+        `beside` columns are left to the caller, and a minimum is reserved for the dependencies. The title is
+        shortened first, then the tool.
         """
         room = columns - beside - 2 - self._index - 1 - (3 if self._has_groups else 0)
-        room -= 2 + max(_LEAST_MORE, columns // 6) if self._says_more else 0
+        room -= 2 + max(_LEAST_DETAILS, columns // 6) if self._has_details else 0
         title = min(self._title, _LEAST_TITLE)
         tool = min(self._tool, room - title - 2)
         tool = tool if tool >= min(self._tool, _LEAST_TOOL) else 0
@@ -102,38 +105,38 @@ class LevelRows:
         return Layout(max(min(self._title, rest), min(self._title, _LEAST_TOOL)), tool)
 
     def head(self, place: int, layout: Layout) -> str:
-        """The index, title and tool of a step, and whether it runs beside others; always of one width."""
+        """Returns index, title and tool of a step and the mark of concurrency, in a fixed width."""
         step = self._steps[self.order[place]]
-        title = pad(cut(_titled(step), layout.title), layout.title)
-        parts = [f"{pad(self._indexed(step), self._index)} {title}"]
+        title = pad(cut(_title_text(step), layout.title), layout.title)
+        parts = [f"{pad(self._index_text(step), self._index)} {title}"]
         if layout.tool:
-            tool = _tooled(step)
+            tool = _tool_text(step)
             if width(tool) > layout.tool:
                 tool = cut(tool[:-1], layout.tool - 1) + "]"
             parts.append(pad(tool, layout.tool))
         if self._has_groups:
-            parts.append(_TOGETHER if self._together[place] else " ")
+            parts.append(_CONCURRENT if self._concurrent[place] else " ")
         return _GAP.join(parts)
 
     def more(self, place: int, room: int) -> str:
-        """What a step waits for, its condition, and what becomes of a failure, in so many columns."""
+        """Returns the dependencies of a step, its condition and failure handling, in `room` columns."""
         step = self._steps[self.order[place]]
         more: list[str] = []
         waited = list(dict.fromkeys(step.depends_on or ()))
         if waited:
             more.append(_after(waited, room))
         if step.condition is not None:
-            more.append(cut(f"? {describe_condition(step.condition)}", _MOST_MORE))
+            more.append(cut(f"? {describe_condition(step.condition)}", _MOST_DETAIL))
         if step.on_fail is not None:
-            more.append(cut(f"! {describe_failure(step.on_fail)}", _MOST_MORE))
+            more.append(cut(f"! {describe_failure(step.on_fail)}", _MOST_DETAIL))
         return cut(_GAP.join(more), room) if room > 0 else ""
 
-    def _indexed(self, step: Step) -> str:
+    def _index_text(self, step: Step) -> str:
         return cut(printable(step.id), _MOST_INDEX) + "."
 
 
 def _after(waited: Sequence[str], room: int) -> str:
-    """What a step waits for: all of it where that fits, else as much as does and how many there are."""
+    """Returns the dependencies of a step: all if they fit, otherwise the first ones and their number."""
     names = [cut(printable(other), _MOST_INDEX) for other in waited[:_MOST_AFTER]]
     for mark in ("← after: ", "← "):
         for kept in range(len(names), 0, -1):
@@ -144,11 +147,11 @@ def _after(waited: Sequence[str], room: int) -> str:
     return cut(f"← {len(waited)} steps" if len(waited) > 1 else f"← {names[0]}", room)
 
 
-def _tooled(step: Step) -> str:
+def _tool_text(step: Step) -> str:
     word = step.action.tool.lower() if isinstance(step.action, Call) else type(step.action).__name__.lower()
     return f"[{cut(printable(word), _MOST_TOOL)}]"
 
 
-def _titled(step: Step) -> str:
+def _title_text(step: Step) -> str:
     title = printable(step.title[:200]) if step.title else describe_action(step.action)
     return cut(title, _MOST_TITLE)

@@ -1,6 +1,6 @@
 """Renders the lineage of a value as a small text tree.
 
-In: a lineage and a slice of it. Out: lines. What is in the tree already is not repeated.
+In: a lineage and a slice of it. Out: lines. A node with children is expanded once.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _MOST_CHILDREN = 12
 
 
 def why_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
-    """What a value was made of, one line for each place; deeper than `depth` only that there is more."""
+    """Yields the sources of a value as a tree, down to `depth` levels; below, only their number."""
     yield node_line(lineage, start)
     yield from _children(lineage, graph, start, depth, is_backward=True)
 
 
 def where_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
-    """What was made of a value, one line for each place."""
+    """Yields what was derived from a value as a tree, down to `depth` levels."""
     yield node_line(lineage, start)
     yield from _children(lineage, graph, start, depth, is_backward=False)
 
 
 def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_backward: bool) -> Iterator[str]:
-    """The lines below the root, from a stack: chains may be longer than calls may nest."""
+    """Yields the lines below the root. Iterative: a chain may exceed the recursion limit."""
     stack: list[tuple[Node | None, str, str]] = []
-    """Of each line to come: its node, what stands before its children, the line."""
-    told = {start}
+    """The remaining lines, each with its node and the indent of its children."""
+    expanded = {start}
 
     def push(node: Node, before: str, level: int) -> None:
         rows = list(_rows(lineage, graph, node, is_backward=is_backward))
@@ -57,10 +57,10 @@ def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_bac
         node, before, line = stack.pop()
         if node is None:
             yield line
-        elif node in told and graph.get(node):
+        elif node in expanded and graph.get(node):
             yield f"{line}  (see above)"
         else:
-            told.add(node)
+            expanded.add(node)
             yield line
             push(node, before, len(before) // 3)
 
@@ -68,7 +68,7 @@ def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_bac
 def _rows(
     lineage: Lineage, graph: Graph, node: Node, *, is_backward: bool
 ) -> Iterator[tuple[Node | None, str]]:
-    """The children of a node: what flowed into it, literals included, or what it flowed into."""
+    """Yields the children of a node: its sources, literals included, or what was derived from it."""
     for flow in graph.get(node, ()):
         head = _head(flow)
         if flow.node.write == NONE:
@@ -95,13 +95,13 @@ def _head(flow: Flow) -> str:
 
 
 def node_line(lineage: Lineage, node: Node) -> str:
-    """A place in a value: its name, what stands there, who put it there and at which event."""
+    """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
     name = "answer" if write.made is Made.ANSWER else place(write.name, node.path)
-    return f"{name} = {shown(value_at(lineage, node))}  ·  {_made(lineage, node.write)}"
+    return f"{name} = {shown(value_at(lineage, node))}  ·  {_origin(lineage, node.write)}"
 
 
-def _made(lineage: Lineage, number: int) -> str:
+def _origin(lineage: Lineage, number: int) -> str:
     write = lineage.writes[number]
     if write.made is Made.INPUT:
         return "given to the run"
@@ -116,12 +116,12 @@ def _made(lineage: Lineage, number: int) -> str:
 
 
 def visit_line(lineage: Lineage, visit: Visit) -> str:
-    """A visit of a step: its name and what it does."""
+    """Returns the label of a visit and the action of its step."""
     return f"{lineage.label(visit)} {cut(describe_action(lineage.step(visit).action), _ACTION)}"
 
 
 def place(name: str, path: Path) -> str:
-    """A place in a variable, as plans write it.
+    """Returns a variable with a path, in the notation of plans.
 
     >>> place("page", ("items", 0))
     '$page.items.0'
@@ -130,14 +130,14 @@ def place(name: str, path: Path) -> str:
 
 
 def shown(value: JSON) -> str:
-    """A value, cut, on one line."""
+    """Returns a value as JSON on one line, cut."""
     return cut(printable(json_head(value, 4 * _VALUE)[: 4 * _VALUE]), _VALUE)
 
 
 def reached_line(lineage: Lineage, reached: Reached) -> str:
-    """A call that a value has reached, and as what."""
+    """Returns a line for a call that a value reached: key, tool, effect, events, and the value's role."""
     outcome = lineage.outcomes.get(reached.key)
     left = lineage.left.get(reached.key)
-    came = "no outcome" if outcome is None else f"{outcome.type} at event {outcome.seq}"
+    result = "no outcome" if outcome is None else f"{outcome.type} at event {outcome.seq}"
     into = f"its argument {reached.argument}" if reached.argument else str(reached.role)
-    return f"{reached.key} @{reached.tool} ({reached.effect})  left at event {left}, {came}; as {into}"
+    return f"{reached.key} @{reached.tool} ({reached.effect})  left at event {left}, {result}; as {into}"

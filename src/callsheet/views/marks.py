@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class StepStatus(StrEnum):
-    """How far a step is."""
+    """The progress of a step."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -26,6 +26,6 @@ _STATUSES = frozenset(str(status) for status in StepStatus)
 
 
 def mark_of(status: str, ansi: bool) -> str:
-    """The mark of a status, coloured if `ansi`; that of a pending step for a word that is none."""
+    """Returns the mark of a status, coloured if `ansi`; an unknown status has the mark of a pending step."""
     mark, colour = _MARKS[StepStatus(status) if status in _STATUSES else StepStatus.PENDING]
     return f"\x1b[{colour}m{mark}\x1b[0m" if ansi and colour else mark

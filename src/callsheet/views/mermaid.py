@@ -21,24 +21,24 @@ from callsheet.views.describe import (
 
 _SAFE_ID = re.compile(r"[A-Z][A-Za-z]{0,20}[0-9]{1,9}")
 _SAFE_IDS = re.compile(rf"(?:{_SAFE_ID.pattern}\n)*+")
-"""Ids that are all safe, each in a line; possessive, so that nothing is kept for each line."""
+"""Safe ids, one a line; possessive, so that the regex engine keeps no backtracking state."""
 _MOST_LABEL = 120
 _MOST_BEFORE_OUTPUT = _MOST_LABEL - 30
 _MOST_BEFORE_RETRY = _MOST_LABEL - 12
 _MOST_ID = 24
-_AT_ONCE = 128
-"""The steps whose labels are escaped together."""
+_BLOCK_SIZE = 128
+"""The number of steps whose labels are escaped together."""
 _ESCAPES = (("#", "#35;"), ('"', "'"), ("`", "#96;"), ("&", "#amp;"), ("\\", "#92;"))
-"""What may not stand in a label, and what stands for it; the first is in what the others become."""
-_IN_PAIRS = re.compile(r"<(?![ =])|%(?=%)")
+"""Characters that are not allowed in a label, and their replacements; `#` first, since others contain it."""
+_TAG_OR_COMMENT = re.compile(r"<(?![ =])|%(?=%)")
 
 
 def mermaid(plan: Plan) -> str:
-    """The plan as `graph TD`, without a fence.
+    """Returns the plan as a Mermaid `graph TD`, without a code fence.
 
-    Sequence and jumps are arrows, conditions the labels of the arrows into a step, failures
-    dotted arrows; a group is a subgraph. Its size is linear in the plan's.
-    The nodes of a plan of dependencies stand level by level, whatever the order of its steps.
+    Sequence and jumps are arrows, conditions are labels of the arrows into a step, failures are dotted
+    arrows, a group is a subgraph. The size is linear in that of the plan. The nodes of a plan with
+    dependencies are in order of their levels.
 
     >>> from callsheet.ir import Literal, Respond
     >>> print(mermaid(Plan((Step("S1", Respond((Literal("hi"),))),))))
@@ -57,7 +57,7 @@ def mermaid(plan: Plan) -> str:
 
 
 def node_names(plan: Plan) -> list[str]:
-    """The name of each step's node in the chart of `mermaid`, in the order of the plan.
+    """Returns the node name of each step in the chart of `mermaid`, in the order of the plan.
 
     >>> from callsheet.ir import Literal, Respond
     >>> node_names(Plan((Step("first", Respond((Literal("hi"),))),)))
@@ -71,14 +71,14 @@ def node_names(plan: Plan) -> list[str]:
 
 
 def _by_level(plan: Plan) -> list[int]:
-    """The steps of a plan of dependencies in the order in which they are drawn."""
+    """Returns the step numbers of a plan with dependencies, in drawing order."""
     return [number for level in Precedence.of(plan).levels() for number in level]
 
 
 def escape_label(text: str) -> str:
-    """The text as it may stand between the quotes of a label, cut to 120 characters.
+    """Returns the text escaped for a quoted label, cut to 120 columns.
 
-    A double quote becomes a single one, which stays legible everywhere.
+    A double quote becomes a single one.
 
     >>> escape_label('say "a" & <b>')
     "say 'a' #amp; #lt;b>"
@@ -87,10 +87,10 @@ def escape_label(text: str) -> str:
 
 
 def _escape(labels: str) -> str:
-    """Printable text, of one label or of many in lines, as it may stand between the quotes of one."""
+    """Returns printable text, of one label or of several on lines of their own, escaped for quoted labels."""
     for special, escape in _ESCAPES:
         labels = labels.replace(special, escape)
-    return _IN_PAIRS.sub(_escaped, labels) if "<" in labels or "%" in labels else labels
+    return _TAG_OR_COMMENT.sub(_escaped, labels) if "<" in labels or "%" in labels else labels
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -101,7 +101,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _node_names(ids: list[str]) -> list[str]:
-    """A node's name for each step: its id where that is harmless and unique, else `step_NUMBER`."""
+    """Returns a node name for each step: its id if that is safe and not taken, otherwise `step_NUMBER`."""
     lines = "\n".join(ids) + "\n"
     if _SAFE_IDS.fullmatch(lines) and lines.count("\n") == len(ids):
         names = ids.copy()
@@ -109,19 +109,19 @@ def _node_names(ids: list[str]) -> list[str]:
         harmless = _SAFE_ID.fullmatch
         names = [one if harmless(one) else f"step_{number}" for number, one in enumerate(ids, 1)]
     if len(set(names)) < len(names):
-        taken: set[str] = set()
+        used: set[str] = set()
         for number, one in enumerate(ids):
-            if one in taken:
+            if one in used:
                 names[number] = f"step_{number + 1}"
-            taken.add(one)
+            used.add(one)
     return names
 
 
 class _Nodes:
-    """The nodes of a plan, and what the arrows ask of its steps.
+    """The nodes of a plan, and the data about its steps that the arrows need.
 
-    All of it is noted in one pass, some steps at a time: a large plan lies in no cache, so that each look at
-    it costs.
+    All of it is collected in one pass, in blocks of steps: a large plan does not fit into the CPU cache, so
+    each further pass over it is expensive.
     """
 
     def __init__(self, ids: list[str], names: list[str]) -> None:
@@ -130,33 +130,33 @@ class _Nodes:
         self.groups: list[int | None] = []
         """The group of each step."""
         self.entries: dict[int, str] = {}
-        """By step the condition on the way into it."""
+        """The label of the arrows into a step, by step: its condition."""
         self.controls: dict[int, bool] = {}
-        """The steps that call nothing, and whether each is guarded: only then an arrow leads on from it."""
+        """The steps that call nothing, and whether each is guarded (an arrow leads to the next if it is)."""
         self.leaving: list[int] = []
-        """The steps from which more leads than the arrow to the next."""
+        """The steps with other outgoing arrows than the one to the next step."""
 
     def lines(self, steps: tuple[Step, ...]) -> list[str]:
-        """The lines of all nodes, with the groups around them."""
+        """Returns the lines of all nodes, with the subgraphs around groups."""
         lines: list[str] = []
-        for first in range(0, len(steps), _AT_ONCE):
-            # as one text at once: many small ones lie in no cache
-            lines.append("\n".join(self._some(first, steps[first : first + _AT_ONCE])))
+        for first in range(0, len(steps), _BLOCK_SIZE):
+            # joined per block: many small strings do not fit into the cache
+            lines.append("\n".join(self._block_lines(first, steps[first : first + _BLOCK_SIZE])))
         return list(self._in_groups("\n".join(lines).split("\n"))) if self.grouped() else lines
 
-    def _some(self, first: int, steps: tuple[Step, ...]) -> list[str]:
-        """A line for each of some steps: as if it only called something, then anew for those that do more."""
+    def _block_lines(self, first: int, steps: tuple[Step, ...]) -> list[str]:
+        """Returns the lines of a block of steps: as plain calls, then replaced for steps that need more."""
         self.groups += [step.group for step in steps]
         names = self.names[first : first + len(steps)]
         labels = _escape("\n".join(_labels(steps))).split("\n")
         lines = [f'    {name}["{label}"]' for name, label in zip(names, labels, strict=True)]
         for at, step in enumerate(steps):
             if step.condition is not None or step.on_fail is not None or not isinstance(step.action, Call):
-                lines[at] = self._noted(first + at, step, labels[at])
+                lines[at] = self._special_line(first + at, step, labels[at])
         return lines
 
-    def _noted(self, number: int, step: Step, label: str) -> str:
-        """The line of a step that does more than call something; what its arrows ask is noted."""
+    def _special_line(self, number: int, step: Step, label: str) -> str:
+        """Returns the line of a step that is more than a plain call, and records the data for its arrows."""
         if step.condition is not None:
             self.entries[number] = _entry_label(step)
         on_fail = step.on_fail
@@ -172,7 +172,7 @@ class _Nodes:
         return f'    {self.names[number]}{opening}"{label}"{closing}'
 
     def _in_groups(self, lines: list[str]) -> Iterator[str]:
-        """The lines of the nodes with those that begin and end their groups."""
+        """Yields the lines of the nodes, with those that begin and end subgraphs."""
         blocks = 0
         open_group: int | None = None
         for line, group in zip(lines, self.groups, strict=True):
@@ -188,24 +188,24 @@ class _Nodes:
             yield "    end"
 
     def grouped(self) -> bool:
-        """Whether there are groups."""
+        """Whether the plan has groups."""
         return self.groups.count(None) < len(self.groups)
 
-    def leads_on(self, number: int) -> bool:
-        """Whether an arrow leads on from the step; not from one that always answers, ends or jumps."""
+    def continues(self, number: int) -> bool:
+        """Whether an arrow leads to the next step; not from an unguarded step that answers, ends or jumps."""
         return self.controls.get(number, True)
 
-    def onwards(self, number: int) -> str:
-        """The label on the way past a control that its guard may leave out."""
+    def skip_label(self, number: int) -> str:
+        """Returns the label of the arrow from a step to the next: `else` if its guard may skip its action."""
         return "else" if number in self.controls else ""
 
-    def into(self, number: int) -> str:
-        """The label on the way into the step."""
+    def entry_label(self, number: int) -> str:
+        """Returns the label of the arrows into the step."""
         return self.entries.get(number, "")
 
 
 def _labels(steps: tuple[Step, ...]) -> list[str]:
-    """What each step does, in one printable line; it ends in a blank where its retries are to follow."""
+    """Returns the printable label of each step; it ends in a space if the number of retries has to follow."""
     labels = [_short_label(step) for step in steps]
     if _is_plain("".join(labels)):
         return labels
@@ -219,7 +219,7 @@ def _is_plain(label: str) -> bool:
 
 
 def _short_label(step: Step) -> str:
-    """The label of a step, if it is plain: where nothing is to be cut, as it stands."""
+    """Returns the label of a step: a fast path if nothing has to be cut. It may not be printable ASCII."""
     action, step_id, output = step.action, step.id, step.output
     text = short_call(action) if isinstance(action, Call) else describe_action(action)
     if (
@@ -242,7 +242,7 @@ def _short_label(step: Step) -> str:
 
 
 def _cut_label(step: Step) -> str:
-    """The label of any step, cut and made printable."""
+    """Returns the label of any step, made printable and cut."""
     text = describe_action(step.action)
     if step.title is not None:
         text = f"{fitted(step.title[:200], 40)} · {text}"
@@ -265,90 +265,90 @@ def _edge(start: str, end: str, label: str = "", *, dotted: bool = False) -> str
 
 
 def _entry_label(step: Step) -> str:
-    """The condition on the way into a step; that of a FOREACH is asked for each item, inside."""
+    """Returns the condition of a step; empty for a FOREACH, which checks it for each item."""
     if step.condition is None or step.foreach is not None:
         return ""
     return f"IF {describe_condition(step.condition)}"
 
 
 class _Edges:
-    """The arrows of a plan of text order."""
+    """The arrows of a plan in text order."""
 
     def __init__(self, plan: Plan, nodes: _Nodes) -> None:
         self._steps = plan.steps
         self._nodes = nodes
         self._names = nodes.names
-        self._ways = turns_of(plan, nodes.ids, nodes.groups, nodes.leaving)
+        self._turns = turns_of(plan, nodes.ids, nodes.groups, nodes.leaving)
         self._missing: dict[str, str] = {}
 
     def lines(self) -> list[str]:
-        """All arrows, with the nodes that only arrows lead to."""
-        lines = [*self._beginning(range(self._ways.group_end[0] + 1)), *self._onwards()]
+        """Returns all arrows, with the nodes that are not steps of the plan."""
+        lines = [*self._start_arrows(range(self._turns.group_end[0] + 1)), *self._sequence()]
         for number in self._nodes.leaving:
-            lines += self._leaving(number, self._steps[number])
+            lines += self._other_arrows(number, self._steps[number])
         for target, name in self._missing.items():
             lines.append(f'    {name}["{escape_label(fitted(target[:80], 24) + " does not exist")}"]')
         return lines
 
-    def _beginning(self, block: range) -> Iterator[str]:
-        labels = [self._nodes.into(number) for number in block]
+    def _start_arrows(self, block: range) -> Iterator[str]:
+        labels = [self._nodes.entry_label(number) for number in block]
         if any(labels):
             yield '    start(("start"))'
             for number, label in zip(block, labels, strict=True):
                 yield _edge("start", self._names[number], label)
 
-    def _onwards(self) -> Iterable[str]:
-        """From each step or group to the next, in text order: as if all only went on, but for what turns."""
+    def _sequence(self) -> Iterable[str]:
+        """Yields the arrows from each step or group to the next: plain ones, except for `_special_steps`."""
         names = self._names
         arrows = [f"    {name} --> {following}" for name, following in pairwise(names)]
-        for number in self._turning():
-            arrows[number] = "\n".join(self._past(number))
+        for number in self._special_steps():
+            arrows[number] = "\n".join(self._arrows_to_next(number))
         return filter(None, arrows)
 
-    def _turning(self) -> set[int]:
-        """The steps from which something else may lead than one plain arrow to the next step."""
+    def _special_steps(self) -> set[int]:
+        """Returns the steps whose way to the next step may not be one plain arrow."""
         nodes = self._nodes
         turning = set(nodes.controls)
         turning.update([number - 1 for number in nodes.entries])
         if nodes.grouped():
-            for number, end in enumerate(self._ways.group_end):
+            for number, end in enumerate(self._turns.group_end):
                 if end > number:
                     turning |= {number - 1, number, end}
         return turning - {-1, len(nodes.names) - 1}
 
-    def _past(self, number: int) -> Iterable[str]:
-        """What leads from the step, or the group that ends with it, to the next one."""
-        ends, following = self._ways.group_end, number + 1
-        if ends[number] > number or following not in self._ways.successors.get(number, (following,)):
+    def _arrows_to_next(self, number: int) -> Iterable[str]:
+        """Returns the arrows from the step, or the group that ends with it, to the next one."""
+        ends, following = self._turns.group_end, number + 1
+        if ends[number] > number or following not in self._turns.successors.get(number, (following,)):
             return ()
         first = number
         while first and ends[first - 1] == number:
             first -= 1
         if first < number or ends[following] > following:
-            return self._between(range(first, following), range(following, ends[following] + 1))
-        return (self._arrow(number, following),) if self._nodes.leads_on(number) else ()
+            return self._block_arrows(range(first, following), range(following, ends[following] + 1))
+        return (self._arrow(number, following),) if self._nodes.continues(number) else ()
 
-    def _between(self, block: range, following: range) -> Iterator[str]:
-        """From a block to the next; between two groups through a point, so that arrows stay few."""
+    def _block_arrows(self, block: range, following: range) -> Iterator[str]:
+        """Yields the arrows from a block to the next; between groups through a point, to keep them few."""
         names, nodes = self._names, self._nodes
-        leaving = [number for number in block if nodes.leads_on(number)]
+        leaving = [number for number in block if nodes.continues(number)]
         if len(leaving) > 1 and len(following) > 1:
             point = f"join_{following[0]}"
             yield f'    {point}((" "))'
-            yield from (_edge(names[number], point, nodes.onwards(number)) for number in leaving)
-            yield from (_edge(point, names[number], nodes.into(number)) for number in following)
+            yield from (_edge(names[number], point, nodes.skip_label(number)) for number in leaving)
+            yield from (_edge(point, names[number], nodes.entry_label(number)) for number in following)
             return
         for number in leaving:
             for entered in following:
                 yield self._arrow(number, entered)
 
     def _arrow(self, number: int, entered: int) -> str:
-        """From a step that may go on to one that comes next."""
-        other, label = self._nodes.onwards(number), self._nodes.into(entered)
+        """Returns the arrow from a step to one that follows it."""
+        other, label = self._nodes.skip_label(number), self._nodes.entry_label(entered)
         both = f"{other}, {label}" if other and label else other or label
         return _edge(self._names[number], self._names[entered], both)
 
-    def _leaving(self, number: int, step: Step) -> Iterator[str]:
+    def _other_arrows(self, number: int, step: Step) -> Iterator[str]:
         name = self._names[number]
         match step.action:
             case Goto(target=target):
@@ -366,18 +366,18 @@ class _Edges:
             yield _edge(name, f"{name}_fail", "ON_FAIL", dotted=True)
 
     def _target(self, target: str) -> str:
-        number = self._ways.number_of.get(target)
+        number = self._turns.number_of.get(target)
         if number is not None:
             return self._names[number]
         return self._missing.setdefault(target, f"missing_{len(self._missing) + 1}")
 
 
 def _dependencies(plan: Plan, nodes: _Nodes) -> Iterable[str]:
-    """The arrows of a plan of dependencies: into each step from those it waits for."""
+    """Yields the arrows of a plan with dependencies: from each dependency to its dependent."""
     number_of: dict[str, str] = {}
     for step, name in zip(plan.steps, nodes.names, strict=True):
         number_of.setdefault(step.id, name)
     for number, (step, name) in enumerate(zip(plan.steps, nodes.names, strict=True)):
         for other in step.depends_on or ():
             if other in number_of:
-                yield _edge(number_of[other], name, nodes.into(number))
+                yield _edge(number_of[other], name, nodes.entry_label(number))

@@ -1,8 +1,8 @@
 """Exports the provenance of a run's values as PROV-JSON (W3C PROV data model).
 
 In: a lineage, and the times of events. Out: JSON data. Each write of a variable is an entity, each visit of a
-step an activity, each tool, model or person an agent. What a visit has read it `used`; of that, what went
-into its arguments, its result `wasDerivedFrom`.
+step an activity, each tool, model or person an agent. A visit `used` what it read. Its result
+`wasDerivedFrom` the writes that went into its arguments or its FOREACH source.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _DATA = (Role.ARGUMENT, Role.SOURCE)
 def prov_of(
     run_id: str, plan_hash: str, lineage: Lineage, times: Mapping[int, float], *, content: bool = False
 ) -> dict[str, Any]:
-    """The PROV-JSON document of a run.
+    """Returns the PROV-JSON document of a run.
 
-    `times` has the seconds since 1970 of events by their numbers. With `content` the values are told, too.
+    `times` has the times of events by number, in seconds since 1970. With `content`, values are included.
     """
-    return _Document(run_id, plan_hash, lineage, times, content).made()
+    return _Document(run_id, plan_hash, lineage, times, content).document()
 
 
 class _Document:
@@ -56,14 +56,17 @@ class _Document:
             "callsheet": "urn:callsheet:term:",
         }
 
-    def made(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         for write in self._lineage.writes:
-            told: dict[str, Any] = {"prov:label": f"${write.name}", "callsheet:made": str(write.made)}
+            attributes: dict[str, Any] = {
+                "prov:label": f"${write.name}",
+                "callsheet:made": str(write.made),
+            }
             if write.made is Made.ANSWER:
-                told["prov:label"] = write.name
+                attributes["prov:label"] = write.name
             if self._content:
-                told["prov:value"] = as_text(write.value)
-            self._entities[_entity(write.id)] = told
+                attributes["prov:value"] = as_text(write.value)
+            self._entities[_entity(write.id)] = attributes
         for visit in self._lineage.visits:
             if not visit.skipped:
                 self._visit(visit)
@@ -106,12 +109,12 @@ class _Document:
                 self._relate("wasDerivedFrom", **derived, **{"prov:activity": activity})
 
     def _associate(self, visit: Visit, activity: str) -> None:
-        """Who has carried a visit out: the tool, or callsheet itself."""
+        """Associates a visit with the agent that executed it: the tool, or callsheet itself."""
         action = self._lineage.step(visit).action
         name, kind = (action.tool, action.kind) if isinstance(action, Call) else ("callsheet", None)
         agent = f"tool:{quote(name, safe=_SAFE)}"
-        told = _TYPES.get(kind, "prov:SoftwareAgent") if kind is not None else "prov:SoftwareAgent"
-        self._agents[agent] = {"prov:type": _name(told), "prov:label": name}
+        attributes = _TYPES.get(kind, "prov:SoftwareAgent") if kind is not None else "prov:SoftwareAgent"
+        self._agents[agent] = {"prov:type": _name(attributes), "prov:label": name}
         self._relate(
             "wasAssociatedWith", **{"prov:activity": activity, "prov:agent": agent, "prov:plan": self._plan}
         )

@@ -1,6 +1,6 @@
-"""Exports a plan as data for drawing: its steps in words, and their positions in the diagram.
+"""Exports a plan as data for drawing: its steps as text, and their positions in the diagram.
 
-In: a plan. Out: JSON data; the places are those of the picture of a run.
+In: a plan. Out: JSON data; the positions are those of the diagram of a run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_GROUP = -1
 
 
 def sketch(plan: Plan) -> dict[str, Any]:
-    """The steps and the picture of a plan; `at` is where a step begins in the text, if it is of one."""
+    """Returns the steps and the layout of a plan; `at` is the offset of a step in its text, or None."""
     steps = [
         {
             "id": step.id,
@@ -42,7 +42,10 @@ def sketch(plan: Plan) -> dict[str, Any]:
 
 
 def layout_json(plan: Plan) -> dict[str, Any]:
-    """Where steps and arrows stand: rows and columns, lanes beside them, `[start, end, kind, lane]`."""
+    """Returns the layout: numbers of rows, columns and lanes, `places` as `[row, column]`, and `arrows`.
+
+    An arrow is `[start, end, kind, lane]`.
+    """
     made = layout_of(plan)
     return {
         "rows": made.rows,
@@ -55,15 +58,15 @@ def layout_json(plan: Plan) -> dict[str, Any]:
 
 
 def guard_of(step: Step) -> str:
-    """The condition of the step, or nothing."""
+    """Returns the condition of the step, or an empty string."""
     return "" if step.condition is None else describe_condition(step.condition)
 
 
 def on_fail_of(step: Step) -> str:
-    """What becomes of the plan where the step fails, or nothing."""
+    """Returns the failure handling of the step, or an empty string."""
     return "" if step.on_fail is None else describe_failure(step.on_fail)
 
 
 def foreach_of(step: Step) -> str:
-    """What the step is done for, each time; or nothing."""
+    """Returns the loop variable and source of a FOREACH, or an empty string."""
     return "" if step.foreach is None else f"${step.foreach.var} in {describe_value(step.foreach.source)}"

@@ -1,4 +1,4 @@
-"""Renders a plan for a terminal: status, group, id, action, output, and what each step reads."""
+"""Renders a plan for a terminal: status, group, id, action, output, and the sources of each step."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LEAST_TEXT = 24
 def terminal_graph(
     plan: Plan, status: Mapping[str, str] | None = None, *, ansi: bool = False, columns: int = 100
 ) -> str:
-    """The plan, a step a line, in about `columns` columns; `ansi` colours the status.
+    """Returns the plan, one line a step, in about `columns` columns; `ansi` colours the status.
 
-    `status` tells how far steps are by id (`pending`, `running`, `done`, `failed`, `skipped`);
-    a step it does not name is pending. At the end of a line stand the steps whose outputs it
-    reads. A plan of dependencies is drawn level by level, with what each step waits for.
+    `status` has the progress of steps by id (`pending`, `running`, `done`, `failed`, `skipped`);
+    other steps are pending. A line ends with the steps whose outputs the step reads. A plan with
+    dependencies is drawn by levels, with the dependencies of each step (see `terminal_levels`).
 
     >>> from callsheet.ir import Literal, Respond
     >>> print(terminal_graph(Plan((Step("S1", Respond((Literal("hi"),))),)), {"S1": "done"}))
@@ -59,7 +59,7 @@ def _widest_source(sources: list[str]) -> int:
 
 
 def _text(step: Step, most: int) -> str:
-    """What the step does; where there is no room, the action is cut before the output is."""
+    """Returns guard, action, output and failure handling; the action is cut before the output."""
     guard, action = describe_guard(step), describe_action(step.action)
     if step.title:
         action = f"{cut(printable(step.title[:200]), 40)}  [{action}]"
@@ -73,7 +73,7 @@ def _text(step: Step, most: int) -> str:
 
 
 def _sources(plan: Plan) -> list[str]:
-    """After what a step stands: `← S1, S2`, empty if it reads nothing."""
+    """Returns for each step the steps that it reads from, as `← S1, S2`; empty if it reads none."""
     steps = plan.steps
     return [_arrow("← ", [steps[number].id for number in found]) for found in feeders(plan)]
 
@@ -86,7 +86,7 @@ def _arrow(mark: str, ids: list[str]) -> str:
 
 
 def _brackets(plan: Plan) -> list[str]:
-    """The left edge of the groups, as a line beside their members."""
+    """Returns for each step its part of the vertical line beside its group; empty outside groups."""
     groups = [step.group for step in plan.steps]
     edges: list[str] = []
     for number, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""Renders a timeline as bars of text, which shows what ran concurrently."""
+"""Renders a timeline as bars of text, to show which calls ran concurrently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BAR, _EARLY = "█", "▒"
 
 
 class Span(NamedTuple):
-    """What took from `start` to `end`, in seconds; `turn` is when its turn came, `start` or later."""
+    """A call from `start` to `end`, in seconds; `turn` is when its step began, `start` or later."""
 
     label: str
     text: str
@@ -24,7 +24,7 @@ class Span(NamedTuple):
 
 
 def timeline(spans: Sequence[Span], columns: int = 100) -> str:
-    """A line for each span, in about `columns` columns; the part before its turn is drawn lighter.
+    """Returns a line for each span, in about `columns` columns; the part before `turn` is drawn lighter.
 
     >>> print(timeline([Span("S1", "@A", 0, 0, 2), Span("S2", "@B", 0, 2, 4)], 40))
     S1  @A  ██████████████               2 s

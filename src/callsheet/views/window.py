@@ -1,7 +1,7 @@
-"""Chooses the rows of a long picture to show on a small screen: those with activity, and their neighbours.
+"""Selects the rows of a long display to show on a small screen: those in focus and their neighbours.
 
-In: how many rows there are, how many lines there is room for, the rows that matter. Out: the rows to
-show and the gaps between them.
+In: the number of rows, the number of lines, the rows in focus. Out: the rows to show and the gaps between
+them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 
 class Gap(NamedTuple):
-    """So many rows that are not shown."""
+    """A number of consecutive rows that are not shown."""
 
     rows: int
 
 
 def shown_rows(count: int, room: int, focus: Sequence[int]) -> list[int | Gap]:
-    """The rows from 0 on in their order, in at most `room` lines (at least 3), a gap taking one.
+    """Returns rows (from 0) and gaps in order, in at most `room` lines (at least 3); a gap takes a line.
 
-    Rows of `focus` come first, the earlier the more important; then those near them.
+    Rows of `focus` are preferred, the first ones most; then those near them.
 
     >>> shown_rows(9, 5, [4])
     [Gap(rows=3), 3, 4, 5, Gap(rows=3)]
@@ -28,12 +28,12 @@ def shown_rows(count: int, room: int, focus: Sequence[int]) -> list[int | Gap]:
     if count <= room:
         return list(range(count))
     chosen: set[int] = set()
-    lines = 1  # all rows in one gap
+    lines = 1  # one gap with all rows
     for row in _by_importance(count, focus, room):
         if row in chosen:
             continue
         beside = (row - 1 in chosen or row == 0) + (row + 1 in chosen or row == count - 1)
-        more = 2 - beside  # it splits a gap, narrows it, or closes it
+        more = 2 - beside  # lines added if it splits a gap (2), narrows it (1) or closes it (0)
         if lines + more <= room:
             lines += more
             chosen.add(row)
@@ -41,7 +41,7 @@ def shown_rows(count: int, room: int, focus: Sequence[int]) -> list[int | Gap]:
 
 
 def _by_importance(count: int, focus: Sequence[int], room: int) -> Iterator[int]:
-    """The rows of the focus, then those after and before them, nearest first."""
+    """Yields the rows in focus, then those after and before them, nearest first."""
     centres = [row for row in dict.fromkeys(focus) if 0 <= row < count][:room] or [0]
     yield from centres
     for distance in range(1, room + 1):

@@ -85,7 +85,7 @@ def test_variables_say_what_they_hold_and_those_given_from_outside_are_among_the
     found = {p.label: (p.insert, p.detail) for p in proposals_at(document, offset)}
     assert found["$page"] == ("${page}", "JSON value")
     assert found["$kinds"] == ("${kinds}", 'list, for each item: one of "a", "b"')
-    assert found["$city"] == ("${city}", "given from outside")
+    assert found["$city"] == ("${city}", "input of the run")
 
 
 def test_a_tool_comes_with_places_for_what_it_needs() -> None:

@@ -105,7 +105,7 @@ def test_what_would_mean_something_else_is_refused(text: str, new: str, code: st
 
 def test_a_name_that_is_given_from_outside_is_taken() -> None:
     document = replace(open_document("S1: @A > $x\nS2: @B ($x)"), inputs=("city",))
-    with pytest.raises(CallsheetError, match="given from outside"):
+    with pytest.raises(CallsheetError, match="input of the run"):
         rename(document, document.text.index("x"), "city")
 
 

@@ -86,7 +86,7 @@ def test_a_variable_tells_what_it_holds_and_where_it_is_set_and_used() -> None:
     assert "S1: @ADD" in said
     assert "used by S2" in said
     assert "no step sets it" in told("S1: @RESPOND ($‸x)")
-    assert "each item of `$l`, in S1 alone" in told("S1: ?FOREACH ($i‸ IN $l) THEN @ADD ($i)")
+    assert "each item of `$l`, only in S1" in told("S1: ?FOREACH ($i‸ IN $l) THEN @ADD ($i)")
 
 
 def test_a_variable_tells_its_label_under_the_policy() -> None:
@@ -94,10 +94,7 @@ def test_a_variable_tells_its_label_under_the_policy() -> None:
     document = open_document(text)
     found = hover_at(document, len(text) - 2, known(document, "workspace"))
     assert found is not None
-    assert (
-        "label `U/pub` under the policy `workspace`: may come from outside, everybody may read it"
-        in found.markdown
-    )
+    assert "label `U/pub` under the policy `workspace`: untrusted, readable by everybody" in found.markdown
 
 
 def test_a_step_tells_what_it_waits_for() -> None:

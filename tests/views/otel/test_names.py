@@ -38,8 +38,8 @@ def test_nothing_is_made_up_under_the_names_of_others() -> None:
     assert set(map(str, names.Gen)) <= known
     assert set(map(str, names.Rpc)) <= known
     assert all(str(name).startswith("callsheet.") for name in names.Own)
-    ours = {str(name) for name in names.Happening if str(name).startswith("callsheet.")}
-    assert {str(name) for name in names.Happening} - ours == {"gen_ai.evaluation.result"}
+    ours = {str(name) for name in names.EventName if str(name).startswith("callsheet.")}
+    assert {str(name) for name in names.EventName} - ours == {"gen_ai.evaluation.result"}
 
 
 def test_the_operations_and_providers_are_those_of_the_conventions() -> None:

@@ -106,7 +106,7 @@ def test_calls_stand_at_their_times_with_attempts_and_arguments(journal):
     ]
     args = [made.values[call.args] for call in made.calls if call.tool == "A"]
     assert args == ['{"x":1}'] * 3
-    assert made.run["words"] == "Done, though S1 failed"
+    assert made.run["words"] == "Done, but S1 failed"
     assert made.blame is not None
     assert made.blame["visit"] == 0
 

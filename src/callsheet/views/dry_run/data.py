@@ -1,7 +1,7 @@
 """Renders a dry run as JSON data; its schema is documented in `docs/cli.md`.
 
-Every value is an object that says what it is, so that no placeholder can be taken for a value:
-`{"value"}` is known, `{"unknown"}` a placeholder, `{"text"}`, `{"list"}` and `{"dict"}` hold both.
+Every value is an object with a tag, so that a placeholder cannot be confused with a value: `{"value"}` is
+known, `{"unknown"}` is a placeholder, `{"text"}`, `{"list"}` and `{"dict"}` may contain both.
 """
 
 from __future__ import annotations
@@ -22,46 +22,51 @@ from callsheet.machine.foresight import (
     Unknown,
     Visit,
 )
-from callsheet.views.dry_run.held import Held, Said, Saying
-from callsheet.views.dry_run.words import cost_of, doing
+from callsheet.views.dry_run.verdict import PolicyVerdict, Remark, RemarkKind
+from callsheet.views.dry_run.words import action_word, cost_of
 
 
 def dry_run_json(
-    forecast: Forecast, totals: Totals, price: float | None, held: Held | None = None
+    forecast: Forecast, totals: Totals, price: float | None, verdict: PolicyVerdict | None = None
 ) -> dict[str, Any]:
-    """The dry run as data: steps in their order, totals, what cannot be foreseen, what a policy says."""
+    """Returns the dry run as data: steps in order, totals, what cannot be predicted, the policy's verdict.
+
+    `price` is that of a million prompt tokens, None if unknown; `verdict` is the verdict of a policy, if any.
+    """
     return {
         "plan_hash": plan_hash(forecast.plan),
         "steps": [_step(step) for step in forecast.steps],
         "totals": _totals(totals, price),
         "unforeseen": list(forecast.unforeseen),
-        **({} if held is None else {"policy": _held(held)}),
+        **({} if verdict is None else {"policy": _policy(verdict)}),
     }
 
 
-def _held(held: Held) -> dict[str, Any]:
+def _policy(verdict: PolicyVerdict) -> dict[str, Any]:
     return {
-        "name": held.policy,
-        "ok": not held.is_refused,
-        "steps": [{"id": step, **_said(said)} for step, said in held.steps.items()],
-        "plan": _said(held.plan),
+        "name": verdict.policy,
+        "ok": not verdict.is_refused,
+        "steps": [{"id": step, **_remarks(remarks)} for step, remarks in verdict.steps.items()],
+        "plan": _remarks(verdict.plan),
     }
 
 
-def _said(said: tuple[Said, ...]) -> dict[str, Any]:
+def _remarks(remarks: tuple[Remark, ...]) -> dict[str, Any]:
     return {
         "refuses": [
-            {"code": s.code, "message": s.text, "way": s.way} for s in said if s.kind is Saying.REFUSES
+            {"code": remark.code, "message": remark.text, "way": remark.way}
+            for remark in remarks
+            if remark.kind is RemarkKind.REFUSES
         ],
-        "asks": [s.text for s in said if s.kind is Saying.ASKS],
-        "sees_to": [s.text for s in said if s.kind is Saying.SEES_TO],
+        "asks": [remark.text for remark in remarks if remark.kind is RemarkKind.NEEDS_APPROVAL],
+        "sees_to": [remark.text for remark in remarks if remark.kind is RemarkKind.ENFORCES],
     }
 
 
 def _step(step: StepForecast) -> dict[str, Any]:
     out: dict[str, Any] = {
         "id": step.step.id,
-        "action": doing(step.step.action),
+        "action": action_word(step.step.action),
         "when": str(step.when),
         "times": _times(step.times),
         "total": _times(step.total),

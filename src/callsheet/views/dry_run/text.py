@@ -8,8 +8,8 @@ from callsheet.ir import Replan
 from callsheet.machine.foresight import Forecast, StepForecast, Times, Totals, Visit, When, model_calls_of
 from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.describe import describe_condition, describe_failure, describe_output
-from callsheet.views.dry_run.held import Held, Saying, lines_of
-from callsheet.views.dry_run.words import cost_of, counted, doing, happening, shown
+from callsheet.views.dry_run.verdict import PolicyVerdict, RemarkKind, lines_of
+from callsheet.views.dry_run.words import action_word, cost_of, counted, occurrence, shown
 
 _MOST_ID = 12
 _LEAST = 40
@@ -22,9 +22,12 @@ def dry_run_text(
     totals: Totals,
     price: float | None = None,
     columns: int = 100,
-    held: Held | None = None,
+    verdict: PolicyVerdict | None = None,
 ) -> str:
-    """The dry run in lines of at most so many columns, but of 40 at least."""
+    """Returns the dry run in lines of at most `columns` columns, or 40 if `columns` is less.
+
+    `price` is that of a million prompt tokens, None if unknown.
+    """
     most = max(columns, _LEAST)
     lines = ["nothing is called: values in <…> are known only when the plan runs"]
     ids = [cut(printable(step.step.id), _MOST_ID) for step in forecast.steps]
@@ -32,28 +35,30 @@ def dry_run_text(
     group: int | None = None
     for step, id_ in zip(forecast.steps, ids, strict=True):
         if step.step.group is not None and step.step.group != group:
-            lines.append("side by side:")
+            lines.append("concurrently:")
         elif step.step.group is None and group is not None:
             lines.append("then:")
         group = step.step.group
         lines.append(pad(id_, indent) + _heading(step))
         lines += (" " * indent + "  " + line for line in _details(step))
-        if held is not None:
-            told = held.steps.get(step.step.id, ())
-            lines += (" " * indent + "  " + printable(line) for said in told for line in lines_of(said))
+        if verdict is not None:
+            remarks = verdict.steps.get(step.step.id, ())
+            lines += (
+                " " * indent + "  " + printable(line) for remark in remarks for line in lines_of(remark)
+            )
     lines += ["", *_sums(forecast, totals, price)]
-    if held is not None:
-        lines += [printable(line) for line in _verdict(held)]
+    if verdict is not None:
+        lines += [printable(line) for line in _verdict_lines(verdict)]
     return "\n".join(cut(line, most) for line in lines)
 
 
 def _heading(step: StepForecast) -> str:
-    said = [doing(step.step.action), happening(step)]
+    parts = [action_word(step.step.action), occurrence(step)]
     if step.effect is not None:
-        said.append(str(step.effect) if step.is_declared else f"{step.effect} (nobody declared it)")
+        parts.append(str(step.effect) if step.is_declared else f"{step.effect} (undeclared)")
     if step.needs_approval:
-        said.append("needs approval")
-    return printable("  ".join(said))
+        parts.append("needs approval")
+    return printable("  ".join(parts))
 
 
 def _details(step: StepForecast) -> Iterator[str]:
@@ -70,7 +75,7 @@ def _details(step: StepForecast) -> Iterator[str]:
         yield f"if {describe_condition(step.step.condition)}"
     if step.models is not None:
         repair = (
-            " (one for the new plan, perhaps one to repair it)"
+            " (one for the new plan, possibly one to repair it)"
             if isinstance(step.step.action, Replan)
             else ""
         )
@@ -85,13 +90,13 @@ def _details(step: StepForecast) -> Iterator[str]:
 
 
 def _visit(step: StepForecast, visit: Visit) -> Iterator[str]:
-    told = [shown(value) for value in visit.inputs]
-    told += [f"{printable(name)}: {shown(value)}" for name, value in visit.arguments]
+    texts = [shown(value) for value in visit.inputs]
+    texts += [f"{printable(name)}: {shown(value)}" for name, value in visit.arguments]
     if visit.item is None or step.is_per_item:
-        yield from told
+        yield from texts
     else:
         maybe = "" if visit.is_sure else " (maybe)"
-        yield f"item {visit.item + 1}{maybe}: {', '.join(told)}"
+        yield f"item {visit.item + 1}{maybe}: {', '.join(texts)}"
 
 
 def _prompt(step: StepForecast) -> str:
@@ -99,7 +104,7 @@ def _prompt(step: StepForecast) -> str:
     tokens = step.models.tokens
     if not tokens:
         return "prompt unknown"
-    return f"about {tokens:,} prompt tokens" + ("" if step.models.is_whole else " and what is unknown")
+    return f"about {tokens:,} prompt tokens" + ("" if step.models.is_whole else ", plus unknown parts")
 
 
 def _result(step: StepForecast) -> str:
@@ -113,30 +118,34 @@ def _sums(forecast: Forecast, totals: Totals, price: float | None) -> Iterator[s
     yield f"calls: {counted(totals.calls)}" + (_meaning(totals.calls) if totals.tools else "")
     name_width = max((width(printable(name)) for name, *_ in totals.tools), default=0) + 3
     for name, effect, declared, times in totals.tools:
-        said = str(effect) if declared else f"{effect} (nobody declared it)"
-        yield f"  {pad('@' + printable(name), name_width)}{counted(times)}  {said}"
+        text = str(effect) if declared else f"{effect} (undeclared)"
+        yield f"  {pad('@' + printable(name), name_width)}{counted(times)}  {text}"
     yield f"calls that may change something: {counted(totals.writes)}"
     if totals.model_calls != Times():
         yield f"model calls: {counted(totals.model_calls)}, {_costs(totals, price)}"
     if totals.to_approve:
         yield f"needs approval: {', '.join(map(printable, totals.to_approve))}"
-    yield from (f"cannot be foreseen: {printable(said)}" for said in forecast.unforeseen)
+    yield from (f"cannot be predicted: {printable(text)}" for text in forecast.unforeseen)
 
 
-def _verdict(held: Held) -> Iterator[str]:
-    for said in held.plan:
-        yield from lines_of(said)
-    refused = [id_ for id_, told in held.steps.items() if any(s.kind is Saying.REFUSES for s in told)]
-    if held.is_refused:
-        yield f"refused by {held.policy}" + (f": {', '.join(refused)}" if refused else "")
+def _verdict_lines(verdict: PolicyVerdict) -> Iterator[str]:
+    for remark in verdict.plan:
+        yield from lines_of(remark)
+    refused = [
+        id_
+        for id_, remarks in verdict.steps.items()
+        if any(remark.kind is RemarkKind.REFUSES for remark in remarks)
+    ]
+    if verdict.is_refused:
+        yield f"refused by {verdict.policy}" + (f": {', '.join(refused)}" if refused else "")
     else:
-        yield f"proved against {held.policy}"
+        yield f"proved against {verdict.policy}"
 
 
 def _meaning(times: Times) -> str:
     if times.least == times.most:
         return ""
-    return " (the fewest if no step fails, the most with every retry)"
+    return " (the minimum if no step fails, the maximum with all retries)"
 
 
 def _costs(totals: Totals, price: float | None) -> str:
@@ -146,8 +155,8 @@ def _costs(totals: Totals, price: float | None) -> str:
         else "at least "
     )
     cost = cost_of(totals, price)
-    said = "cost unknown (no price is given)" if cost is None else f"{least}{cost:,.6f} for prompts"
+    text = "cost unknown (no price given)" if cost is None else f"{least}{cost:,.6f} for prompts"
     tokens = (
         f"{least}about {totals.prompt_tokens:,} prompt tokens" if totals.prompt_tokens else "prompts unknown"
     )
-    return f"{tokens}, {said}"
+    return f"{tokens}, {text}"

@@ -1,4 +1,4 @@
-"""Phrases for dry runs: actions, counts, values and costs in words."""
+"""Phrases for dry runs: actions, counts, values and costs as text."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MOST_PARTS = 40
 _MOST_TEXT = 2_000
 
 
-def doing(action: Action) -> str:
-    """What a step does, by its word in a plan.
+def action_word(action: Action) -> str:
+    """Returns the action of a step without its arguments.
 
     >>> from callsheet.ir import Call
-    >>> doing(Call("READ_FILE")), doing(Goto("S2"))
+    >>> action_word(Call("READ_FILE")), action_word(Goto("S2"))
     ('@READ_FILE', 'GOTO S2')
     """
     return f"GOTO {action.target}" if isinstance(action, Goto) else word_of(action)
 
 
 def counted(times: Times) -> str:
-    """How often, in words.
+    """Returns a range of counts as text.
 
     >>> counted(Times(1, 1)), counted(Times(0, 4)), counted(Times(2, None))
     ('1', '0 to 4', '2 or more')
@@ -44,15 +44,15 @@ def counted(times: Times) -> str:
 
 
 def cost_of(totals: Totals, price: float | None) -> float | None:
-    """What the fewest prompts cost; None where no price is known.
+    """Returns the minimum cost of the prompts, or None without a price.
 
-    `price` is that of a million tokens of a prompt.
+    `price` is that of a million prompt tokens.
     """
     return None if price is None else totals.prompt_tokens * price / 1_000_000
 
 
 def shown(value: Foreseen) -> str:
-    """A value in one line: JSON, with placeholders in angle brackets outside of any quotes.
+    """Returns a value on one line: JSON, with placeholders in angle brackets outside quotes.
 
     >>> shown(Text(("a ", Unknown("X result")))), shown("<X result>"), shown([1, "b"])
     ('"a " <X result>', '"<X result>"', '[1, "b"]')
@@ -61,8 +61,8 @@ def shown(value: Foreseen) -> str:
         case Unknown():
             return escaped(str(value))
         case Text(parts=parts):
-            told = [escaped(str(p)) if isinstance(p, Unknown) else _json(p) for p in parts[:_MOST_PARTS]]
-            return " ".join(told + [CUT] * (len(parts) > _MOST_PARTS))
+            texts = [escaped(str(p)) if isinstance(p, Unknown) else _json(p) for p in parts[:_MOST_PARTS]]
+            return " ".join(texts + [CUT] * (len(parts) > _MOST_PARTS))
         case Items(items=items):
             inner = [shown(item) for item in items[:_MOST_PARTS]] + [CUT] * (len(items) > _MOST_PARTS)
             return f"[{', '.join(inner)}]"
@@ -79,15 +79,15 @@ def _json(value: object) -> str:
     return escaped(json.dumps(value, ensure_ascii=False, default=str)[: 2 * _MOST_TEXT])
 
 
-def happening(step: StepForecast) -> str:
-    """Whether and how often a step acts: `always`, `maybe, for each item of <X result>`, `on failure`."""
-    said = [str(step.when)]
+def occurrence(step: StepForecast) -> str:
+    """Returns when and how often a step acts: `always`, `maybe, for each item of <X result>`."""
+    parts = [str(step.when)]
     if step.when is When.NEVER:
         return f"never: {step.why_not}"
     if step.is_per_item:
-        said.append(f"for each item of {shown(step.items)}")
+        parts.append(f"for each item of {shown(step.items)}")
     elif step.step.foreach is not None and step.tool is not None:
-        said.append(f"{counted(step.times)} of its items")
+        parts.append(f"{counted(step.times)} of its items")
     if step.repeats:
-        said.append("again and again")
-    return ", ".join(said)
+        parts.append("repeatedly")
+    return ", ".join(parts)

@@ -1,7 +1,7 @@
 """Completion for JSON plans: fields, tools, arguments, indexes, references.
 
-In: a document, an offset, what is known. Out: proposals; brackets and texts up to the cursor tell where it
-stands, so that the text need not be JSON yet.
+In: a document, an offset, knowledge. Out: proposals. The context is derived from the brackets and strings
+before the cursor, so the text need not be valid JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEY = re.compile(rf'"({NAME})"\s*:')
 
 @dataclass(slots=True)
 class Frame:
-    """An open bracket, or its like; of an object its fields so far and the one that is being written."""
+    """An open bracket or YAML block; for an object its fields so far and the current one."""
 
     mark: str
     key: str = ""
@@ -41,31 +41,31 @@ class Frame:
 
     @property
     def is_key(self) -> bool:
-        """Whether the name of a field may stand here."""
+        """Whether the name of a field is expected here."""
         return self.mark == "{" and self.awaits_key
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the cursor stands: the open brackets, and the text that is being written there, if it is one."""
+    """The context of the cursor: the open brackets, and the incomplete string at the cursor, if any."""
 
     frames: tuple[Frame, ...]
     typed: str | None
 
     def within(self, name: str, depth: int = 1) -> bool:
-        """Whether the bracket so many from the inside is the value of this field."""
+        """Whether the current bracket is the value of this field, `depth` brackets up."""
         return len(self.frames) > depth and self.frames[-1 - depth].key == name
 
 
 class Named(NamedTuple):
-    """What a plan has names for: the indexes of its steps, its variables."""
+    """The names in a plan: the indexes of its steps, its variables."""
 
     indexes: Iterable[str]
     variables: Iterable[str]
 
 
 def dag_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
-    """What could be written at an offset of a JSON plan.
+    """Returns the proposals at an offset of a JSON plan.
 
     >>> from callsheet.views.editor.document import open_document
     >>> from callsheet.views.editor.knowledge import NOTHING
@@ -76,12 +76,12 @@ def dag_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tupl
     text = document.text
     place = _place(text[:offset])
     indexes = tuple(map(str.strip, _INDEX.findall(text)))
-    names = Named(indexes, (*_given(text), *_RESULT.findall(text), *document.inputs))
-    return tuple(fitting(place, offset, known, names))
+    names = Named(indexes, (*_variable_names(text), *_RESULT.findall(text), *document.inputs))
+    return tuple(proposals_for(place, offset, known, names))
 
 
-def fitting(place: Place, offset: int, known: Knowledge, named: Named) -> Iterator[Proposal]:
-    """What fits a place that ends at an offset; what is `typed` there goes away."""
+def proposals_for(place: Place, offset: int, known: Knowledge, named: Named) -> Iterator[Proposal]:
+    """Yields the proposals for a context that ends at an offset; they replace its `typed` text."""
     if not place.frames:
         return
     here = Span(offset - len(place.typed or ""), offset)
@@ -96,27 +96,27 @@ def fitting(place: Place, offset: int, known: Knowledge, named: Named) -> Iterat
         yield from _values(place, here, known, named.indexes)
 
 
-def _given(text: str) -> Iterator[str]:
+def _variable_names(text: str) -> Iterator[str]:
     for match in _VARIABLES.finditer(text):
         yield from _KEY.findall(match[1])
 
 
 def _place(before: str) -> Place:
-    """Where a text that is cut off ends."""
+    """Returns the context at the end of a truncated text."""
     frames: list[Frame] = []
     for token in _TOKEN.finditer(before):
-        said = token[0]
-        if said in ("{", "["):
-            frames.append(Frame(said))
-        elif said in ("}", "]"):
+        token_text = token[0]
+        if token_text in ("{", "["):
+            frames.append(Frame(token_text))
+        elif token_text in ("}", "]"):
             del frames[-1:]
         elif not frames:
             continue
-        elif said == ":":
+        elif token_text == ":":
             frames[-1].awaits_key = False
-        elif said == ",":
+        elif token_text == ",":
             frames[-1].awaits_key, frames[-1].key = True, ""
-        elif said.startswith('"'):
+        elif token_text.startswith('"'):
             if not token[2] and token.end() == len(before):
                 return Place(tuple(frames), token[1])
             frame = frames[-1]

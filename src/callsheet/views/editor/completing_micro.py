@@ -1,6 +1,6 @@
 """Completion for Micro-CLI: verbs, tools, arguments, variables, numbers of commands.
 
-In: a document, an offset, what is known. Out: proposals; the line up to the cursor tells what stands there.
+In: a document, an offset, knowledge. Out: proposals. The context is derived from the line before the cursor.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*\Z")
 
 
 def micro_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
-    """What could be written at an offset of Micro-CLI.
+    """Returns the proposals at an offset of Micro-CLI.
 
     >>> from callsheet.views.editor.document import open_document
     >>> from callsheet.frontends.spelling import Syntax
@@ -69,7 +69,7 @@ def micro_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tu
 
 
 class _Line:
-    """One line up to the cursor; `hidden` is the same with texts made unreadable, `begin` where it begins."""
+    """One line up to the cursor; in `hidden` strings are masked, `begin` is the start of the command."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class _Line:
         self._rest = self._behind_guards(hidden[begin:])
 
     def _behind_guards(self, rest: str) -> str:
-        """The command behind its guards; with a guard that is not finished, that guard."""
+        """Returns the command after its guards, or the text from an unfinished guard on."""
         while True:
             loop = _LOOP.match(rest)
             if loop is None and _GUARD.match(rest) is None:
@@ -105,7 +105,7 @@ class _Line:
         return Context(where, span, tool, argument, place, given, self._loop, self._start)
 
     def proposals(self, *, in_text: bool) -> Iterator[Proposal]:
-        """What could stand at the end of the line."""
+        """Yields the proposals at the end of the line."""
         rest, line = self._rest, self._line
         reference = _REFERENCE.search(line)
         is_output = not in_text and _OUTPUT.search(rest) is not None
@@ -134,7 +134,7 @@ class _Line:
         yield from self._arguments(tool, place)
 
     def _call(self) -> tuple[str, int]:
-        """The tool of the command, and how many values stand before the cursor."""
+        """Returns the tool of the command, and the number of positional values before the cursor."""
         verb, *values = self._rest.split() or [""]
         word = verb.lower()
         tool = VERBS[word].tool if word in VERBS else canonical_tool_name(verb.removeprefix("@"))

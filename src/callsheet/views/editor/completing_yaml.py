@@ -1,7 +1,7 @@
 """Completion for YAML plans: fields, tools, arguments, indexes, references.
 
-In: a document, an offset, what is known. Out: proposals. Columns up to the cursor tell where it stands, so
-that the text need not be YAML yet. In braces on one line nothing but references is proposed.
+In: a document, an offset, knowledge. Out: proposals. The context is derived from the indentation before the
+cursor, so the text need not be valid YAML. In braces on one line only references are proposed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from callsheet.frontends.values.reader import NAME
-from callsheet.views.editor.completing_dag import Frame, Named, Place, fitting
+from callsheet.views.editor.completing_dag import Frame, Named, Place, proposals_for
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import Knowledge
 from callsheet.views.editor.proposing import Proposal
@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"[|>][+-]?[0-9]?[ ]*(#.*)?$")
 
 
 class _Open(NamedTuple):
-    """What stands open at a column: a mapping or a list."""
+    """An open mapping or list, and its column."""
 
     column: int
     frame: Frame
@@ -31,24 +31,24 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
-    """What stands open after the lines so far, and the fields in them: the one around, name, value."""
+    """The open blocks after the lines so far, and all fields: name of the outer field, name, value."""
 
     opened: list[_Open] = field(default_factory=list[_Open])
     entries: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     block: int | None = None
-    """The column of the field whose text goes on over lines of its own."""
+    """The column of a field with a block scalar that is still open."""
 
     def line(self, line: str) -> None:
-        """Read a whole line."""
+        """Process a whole line."""
         column = len(line) - len(line.lstrip(" "))
-        said = line[column:]
-        if not said or said.startswith("#"):
+        text_part = line[column:]
+        if not text_part or text_part.startswith("#"):
             return
         if self.block is not None and column > self.block:
             return
         self.block = None
-        inner, said = self.dashes(column, said)
-        found = _ENTRY.match(said)
+        inner, text_part = self.dashes(column, text_part)
+        found = _ENTRY.match(text_part)
         if found is None:
             return
         frame = self.mapping(inner)
@@ -60,17 +60,17 @@ class _Reading:
         if _BLOCK.match(value):
             self.block = inner
 
-    def dashes(self, column: int, said: str) -> tuple[int, str]:
-        """Open a list for each dash that begins a line; gives the column and the text behind them."""
-        while dash := _DASH.match(said):
+    def dashes(self, column: int, text_part: str) -> tuple[int, str]:
+        """Open a list for each dash at the beginning; return the column and the text after them."""
+        while dash := _DASH.match(text_part):
             self._close(column + 1)
             if not self._is_list_at(column):
                 self.opened.append(_Open(column, Frame("[")))
-            column, said = column + dash.end(), said[dash.end() :]
-        return column, said
+            column, text_part = column + dash.end(), text_part[dash.end() :]
+        return column, text_part
 
     def mapping(self, column: int) -> Frame:
-        """The mapping whose names stand in this column, opened where it is not."""
+        """Return the mapping whose names are at this column, opening it if needed."""
         self._close(column + 1)
         if self._is_list_at(column):
             self.opened.pop()
@@ -87,7 +87,7 @@ class _Reading:
 
 
 def yaml_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
-    r"""What could be written at an offset of a YAML plan.
+    r"""Returns the proposals at an offset of a YAML plan.
 
     >>> from callsheet.views.editor.document import open_document
     >>> from callsheet.views.editor.knowledge import NOTHING
@@ -106,7 +106,7 @@ def yaml_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tup
     given = [name for outer, name, _ in whole.entries if outer == "variables"]
     results = [value for _, name, value in whole.entries if name == "result_variable"]
     named = Named(indexes, [name for name in (*given, *results, *document.inputs) if name])
-    found = fitting(place, offset, known, named)
+    found = proposals_for(place, offset, known, named)
     if not place.frames[-1].is_key:
         return tuple(found)
     return tuple(replace(each, insert=f"{each.label}: ") for each in found)
@@ -120,14 +120,14 @@ def _read(lines: list[str]) -> _Reading:
 
 
 def _place(before: str) -> Place | None:
-    """Where a text that is cut off ends; None where nothing is known of it."""
+    """Returns the context at the end of a truncated text, or None if it is unknown."""
     *lines, last = before.split("\n")
     reading = _read(lines)
     column = len(last) - len(last.lstrip(" "))
-    said = last[column:]
+    text_part = last[column:]
     if reading.block is not None and column > reading.block:
-        return _value(reading, said)
-    inner, rest = reading.dashes(column, said)
+        return _value(reading, text_part)
+    inner, rest = reading.dashes(column, text_part)
     entry = _ENTRY.match(rest)
     if entry is not None:
         reading.mapping(inner).key = entry[2]
@@ -142,30 +142,30 @@ def _place(before: str) -> Place | None:
 
 
 def _key(reading: _Reading, column: int, typed: str) -> Place | None:
-    """The name of a field, in a mapping that is there or that begins here."""
+    """Returns the context of a field name, in an open mapping or one that begins here."""
     frame = reading.mapping(column)
     outer = reading.opened[-2].frame if len(reading.opened) > 1 else None
     if not frame.texts and outer is not None and outer.mark == "{" and outer.texts.get(outer.key):
-        return None  # the field before has its value
+        return None  # the outer field already has a value
     frame.key = ""
     return Place(_frames(reading), _typed(typed))
 
 
-def _value(reading: _Reading, said: str) -> Place | None:
-    """The value of the field that was named last."""
+def _value(reading: _Reading, text_part: str) -> Place | None:
+    """Returns the context of the value of the last field."""
     frames = _frames(reading)
     frames[-1].awaits_key = False
-    if said.startswith("["):
-        item = re.split(r"[\[,][ ]*", said)[-1]
-        return None if "]" in said else Place((*frames, Frame("[")), _typed(item))
-    if said.startswith("{") and not said.rpartition("$")[2].startswith("{"):
+    if text_part.startswith("["):
+        item = re.split(r"[\[,][ ]*", text_part)[-1]
+        return None if "]" in text_part else Place((*frames, Frame("[")), _typed(item))
+    if text_part.startswith("{") and not text_part.rpartition("$")[2].startswith("{"):
         return None
-    return Place(frames, _typed(said))
+    return Place(frames, _typed(text_part))
 
 
-def _typed(said: str) -> str | None:
-    """What is written of a text so far, without the quote that begins it; None where nothing is."""
-    return said[1:] if said[:1] in ("'", '"') and said else said or None
+def _typed(text_part: str) -> str | None:
+    """Returns the text typed so far without its opening quote, or None if there is none."""
+    return text_part[1:] if text_part[:1] in ("'", '"') and text_part else text_part or None
 
 
 def _plain(value: str) -> str:

@@ -1,7 +1,7 @@
 """Completion at an offset: tools, arguments, variables, ids, keywords, types, query functions.
 
-In: a `PlanDocument`, an offset, what is known. Out: proposals in the order in which they should be shown. An
-editor narrows them by what is typed already.
+In: a `PlanDocument`, an offset, knowledge. Out: proposals in display order. An editor filters them by the
+text that is already typed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LABELLED = re.compile(r"[ \t]*[A-Za-z_][\w-]*[ \t]*:")
 
 
 def proposals_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) -> tuple[Proposal, ...]:
-    """What could be written at an offset.
+    """Returns the proposals at an offset.
 
     >>> from callsheet.views.editor.document import open_document
     >>> document = open_document("S1: @LLM_EXTRACT ($page, target=1) > $who:json\\nS2: @RESPOND ($")
@@ -88,7 +88,7 @@ def _proposals(document: PlanDocument, here: Context, known: Knowledge) -> Itera
             yield from _targets(document, here)
         case Where.FAILURE:
             yield from _failures(here)
-        case Where.BEHIND:
+        case Where.AFTER_ACTION:
             yield from words(here, ("ON_FAIL",))
         case Where.TEXT:
             yield from functions(here)
@@ -105,7 +105,7 @@ def _beginnings(document: PlanDocument, here: Context, known: Knowledge) -> Iter
         number = 1 + max((int(m[1]) for s in document.steps if (m := _ID.fullmatch(s.id))), default=0)
         yield Proposal(f"S{number}:", Sort.STEP, f"S{number}: ", here.typed, "the next step")
         yield Proposal(
-            "@PARALLEL", Sort.WORD, "@PARALLEL {\n", here.typed, "steps that run together",
+            "@PARALLEL", Sort.WORD, "@PARALLEL {\n", here.typed, "steps that run concurrently",
             WORDS["@PARALLEL"], "@PARALLEL {\n  $0\n}",
         )  # fmt: skip
     yield Proposal(
@@ -133,8 +133,8 @@ def _actions(here: Context, known: Knowledge) -> Iterator[Proposal]:
 def _tool(here: Context, name: str, known: Knowledge) -> Proposal:
     spec = known.tools.get(name)
     needed = [p for p in tooltext.parameters_of(name, spec) if p.is_required]
-    holes = (f"{_escaped(p.name)}={_hole(n, p.schema)}" for n, p in enumerate(needed, 1))
-    filled = ", ".join(holes)
+    stops = (f"{_escaped(p.name)}={_tab_stop(n, p.schema)}" for n, p in enumerate(needed, 1))
+    filled = ", ".join(stops)
     snippet = f"@{_escaped(name)} ({filled})$0" if filled else f"@{_escaped(name)} ($0)"
     about = tooltext.markdown(name, spec)
     return Proposal(
@@ -142,8 +142,8 @@ def _tool(here: Context, name: str, known: Knowledge) -> Proposal:
     )
 
 
-def _hole(number: int, schema: object) -> str:
-    """The place of a value, in quotes where it is a text."""
+def _tab_stop(number: int, schema: object) -> str:
+    """Returns the tab stop of a value in a snippet, in quotes for a string."""
     kind = cast("dict[str, Any]", schema).get("type") if isinstance(schema, dict) else None
     return f'"${number}"' if kind == "string" else f"${number}"
 

@@ -1,6 +1,6 @@
 """Determines the syntactic context of the cursor in an incomplete step: a string, call arguments, GOTO …
 
-In: a text and an offset. Out: what surrounds it, by spelling alone: nothing needs to be readable.
+In: a text and an offset. Out: a `Context`, from a lexical scan alone: the text need not be parsable.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from callsheet.views.highlight.rules import Scope
 from callsheet.views.highlight.scan import Piece, scan
 
 _MOST_LINES = 200
-"""So many lines a step is looked for upwards from the cursor."""
+"""The maximum number of lines above the cursor in which the beginning of the step is searched."""
 _PROBE = "\ue000"
-"""A character that no rule knows: what it is told to be is what stands at the cursor."""
+"""A character that no rule matches: appended to the text, its scope is the scope at the cursor."""
 _REFERENCE = re.compile(rf"\$\{{?(?:{NAME})?$")
 _PATH = re.compile(rf"\$\{{?{NAME}[.\[][\w.\[\]]*$")
 _TYPED = re.compile(r"[@?]?[A-Za-z_][\w-]*$|[@?]$")
@@ -33,12 +33,12 @@ _ACTION = re.compile(r"\bTHEN[ \t]+([@?]?[\w-]*)$", re.IGNORECASE)
 
 
 class Where(StrEnum):
-    """What may stand at the cursor."""
+    """What is expected at the cursor."""
 
     START = "start"
-    """A step begins: its id is written, or not yet."""
+    """The beginning of a step, with or without its id."""
     ACTION = "action"
-    """An action, behind a guard."""
+    """An action, after a guard."""
     ARGUMENT = "argument"
     """An argument of a call: a name or a value."""
     VALUE = "value"
@@ -46,19 +46,19 @@ class Where(StrEnum):
     CONDITION = "condition"
     """Inside a guard."""
     REFERENCE = "reference"
-    """The name of a variable, behind its `$`."""
+    """The name of a variable, after its `$`."""
     OUTPUT = "output"
     CAST = "cast"
     TARGET = "target"
-    """The id of a step, behind GOTO."""
+    """The id of a step, after GOTO."""
     FAILURE = "failure"
-    """Behind ON_FAIL."""
-    BEHIND = "behind"
-    """Behind an action."""
+    """After ON_FAIL."""
+    AFTER_ACTION = "behind"
+    """After an action."""
     TEXT = "text"
-    """Inside a text, and not at a reference."""
+    """Inside a string, but not in a reference."""
     NOWHERE = "nowhere"
-    """In a comment, or in a path: nothing is known there."""
+    """In a comment or a path: nothing is proposed."""
 
 
 _OUTSIDE = (
@@ -69,17 +69,17 @@ _OUTSIDE = (
     (_ACTION, Where.ACTION),
     (_HEAD, Where.START),
 )
-"""What stands before a place outside of texts, guards and brackets."""
+"""The text before the cursor outside strings, guards and brackets, by context; the first match counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The place of a cursor.
+    """The context of a cursor.
 
-    `typed` is the word that is being written, which a completion takes the place of. `tool` is the canonical
-    name of the call whose arguments stand around, `argument` the name of the one at the cursor, `place` its
-    number and `given` the names that are written already. `loop` is the variable of the loop that guards the
-    step. `start` is where the step begins.
+    `typed` is the incomplete word, which a completion replaces. `tool` is the canonical name of the enclosing
+    call, `argument` the name of its argument at the cursor, `place` the number of that argument from 0, and
+    `given` the names before the cursor. `loop` is the loop variable of the step's FOREACH. `start` is the
+    offset of the step.
     """
 
     where: Where
@@ -93,7 +93,7 @@ class Context:
 
 
 def context_at(text: str, offset: int) -> Context:
-    """What may stand at an offset.
+    """Returns the context at an offset.
 
     >>> found = context_at('S1: @ADD (a=1, ', 15)
     >>> str(found.where), found.tool, found.given
@@ -122,7 +122,7 @@ def context_at(text: str, offset: int) -> Context:
 
 @dataclass(slots=True)
 class _Frame:
-    """An open bracket: whose arguments it holds, and how far they are written."""
+    """An open bracket: the tool whose arguments it encloses, and the arguments so far."""
 
     mark: str
     tool: str = ""
@@ -132,34 +132,34 @@ class _Frame:
 
 
 def _frames(before: str, pieces: Sequence[Piece]) -> tuple[list[_Frame], bool]:
-    """The brackets that are open at the end, and whether the last guard's THEN is not written yet."""
+    """Returns the brackets that are open at the end, and whether a guard has no THEN yet."""
     frames: list[_Frame] = []
     in_guard, tool = False, ""
     for span, scope in pieces:
-        said = before[slice(*span)]
+        piece_text = before[slice(*span)]
         match scope:
             case Scope.KEYWORD:
-                in_guard = said.upper().lstrip("?@ \t") in ("IF", "FOREACH")
+                in_guard = piece_text.upper().lstrip("?@ \t") in ("IF", "FOREACH")
             case Scope.ARGUMENT if frames:
-                frames[-1].argument = said
-                frames[-1].given.append(said)
-            case Scope.BRACKET if said in "([{":
-                frames.append(_Frame(said, tool))
-            case Scope.BRACKET if said in ")]}":
+                frames[-1].argument = piece_text
+                frames[-1].given.append(piece_text)
+            case Scope.BRACKET if piece_text in "([{":
+                frames.append(_Frame(piece_text, tool))
+            case Scope.BRACKET if piece_text in ")]}":
                 del frames[-1:]
-            case Scope.BRACKET if said == "," and frames:
+            case Scope.BRACKET if piece_text == "," and frames:
                 frames[-1].argument = ""
                 frames[-1].place += 1
             case _:
                 pass
-        tool = canonical_tool_name(said) if scope in (Scope.TOOL, Scope.OPERATION) else ""
+        tool = canonical_tool_name(piece_text) if scope in (Scope.TOOL, Scope.OPERATION) else ""
     return frames, in_guard
 
 
 def _where(
     before: str, scope: Scope | None, frames: Sequence[_Frame], *, in_guard: bool
 ) -> tuple[Where, int]:
-    """What may stand at the end, and where the word begins that is written there."""
+    """Returns what is expected at the end of `before`, and the offset of the incomplete word there."""
     reference = _REFERENCE.search(before)
     is_output = not frames and not in_guard and _OUTPUT.search(before) is not None
     if reference is not None and not is_output:
@@ -177,11 +177,14 @@ def _where(
         match = pattern.search(before)
         if match is not None:
             return where, match.start(1) if match.lastindex else match.start()
-    return Where.BEHIND, at
+    return Where.AFTER_ACTION, at
 
 
 def _step_start(text: str, offset: int) -> int:
-    """Where the step at an offset begins: its line, unless a bracket or a text from before is open there."""
+    """Returns the start of the step at an offset.
+
+    It is the line of the offset, or an earlier one if a bracket or string is open at that line.
+    """
     line = text.rfind("\n", 0, offset) + 1
     start = _last_step_line(text, offset)
     before = text[start:line]

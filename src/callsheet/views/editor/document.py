@@ -1,6 +1,6 @@
-"""A plan text that is being edited: what could be parsed of it, with source positions.
+"""A plan text that is being edited: its readable steps, with source positions.
 
-In: a text and its spelling. Out: a `PlanDocument`, whatever the text.
+In: a text and its syntax. Out: a `PlanDocument`, for any text.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from callsheet.ir import Plan, Step
 
 @dataclass(frozen=True, slots=True)
 class PlanDocument:
-    """A text with the steps that could be read.
+    """A text and its readable steps.
 
-    `plan` is None where the text has an error; `partial` holds the readable steps all the same. `lost` are
-    the stretches of steps that could not be read. `inputs` are variables that a run is given from outside.
+    `plan` is None if the text has an error; `partial` has the readable steps even then. `lost` are the spans
+    of unreadable steps. `inputs` are variables that a run gets from outside.
     """
 
     source: Source
@@ -35,11 +35,11 @@ class PlanDocument:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps that could be read, in the order of the text."""
+        """The readable steps, in text order."""
         return self.partial.steps
 
     def number_at(self, offset: int) -> int | None:
-        """The number of the step in whose text an offset lies, its ends included."""
+        """Returns the number (from 0) of the step whose span contains an offset, both ends included."""
         for number, step in enumerate(self.steps):
             if step.span is not None and step.span.start <= offset <= step.span.end:
                 return number
@@ -49,7 +49,7 @@ class PlanDocument:
 def open_document(
     text: str, name: str = "<plan>", syntax: Syntax | None = None, inputs: tuple[str, ...] = ()
 ) -> PlanDocument:
-    """Read a text; where nobody says its spelling, the text does, and LTP text it is in doubt.
+    """Parses a text. Without `syntax`, it is detected; the default is LTP text.
 
     >>> document = open_document('S1: @READ_FILE ("a.txt") > $a\\nS2: @RESPOND ($a')
     >>> document.plan is None, [step.id for step in document.steps]

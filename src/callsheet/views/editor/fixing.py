@@ -1,6 +1,6 @@
 """Code actions: fixes for findings, missing arguments, all loose spellings at once.
 
-In: a `PlanDocument`, findings, a stretch. Out: fixes with their edits, each with the finding it repairs.
+In: a `PlanDocument`, findings, a range. Out: fixes with their edits, each with the finding it repairs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Repair(NamedTuple):
 def repairs_in(
     document: PlanDocument, found: Sequence[Diagnostic], span: Span, known: Knowledge = NOTHING
 ) -> tuple[Repair, ...]:
-    """The repairs of the findings that touch a stretch.
+    """Returns the repairs of the findings that touch a range.
 
     >>> from callsheet.views.editor.document import open_document
     >>> document = open_document("PLAN_START\\nS1: respond 'x'\\nPLAN_END")
@@ -44,7 +44,7 @@ def repairs_in(
 
 
 def fix_all(document: PlanDocument, found: Iterable[Diagnostic]) -> Fix | None:
-    """All repairs of loose spellings that do not get in one another's way, as one; None if there are none."""
+    """Returns one fix for all loose spellings whose edits do not overlap, or None if there are none."""
     edits: list[Edit] = []
     for diagnostic in found:
         if diagnostic.severity is Severity.HINT and diagnostic.fix is not None:
@@ -59,7 +59,7 @@ def fix_all(document: PlanDocument, found: Iterable[Diagnostic]) -> Fix | None:
 
 
 def _arguments(document: PlanDocument, diagnostic: Diagnostic, known: Knowledge) -> Iterator[Fix]:
-    """The arguments that a call lacks, put behind those it has."""
+    """Yields a fix that adds the missing arguments of a call after the given ones."""
     step = document.partial.step(diagnostic.step or "")
     call = step.action if step is not None else None
     if diagnostic.code != _MISSING or document.syntax is not Syntax.LTP or not isinstance(call, Call):
@@ -88,5 +88,5 @@ def _touch(one: Span, other: Span) -> bool:
 
 
 def _overlap(one: Span, other: Span) -> bool:
-    """Whether two edits would change the same text, or write at the same place."""
+    """Whether two edits change the same text or begin at the same offset."""
     return (one.start < other.end and other.start < one.end) or one.start == other.start

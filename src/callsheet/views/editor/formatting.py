@@ -1,7 +1,7 @@
-"""Formats a document or a range of its lines, as edits of what differs from the canonical form.
+"""Formats a document or a range of its lines, as edits to the canonical form.
 
-In: a `PlanDocument`. Out: edits, none where the text is canonical already, or the reasons why it cannot be
-formatted. The whole is what `callsheet fmt` writes.
+In: a `PlanDocument`. Out: edits; none if the text is canonical or cannot be formatted. The formatted document
+equals the output of `callsheet fmt`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, format_as
 from callsheet.views.editor.document import PlanDocument
 
 _MOST_LINES = 2_000
-"""Of so many lines between the first and the last change single ones are looked for."""
+"""With more lines between the first and the last change, they are replaced by one edit."""
 
 
 def canonical_text(document: PlanDocument) -> str | None:
-    """The canonical form of a text; None where it has an error, or holds text that would be lost.
+    """Returns the canonical form of a text, or None if it has an error or content that would be lost.
 
     >>> from callsheet.views.editor.document import open_document
     >>> print(canonical_text(open_document("s1: respond 'x'")), end="")
@@ -37,7 +37,7 @@ def canonical_text(document: PlanDocument) -> str | None:
 
 
 def formatting(document: PlanDocument, within: Span | None = None) -> tuple[Edit, ...]:
-    """The edits that make the text canonical; with a range only those that touch its lines."""
+    """Returns the edits that make the text canonical; with `within`, only those that touch that span."""
     wanted = canonical_text(document)
     if wanted is None or wanted == document.text:
         return ()
@@ -48,7 +48,7 @@ def formatting(document: PlanDocument, within: Span | None = None) -> tuple[Edit
 
 
 def line_edits(before: str, after: str) -> tuple[Edit, ...]:
-    """Whole lines to replace, so that one text becomes the other; one edit where long texts differ much.
+    """Returns edits of whole lines that convert one text to the other; one edit if the changed part is long.
 
     >>> line_edits("a\\nb\\nc\\n", "a\\nB\\nc\\n")
     (Edit(span=Span(start=2, end=4), text='B\\n'),)
@@ -71,7 +71,7 @@ def line_edits(before: str, after: str) -> tuple[Edit, ...]:
 
 
 def _alike(one: list[str], other: list[str]) -> int:
-    """How many lines at the beginning are the same."""
+    """Returns the number of common lines at the beginning."""
     return next(
         (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )

@@ -1,7 +1,7 @@
 """Inlay hints: which steps may run concurrently, and the labels of results.
 
-In: a `PlanDocument`, what is known. Out: hints with their places. What runs beside what follows from the
-schedule: two steps neither of which waits for the other, directly or by way of others.
+In: a `PlanDocument`, knowledge. Out: hints with their offsets. Two steps may run concurrently if, in the
+schedule, neither waits for the other, directly or transitively.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import Knowledge
 
 _MOST_STEPS = 2_000
-"""Of longer plans nobody is told what runs beside what: it would cost the square of their length."""
+"""Longer plans have no hints of concurrency, whose cost is quadratic in their length."""
 _MOST_NAMES = 3
 
 
 class About(StrEnum):
-    """What a hint is about."""
+    """The subject of a hint."""
 
     ORDER = "order"
     LABEL = "label"
 
 
 class Hint(NamedTuple):
-    """A few words at an offset, and what they mean."""
+    """A short text at an offset, and its tooltip."""
 
     offset: int
     text: str
@@ -39,7 +39,7 @@ class Hint(NamedTuple):
 
 
 def hints_in(document: PlanDocument, known: Knowledge, within: Span | None = None) -> tuple[Hint, ...]:
-    """The hints of the steps in a stretch.
+    """Returns the hints in a range, in text order; none if the plan has an error.
 
     >>> from callsheet.views.editor.document import open_document
     >>> from callsheet.machine.ahead.waits import schedule_of
@@ -56,7 +56,7 @@ def hints_in(document: PlanDocument, known: Knowledge, within: Span | None = Non
 
 
 def beside(document: PlanDocument, known: Knowledge) -> list[list[int]]:
-    """For each step the numbers of those that may run at the same time."""
+    """Returns for each step the numbers of those that may run at the same time."""
     count = len(document.steps)
     before = _waited_for(document, known.schedule)
     together: list[list[int]] = [[] for _ in range(count)]
@@ -69,7 +69,7 @@ def beside(document: PlanDocument, known: Knowledge) -> list[list[int]]:
 
 
 def _waited_for(document: PlanDocument, schedule: Mapping[str, StepSchedule]) -> list[int]:
-    """For each step those that it waits for, directly or by way of others, as bits by number."""
+    """Returns for each step the bit set of the steps that it waits for, directly or transitively."""
     steps = document.steps
     number_of = {step.id: number for number, step in reversed([*enumerate(steps)])}
     sets: list[int] = [0] * len(steps)
@@ -86,7 +86,7 @@ def _waited_for(document: PlanDocument, schedule: Mapping[str, StepSchedule]) ->
 
 
 def _in_order(document: PlanDocument) -> list[int]:
-    """The steps so that each follows what it waits for."""
+    """Returns the steps in topological order."""
     if document.partial.order is Order.TEXT:
         return [*range(len(document.steps))]
     return [number for level in Precedence.of(document.partial).levels() for number in level]
@@ -112,12 +112,12 @@ def _order(document: PlanDocument, known: Knowledge, stretch: Span) -> Iterator[
         items = ["items"] if _runs_items_together(step, known) else []
         if names or items:
             planned = known.schedule.get(step.id)
-            tip = "may run at the same time" + (f"; {planned.describe()}" if planned is not None else "")
+            tip = "may run concurrently" + (f"; {planned.describe()}" if planned is not None else "")
             yield Hint(step.span.end, "∥ " + ", ".join([*items, *names, *more]), About.ORDER, tip)
 
 
 def _runs_items_together(step: Step, known: Knowledge) -> bool:
-    """Whether the items of a loop may run side by side."""
+    """Whether the items of a loop may run concurrently."""
     if step.foreach is None or not isinstance(step.action, Call):
         return False
     if step.action.kind in (CallKind.MODEL, CallKind.HUMAN):

@@ -1,6 +1,6 @@
 """Hover texts for the variable, step, tool or keyword at an offset.
 
-In: a `PlanDocument`, an offset, what is known. Out: Markdown and the span that it is about, or None.
+In: a `PlanDocument`, an offset, knowledge. Out: Markdown and the span that it describes, or None.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _WORD = re.compile(r"@?[A-Za-z_]\w*")
 
 
 class Hover(NamedTuple):
-    """Markdown about a stretch of the text."""
+    """Markdown about a span of the text."""
 
     markdown: str
     span: Span
 
 
 def hover_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) -> Hover | None:
-    """What there is to say about the place at an offset.
+    """Returns the hover text at an offset, or None if there is none.
 
     >>> from callsheet.views.editor.document import open_document
     >>> found = hover_at(open_document('S1: @READ_FILE ("a") > $x:int\\nS2: @RESPOND ($x)'), 24)
@@ -66,19 +66,19 @@ def _variable(document: PlanDocument, named: Named, known: Knowledge) -> str:
     if here.entity.loop is not None:
         loop = document.steps[here.entity.loop]
         source = "" if loop.foreach is None else f" of `{describe_value(loop.foreach.source)}`"
-        lines.append(f"each item{source}, in {loop.id} alone")
+        lines.append(f"loop variable: each item{source}, only in {loop.id}")
     elif setters:
         lines.append("set by\n" + "\n".join(_listed(setters)))
     elif name in document.inputs or name in dict(document.partial.variables):
-        lines.append("given from outside")
+        lines.append("input of the run")
     else:
-        lines.append("no step sets it: it is null, unless the run is given it")
+        lines.append("no step sets it; it is null unless it is an input of the run")
     users = _steps_of(document, named.reads)
     if users:
         ids = ", ".join(tooltext.plain(step.id) for step in users[:_MOST_STEPS])
         lines.append(f"used by {ids}" + (" and more" if len(users) > _MOST_STEPS else ""))
     else:
-        lines.append("used nowhere")
+        lines.append("not used")
     return "\n\n".join(lines)
 
 
@@ -90,7 +90,7 @@ def _kind(document: PlanDocument, named: Named) -> str:
     kinds = [kind_of_result(step) for step in _steps_of(document, named.writes)]
     if initial is not None:
         kinds.insert(0, f"`{describe_value(initial)}`")
-    return " or ".join(dict.fromkeys(kinds)) or "not known"
+    return " or ".join(dict.fromkeys(kinds)) or "unknown"
 
 
 def _label(document: PlanDocument, here: Occurrence, known: Knowledge) -> Label | None:
@@ -103,10 +103,10 @@ def _label(document: PlanDocument, here: Occurrence, known: Knowledge) -> Label 
 
 
 def _label_words(label: Label) -> str:
-    origin = "may come from outside" if label.untrusted else "trusted"
+    origin = "untrusted" if label.untrusted else "trusted"
     if label.is_public:
-        return f"{origin}, everybody may read it"
-    return f"{origin}, nobody may read it" if label.is_secret else f"{origin}, private"
+        return f"{origin}, readable by everybody"
+    return f"{origin}, readable by nobody" if label.is_secret else f"{origin}, private"
 
 
 def _steps_of(document: PlanDocument, found: tuple[Occurrence, ...]) -> list[Step]:
@@ -128,7 +128,7 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     if not steps and counted is not None:
         steps = [counted]
     if not steps:
-        return f"no step is called `{named.here.entity.name}`"
+        return f"no step has the id `{named.here.entity.name}`"
     step = steps[0]
     lines = [*_listed(steps)]
     if step.title:
@@ -139,12 +139,12 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     labels = known.labels.get(step.id)
     if labels is not None:
         reads = ", ".join(f"`${name}` {label}" for name, label in labels.reads)
-        gives = f"gives {labels.result}" if isinstance(step.action, Call) else ""
-        told = [f"reads {reads}" if reads else "", gives]
-        lines.append(" · ".join([f"under `{known.policy}`", *filter(None, told)]))
+        gives = f"returns {labels.result}" if isinstance(step.action, Call) else ""
+        parts = [f"reads {reads}" if reads else "", gives]
+        lines.append(" · ".join([f"under `{known.policy}`", *filter(None, parts)]))
     users = _steps_of(document, named.reads)
     if users:
-        word = "named by" if step.depends_on is not None else "jumped to from"
+        word = "dependency of" if step.depends_on is not None else "jumped to from"
         lines.append(f"{word} {', '.join(tooltext.plain(user.id) for user in users[:_MOST_STEPS])}")
     return "\n\n".join(lines)
 
@@ -153,7 +153,7 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
 
 
 def _tool(document: PlanDocument, offset: int, known: Knowledge) -> Hover | None:
-    """What is known of the tool whose name stands at an offset, in whatever way the spelling writes it."""
+    """Returns the hover text of the tool whose name is at an offset, in any syntax."""
     word = _word_at(document, offset, (Scope.TOOL, Scope.OPERATION))
     if word is None:
         return None
@@ -173,7 +173,7 @@ def _word(document: PlanDocument, offset: int) -> Hover | None:
 
 
 def _word_at(document: PlanDocument, offset: int, scopes: tuple[Scope, ...]) -> Span | None:
-    """The word at an offset, of LTP text only one of these scopes."""
+    """Returns the word at an offset; in LTP text, only one with a scope in `scopes`."""
     if document.syntax is Syntax.LTP:
         pieces = (p for p in scan(document.text) if p.span.start <= offset <= p.span.end)
         return next((piece.span for piece in pieces if piece.scope in scopes), None)

@@ -1,6 +1,6 @@
-"""Describes the type of a step's result in words, from its cast, loop or operation.
+"""Describes the type of a step's result, from its cast, loop or operation.
 
-In: a step. Out: a few words, for hovers and lists of variables.
+In: a step. Out: a short phrase, for hovers and lists of variables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPERATIONS = {
 
 
 def kind_of_result(step: Step) -> str:
-    """What the variable behind `>` holds.
+    """Returns the type of a step's result as a phrase.
 
     >>> from callsheet.ir import Output
     >>> kind_of_result(Step("S1", Call("READ_FILE"), output=Output("n", Cast.INT)))
@@ -35,7 +35,7 @@ def kind_of_result(step: Step) -> str:
     elif isinstance(step.action, Call):
         each = _of_call(step.action)
     else:
-        return "nothing: this step gives no result"
+        return "no result"
     return f"list, for each item: {each}" if step.foreach is not None else each
 
 
@@ -47,4 +47,4 @@ def _of_call(call: Call) -> str:
         return f"one of {', '.join(words)}" if words and len(words) == len(items) else "one of its categories"
     if call.tool in _OPERATIONS:
         return _OPERATIONS[call.tool]
-    return "text" if call.kind is CallKind.MODEL else f"what @{call.tool} gives"
+    return "text" if call.kind is CallKind.MODEL else f"result of @{call.tool}"

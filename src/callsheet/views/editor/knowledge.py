@@ -1,6 +1,6 @@
 """Data about a plan that is not in its text, for editor features: tools, labels under a policy, the schedule.
 
-In: whatever a face could find out; all of it may be missing. Out: one value for the functions of this folder.
+In: whatever the caller knows; all of it may be missing. Out: one value for the functions of this package.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from callsheet.ports.tools import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """Tools by the names under which plans call them; labels and schedules by the ids of steps.
+    """Tools by canonical name; labels and schedules by step id.
 
-    `policy` is the name of the policy under which the labels hold, empty where there is none.
+    `policy` is the name of the policy of the labels, empty without one.
     """
 
     tools: Mapping[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
@@ -27,15 +27,15 @@ class Knowledge:
     policy: str = ""
 
     def read_label(self, step: str, variable: str) -> Label | None:
-        """The label of a variable where a step reads it."""
+        """Returns the label of a variable that a step reads, or None if it is unknown."""
         known = self.labels.get(step)
         return None if known is None else dict(known.reads).get(variable)
 
     def result_label(self, step: str) -> Label | None:
-        """The label of what a step gives."""
+        """Returns the label of a step's result, or None if it is unknown."""
         known = self.labels.get(step)
         return None if known is None else known.result
 
 
 NOTHING = Knowledge()
-"""Nothing is known but the text."""
+"""No knowledge besides the text."""

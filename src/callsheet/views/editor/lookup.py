@@ -1,6 +1,6 @@
 """Finds where a name is set and used: go to definition, references, highlights.
 
-In: a document's occurrences and an offset. Out: spans in the order of the text.
+In: a document and an offset. Out: spans or occurrences, in text order.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from callsheet.views.editor.occurrences import Kind, Occurrence, Role, occurrenc
 
 
 class Named(NamedTuple):
-    """The name at a place, and all places of the same thing."""
+    """The occurrence at an offset, and all occurrences of the same entity."""
 
     here: Occurrence
     all: tuple[Occurrence, ...]
 
     @property
     def writes(self) -> tuple[Occurrence, ...]:
-        """Where it is set."""
+        """The occurrences that set it."""
         return tuple(o for o in self.all if o.role is Role.WRITE)
 
     @property
     def reads(self) -> tuple[Occurrence, ...]:
-        """Where it is used."""
+        """The occurrences that use it."""
         return tuple(o for o in self.all if o.role is Role.READ)
 
 
 def named_at(document: PlanDocument, offset: int) -> Named | None:
-    """The variable or step id that is named at an offset."""
+    """Returns the variable or step id at an offset, or None if there is none."""
     found = occurrences(document)
     here = occurrence_at(found, offset)
     return None if here is None else Named(here, same(found, here.entity))
 
 
 def definitions_at(document: PlanDocument, offset: int) -> tuple[Span, ...]:
-    """Where what is named at an offset is set; of a read, the places that can reach it.
+    """Returns the definitions of the name at an offset; for a read, those that can reach it.
 
-    A place that no way leads from, as one that is overwritten before, is left out where the plan tells; if no
-    place is left all are given.
+    Definitions that cannot reach the read, such as overwritten ones, are left out; if none is left, all are
+    returned.
 
     >>> from callsheet.views.editor.document import open_document
     >>> text = 'S1: @A > $x\\nS2: @B > $x\\nS3: @RESPOND ($x)'
@@ -65,14 +65,14 @@ def definitions_at(document: PlanDocument, offset: int) -> tuple[Span, ...]:
 
 
 def counted_step(document: PlanDocument, name: str) -> Step | None:
-    """The step of this id in Micro-CLI, where ids are counted and not written; None for none."""
+    """Returns the step with this id in Micro-CLI, whose ids are implicit; otherwise None."""
     return document.partial.step(name) if document.syntax is Syntax.MICRO else None
 
 
 def references_at(
     document: PlanDocument, offset: int, *, with_definitions: bool = True
 ) -> tuple[Occurrence, ...]:
-    """All places of what is named at an offset."""
+    """Returns all occurrences of the name at an offset; without definitions, only its uses."""
     named = named_at(document, offset)
     if named is None:
         return ()
@@ -80,7 +80,7 @@ def references_at(
 
 
 def _reaching(document: PlanDocument, name: str, reader: int) -> frozenset[int]:
-    """The steps whose result a step may find in a variable: a way leads from them to it past no other."""
+    """Returns the steps whose definitions of a variable reach a step (reaching definitions)."""
     flow = flow_of(document.partial)
     committed: dict[int, list[int]] = {}
     stops: set[int] = set()

@@ -1,7 +1,7 @@
 """Finds every occurrence of a variable or step name in a document, resolved to what it refers to.
 
-In: a `PlanDocument`. Out: occurrences in the order of the text. A loop variable is known in its own step
-alone, where it hides one of the same name; every other variable and every step is known in the whole plan.
+In: a `PlanDocument`. Out: occurrences in text order. The scope of a loop variable is its own step, where it
+hides a variable of the same name; the scope of all other names is the whole plan.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from callsheet.views.editor.document import PlanDocument
 
 
 class Role(StrEnum):
-    """What a name does where it stands."""
+    """The role of an occurrence."""
 
     WRITE = "write"
-    """It is set here: the output of a step, a loop variable, a step's own id."""
+    """It defines the name: the output of a step, a loop variable, a step's own id."""
     READ = "read"
-    """It is read here: a reference, the target of a jump, a dependency."""
+    """It uses the name: a reference, the target of a jump, a dependency."""
 
 
 class Kind(StrEnum):
-    """What is named."""
+    """The kind of a named entity."""
 
     VARIABLE = "variable"
     STEP = "step"
 
 
 class Entity(NamedTuple):
-    """What a name stands for. `loop` is the number of the step whose loop variable it is."""
+    """A named entity. `loop` is the number of the step whose loop variable it is, None for others."""
 
     kind: Kind
     name: str
@@ -45,9 +45,9 @@ class Entity(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """A name in the text: `span` is that of the name alone, without `$` and braces.
+    """An occurrence of a name: `span` is that of the name alone, without `$` and braces.
 
-    `step` is the number of the step it stands in; None in a stretch that could not be read.
+    `step` is the number of the step that contains it, None in an unreadable one.
     """
 
     entity: Entity
@@ -61,7 +61,7 @@ _LOST_LABEL = re.compile(r"[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:(?![:/])")
 
 
 def occurrences(document: PlanDocument) -> tuple[Occurrence, ...]:
-    """All occurrences, in the order of the text.
+    """Returns all occurrences, in text order.
 
     >>> from callsheet.views.editor.document import open_document
     >>> text = 'S1: @A > $x\\nS2: @RESPOND ("$x")'
@@ -79,14 +79,14 @@ def occurrences(document: PlanDocument) -> tuple[Occurrence, ...]:
 
 
 def occurrence_at(found: tuple[Occurrence, ...], offset: int) -> Occurrence | None:
-    """The occurrence at an offset, which may also be that right behind the name or of the `$` before it."""
+    """Returns the occurrence at an offset, which may also be the end of the name or the `$` before it."""
     near = [o for o in found if o.span.start - 1 <= offset <= o.span.end]
     inside = [o for o in near if o.span.start <= offset < o.span.end]
     return next(iter(inside or near), None)
 
 
 def same(found: tuple[Occurrence, ...], entity: Entity) -> tuple[Occurrence, ...]:
-    """The occurrences of one entity."""
+    """Returns the occurrences of one entity."""
     return tuple(occurrence for occurrence in found if occurrence.entity == entity)
 
 
@@ -161,13 +161,13 @@ def _find(text: str, pattern: str, span: Span) -> Span | None:
 
 
 def _within(text: str, name: str, span: Span) -> Span | None:
-    """Where a name stands inside the stretch that holds it, quotes around it left out."""
+    """Returns the span of a name inside the span of its value, without quotes."""
     at = text.find(name, *span)
     return None if at < 0 else Span(at, at + len(name))
 
 
 def _of_lost(text: str, lost: Span) -> Iterator[Occurrence]:
-    """The names in a stretch that could not be read, by their spelling alone."""
+    """Yields the names in an unreadable step, found lexically."""
     label = _LOST_LABEL.match(text, *lost)
     if label is not None:
         yield Occurrence(Entity(Kind.STEP, label[1]), Role.WRITE, Span(*label.span(1)), None)

@@ -1,6 +1,6 @@
 """Document symbols and folding ranges of a plan: steps, groups, blocks of comments.
 
-In: a `PlanDocument`. Out: symbols with their spans, nested once for groups; stretches that fold.
+In: a `PlanDocument`. Out: symbols with their spans, nested once for groups; folding ranges.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMMENTS = re.compile(r"(?:^[ \t]*#[^\n]*\n?){2,}", re.MULTILINE)
 
 
 class Shape(StrEnum):
-    """What a symbol is."""
+    """The kind of a symbol."""
 
     CALL = "call"
     CONTROL = "control"
@@ -36,7 +36,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An entry of the outline. `name_span` is what is selected, inside `span`."""
+    """An entry of the outline. `name_span` is the part of `span` that an editor selects."""
 
     name: str
     detail: str
@@ -47,14 +47,14 @@ class Symbol:
 
 
 class Fold(NamedTuple):
-    """A stretch that folds; `is_comment` for comments."""
+    """A folding range; `is_comment` for comments."""
 
     span: Span
     is_comment: bool = False
 
 
 def outline(document: PlanDocument) -> tuple[Symbol, ...]:
-    """The steps and groups of a document, in the order of the text, unreadable steps among them.
+    """Returns the steps and groups of a document in text order, unreadable steps included.
 
     >>> from callsheet.views.editor.document import open_document
     >>> [(s.name, s.detail) for s in outline(open_document("S1: @A > $x\\nS2: @B ("))]
@@ -66,7 +66,7 @@ def outline(document: PlanDocument) -> tuple[Symbol, ...]:
 
 
 def folds(document: PlanDocument) -> tuple[Fold, ...]:
-    """The groups, the steps of several lines and the runs of comments."""
+    """Returns the folding ranges: groups and steps of several lines, and blocks of comments."""
     text = document.text
     stretches = [span for span, _ in _groups(document)]
     stretches += [step.span for step in document.steps if step.span is not None]
@@ -119,7 +119,7 @@ def _unread(document: PlanDocument) -> Iterator[Symbol]:
 
 
 def _groups(document: PlanDocument) -> Iterator[tuple[Span, list[int]]]:
-    """Each group with the numbers of its steps, from its word to its closing brace as far as that stands."""
+    """Yields span and step numbers of each group; the span ends with the closing brace if there is one."""
     text, steps = document.text, document.steps
     before = 0
     for group, members in groupby(range(len(steps)), key=lambda number: steps[number].group):

@@ -1,7 +1,7 @@
 """Converts between offsets and editor positions: lines and characters from 0, in the negotiated encoding.
 
 In: a text. Out: positions for offsets in code points, and back. A line ends with a newline, a carriage return
-or both, as the language server protocol has it.
+or both, as in the language server protocol.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 
 
 class Units(StrEnum):
-    """What a character of a position counts."""
+    """The units in which the characters of a position are counted."""
 
     UTF8 = "utf-8"
     UTF16 = "utf-16"
@@ -51,14 +51,14 @@ class Places:
         return self._starts
 
     def place(self, offset: int) -> Place:
-        """The position of an offset; one past the end is the end."""
+        """Returns the position of an offset, which is clamped to the text."""
         offset = min(max(offset, 0), len(self.text))
         starts = self._line_starts()
         line = bisect_right(starts, offset) - 1
         return Place(line, self._measured(self.text[starts[line] : offset]))
 
     def offset(self, place: Place) -> int:
-        """The offset of a position; one past the end of its line is that end, as the protocol has it."""
+        """Returns the offset of a position; a character past the end of its line is that end, as in LSP."""
         starts = self._line_starts()
         if place.line >= len(starts):
             return len(self.text)

@@ -1,6 +1,6 @@
 """Completion shared by all plan syntaxes: arguments, values, variables, functions; the type of a proposal.
 
-In: a document, the place of the cursor, what is known. Out: proposals.
+In: a document, the context of the cursor, knowledge. Out: proposals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from callsheet.views.editor.words import WORDS
 
 
 class Sort(StrEnum):
-    """What a proposal is."""
+    """The kind of a proposal."""
 
     TOOL = "tool"
     ARGUMENT = "argument"
@@ -38,10 +38,10 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A text that takes the place of `span`.
+    """A text that replaces `span`.
 
-    `snippet` is the same with places to go on at, as editors know them (`$1`, `$0`); empty where there is
-    none. `detail` stands beside the label, `about` is Markdown that is shown on demand.
+    `snippet` is the same text with the tab stops of LSP snippets (`$1`, `$0`), empty without one. `detail` is
+    shown next to the label, `about` is Markdown that is shown on demand.
     """
 
     label: str
@@ -54,12 +54,12 @@ class Proposal:
 
 
 def plain(here: Context, text: str, sort: Sort, detail: str = "", about: str = "") -> Proposal:
-    """A text as it is."""
+    """Returns a proposal whose label is inserted unchanged."""
     return Proposal(text, sort, text, here.typed, detail, about)
 
 
 def words(here: Context, words: Iterable[str], behind: str = "") -> Iterator[Proposal]:
-    """Words of the language, each with what stands behind it."""
+    """Yields keywords, each inserted with `behind` after it."""
     for word in words:
         yield Proposal(word, Sort.WORD, word + behind, here.typed, about=WORDS.get(word, ""))
 
@@ -68,12 +68,12 @@ def words(here: Context, words: Iterable[str], behind: str = "") -> Iterator[Pro
 
 
 def arguments(here: Context, known: Knowledge) -> Iterator[Proposal]:
-    """The names of arguments that are not given yet; the positional ones before have taken the first."""
+    """Yields the names of missing arguments; positional values count as the first parameters."""
     parameters = tooltext.parameters_of(here.tool, known.tools.get(here.tool))
     positional = 0 if here.tool in OPERATIONS else here.place - len(here.given)
     left = [p for p in parameters[max(positional, 0) :] if p.name not in here.given]
     for parameter in sorted(left, key=lambda p: not p.is_required):
-        need = "" if parameter.is_required else ", may be left out"
+        need = "" if parameter.is_required else ", optional"
         yield Proposal(
             f"{parameter.name}=", Sort.ARGUMENT, f"{parameter.name}=", here.typed,
             f"{parameter.takes}{need}".removeprefix(", "), tooltext.plain(parameter.about),
@@ -81,7 +81,7 @@ def arguments(here: Context, known: Knowledge) -> Iterator[Proposal]:
 
 
 def option_values(here: Context, known: Knowledge) -> Iterator[Proposal]:
-    """The values that the schema of the argument lists."""
+    """Yields the values that the argument's schema lists, and true and false for a boolean."""
     found = [
         p for p in tooltext.parameters_of(here.tool, known.tools.get(here.tool)) if p.name == here.argument
     ]
@@ -95,7 +95,7 @@ def option_values(here: Context, known: Knowledge) -> Iterator[Proposal]:
 
 
 def functions(here: Context) -> Iterator[Proposal]:
-    """The functions of the query or expression that a text is."""
+    """Yields the functions for a string that is a query of SELECT or an expression of CALC."""
     if here.tool == "SELECT" and (here.argument == "query" or (not here.argument and here.place == 1)):
         names = query.function_names()
     elif here.tool == "CALC" and here.argument in ("", "expression"):
@@ -109,7 +109,7 @@ def functions(here: Context) -> Iterator[Proposal]:
 
 
 def variables(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[Proposal]:
-    """The variables that are set before the step at the cursor, the newest first, and that of its loop."""
+    """Yields the loop variable, then the variables set before the step, last one first, then the inputs."""
     seen: set[str] = set()
     opening = document.text[here.typed.start : here.typed.end]
     brace = opening.startswith("${")
@@ -139,11 +139,11 @@ def _in_scope(document: PlanDocument, here: Context, known: Knowledge) -> Iterat
             label = known.result_label(step.id)
             yield occurrence.entity.name, kind_of_result(step) + ("" if label is None else f" · {label}")
     for name in (*(name for name, _ in document.partial.variables), *document.inputs):
-        yield name, "given from outside"
+        yield name, "input of the run"
 
 
 def _group_at(document: PlanDocument, start: int) -> int | None:
-    """The group of the step that begins at an offset, as far as it can be read."""
+    """Returns the group of the step that begins at an offset, readable or not; None outside groups."""
     before = None
     for step in document.steps:
         if step.span is not None and step.span.start == start:

@@ -22,7 +22,7 @@ _ESCAPED = frozenset('"\\')
 
 
 def renamable_at(document: PlanDocument, offset: int) -> Span | None:
-    """The stretch of the name at an offset, if it can be renamed."""
+    """Returns the span of the name at an offset, or None if it cannot be renamed."""
     named = named_at(document, offset)
     if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
         return None
@@ -30,10 +30,10 @@ def renamable_at(document: PlanDocument, offset: int) -> Span | None:
 
 
 def rename(document: PlanDocument, offset: int, new: str) -> tuple[Edit, ...]:
-    """The edits that give what is named at an offset another name.
+    """Returns the edits that rename the variable or step at an offset.
 
-    Raises CallsheetError: LSP002 where nothing there has a name that is written, LSP003 for a name that
-    cannot be one, LSP004 for one that something else has.
+    Raises CallsheetError: LSP002 if there is no name that can be renamed, LSP003 if the new name is invalid,
+    LSP004 if it is already in use.
 
     >>> from callsheet.views.editor.document import open_document
     >>> [edit.text for edit in rename(open_document("S1: @A > $x\\nS2: @RESPOND ($x)"), 10, "$y")]
@@ -43,8 +43,8 @@ def rename(document: PlanDocument, offset: int, new: str) -> tuple[Edit, ...]:
     if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
         raise CallsheetError.single(
             "LSP002",
-            "no variable and no step is named here",
-            help="put the cursor on $name or on a step's id",
+            "there is no variable and no step at this position",
+            help="put the cursor on a variable or on a step's id",
         )
     entity = named.here.entity
     name = new.strip().removeprefix("$") if entity.kind is Kind.VARIABLE else new.strip()
@@ -75,10 +75,10 @@ def _check_clash(document: PlanDocument, named: Named, name: str) -> None:
     if entity.kind is Kind.STEP:
         others = [o for o in found if o.entity.kind is Kind.STEP and o.entity != entity]
         if any(o.entity.name.upper() == name.upper() for o in others):
-            raise _clash(f"another step is called {name}")
+            raise _clash(f"another step has the id {name}")
         return
     if entity.loop is None and name in (*document.inputs, *dict(document.partial.variables)):
-        raise _clash(f"${name} is given from outside")
+        raise _clash(f"${name} is an input of the run")
     taken = [o for o in found if o.entity.kind is Kind.VARIABLE and o.entity.name == name]
     here = {o.step for o in named.all}
     for other in taken:
@@ -86,15 +86,15 @@ def _check_clash(document: PlanDocument, named: Named, name: str) -> None:
             where = "" if other.step is None else f" in {document.steps[other.step].id}"
             raise _clash(f"${name} is another variable{where}")
     if document.syntax is Syntax.MICRO and re.search(rf"(?<![\w$]){name}(?!\w)", document.text):
-        raise _clash(f"the word {name} stands in the text and would be that variable")
+        raise _clash(f"the word {name} occurs in the text and would become that variable")
 
 
 def _would_meet(entity: Entity, here: set[int | None], other: Occurrence) -> bool:
-    """Whether two variables of one name would be taken for one another."""
+    """Whether the renamed variable would be in the scope of another one."""
     if other.entity.loop is None:
         return True
     return entity.loop is None and other.step in here
 
 
 def _clash(message: str) -> CallsheetError:
-    return CallsheetError.single("LSP004", message, help="choose a name that nothing else has")
+    return CallsheetError.single("LSP004", message, help="choose a name that is not in use")

@@ -1,7 +1,7 @@
 """Semantic tokens of a document, from the lexical scan and the parsed plan.
 
-In: a `PlanDocument`, what is known. Out: pieces on single lines, in order, with a kind and modifiers. The
-plan tells which variables are a loop's own, where they are set, and which tools only read.
+In: a `PlanDocument`, knowledge. Out: tokens on single lines, in order, with a kind and modifiers. Modifiers
+come from the plan: loop variables, definitions, read-only tools.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ KINDS: dict[Scope, str] = {
     Scope.CONSTANT: "keyword",
     Scope.OPERATOR: "operator",
 }
-"""The protocol's word for each scope; brackets have none."""
+"""The token type of LSP for each scope; brackets have none."""
 TYPES = tuple(dict.fromkeys(KINDS.values()))
 DECLARATION, READONLY, LIBRARY = "declaration", "readonly", "defaultLibrary"
 MODIFIERS = (DECLARATION, READONLY, LIBRARY)
-"""Where a name is set; a tool that only reads, a loop's variable; an operation of callsheet itself."""
+"""A definition; a loop variable or a read-only tool; an operation of callsheet itself."""
 
 
 class Token(NamedTuple):
-    """A piece of one line."""
+    """A token on one line."""
 
     span: Span
     kind: str
@@ -54,7 +54,7 @@ class Token(NamedTuple):
 def tokens(
     document: PlanDocument, known: Knowledge = NOTHING, within: Span | None = None
 ) -> tuple[Token, ...]:
-    """The tokens of LTP text, those of a stretch alone if one is given.
+    """Returns the tokens of LTP text, those that touch `within` if it is given; none for other syntaxes.
 
     >>> from callsheet.views.editor.document import open_document
     >>> [(t.kind, *t.modifiers) for t in tokens(open_document("S1: @A > $x"))]
@@ -67,21 +67,21 @@ def tokens(
 
 def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[Token]:
     text = document.text
-    told = _told(document, known)
+    modifiers_at = _plan_modifiers(document, known)
     for span, scope in scan(text):
         kind = KINDS.get(scope)
         if kind is None or span.end <= within.start or span.start >= within.end:
             continue
-        modifiers = told.get(span.start, ())
+        modifiers = modifiers_at.get(span.start, ())
         if scope is Scope.OPERATION:
             modifiers = (*modifiers, LIBRARY)
         for line in _lines(text, span):
             yield Token(line, kind, modifiers)
 
 
-def _told(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]]:
-    """What the plan says of the pieces that begin at these offsets."""
-    told: dict[int, tuple[str, ...]] = {}
+def _plan_modifiers(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]]:
+    """Returns the modifiers from the plan, by the offset of the token."""
+    modifiers_at: dict[int, tuple[str, ...]] = {}
     for found in occurrences(document):
         own = (DECLARATION,) if found.role is Role.WRITE else ()
         loop = (READONLY,) if found.entity.loop is not None else ()
@@ -90,13 +90,13 @@ def _told(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]
             before = document.text[max(start - 2, 0) : start]
             start -= 2 if before == "${" else 1 if before.endswith("$") else 0
         if own or loop:
-            told[start] = (*own, *loop)
+            modifiers_at[start] = (*own, *loop)
     for step in document.steps:
         if isinstance(step.action, Call) and step.action.span is not None:
             spec = known.tools.get(step.action.tool)
             if spec is not None and spec.effect.only_reads:
-                told[step.action.span.start] = (READONLY,)
-    return told
+                modifiers_at[step.action.span.start] = (READONLY,)
+    return modifiers_at
 
 
 def _lines(text: str, span: Span) -> Iterator[Span]:

@@ -1,6 +1,6 @@
 """Describes a tool or a built-in operation in Markdown: signature, purpose, arguments.
 
-In: a declaration, or the name of an operation of callsheet itself. Out: text.
+In: a tool's declaration, or the name of an operation of callsheet itself. Out: text.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from callsheet.ports.tools import ToolSpec
 
 _MOST_DESCRIPTION = 2_000
 _ANY = wanted({})
-"""The words for an argument that takes whatever it is given."""
+"""The phrase for an argument of any type."""
 _OPERATION_WORDS = {
-    "LLM_EXTRACT": "Asks a model to take something out of a text.",
+    "LLM_EXTRACT": "Asks a model to extract something from a text.",
     "LLM_CLASSIFY": "Asks a model which of the categories fits.",
     "LLM_SUMMARIZE": "Asks a model for a summary.",
-    "LLM_ANALYZE": "Asks a model to look at data with a task in mind.",
+    "LLM_ANALYZE": "Asks a model to analyze data for a task.",
     "LLM_EVALUATE": "Asks a model whether a condition holds: TRUE or FALSE.",
     "LLM_GENERATE": "Asks a model to write a text.",
     "LLM_TRANSLATE": "Asks a model for a translation.",
@@ -29,11 +29,11 @@ _OPERATION_WORDS = {
     "SELF_REFINE": "Lets a model improve a text in rounds.",
     "AGENT_SOLVE": "Gives a goal to an agent with a limited number of turns.",
 }
-"""What each operation is for."""
+"""The purpose of each operation."""
 
 
 class Parameter(NamedTuple):
-    """An argument: what it takes in words, whether it has to be given, what is said about it."""
+    """A parameter: its type as a phrase, whether it is required, its description and JSON schema."""
 
     name: str
     takes: str
@@ -43,7 +43,7 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(tool: str, spec: ToolSpec | None) -> tuple[Parameter, ...]:
-    """The arguments of a tool or operation, in the order in which positional ones take them."""
+    """Returns the parameters of a tool or operation, in positional order."""
     operation = OPERATIONS.get(tool)
     if operation is not None:
         needed = {*operation.required, *operation.expected}
@@ -67,27 +67,27 @@ def _declared(spec: ToolSpec) -> Iterator[Parameter]:
 
 
 def signature(tool: str, spec: ToolSpec | None) -> str:
-    """How a tool is called: `@ADD (a, b?)`."""
+    """Returns the signature of a tool: `@ADD (a, b?)`."""
     names = (p.name if p.is_required else f"{p.name}?" for p in parameters_of(tool, spec))
     return f"@{tool} ({', '.join(names)})"
 
 
 def summary(tool: str, spec: ToolSpec | None) -> str:
-    """What a tool does, in its first line."""
+    """Returns the first line of a tool's description."""
     text = _OPERATION_WORDS.get(tool, "") if spec is None else spec.description
     return text.strip().partition("\n")[0]
 
 
 def markdown(tool: str, spec: ToolSpec | None) -> str:
-    """All that is known of a tool. Its own words are those of whoever offers it, set as a quotation.
+    """Returns signature, description and parameters of a tool; its own description is a quotation.
 
     >>> print(markdown("LLM_TRANSLATE", None).splitlines()[1])
     @LLM_TRANSLATE (target_lang)
     """
     lines = ["```ltp", signature(tool, spec), "```"]
     if spec is None:
-        said = _OPERATION_WORDS.get(tool)
-        lines += ["", said or "No tool of this name is known here."]
+        summary_text = _OPERATION_WORDS.get(tool)
+        lines += ["", summary_text or "No tool with this name is known."]
     elif spec.description.strip():
         text = spec.description.strip()[:_MOST_DESCRIPTION]
         lines += ["", *(f"> {plain(line)}".rstrip() for line in text.splitlines())]
@@ -95,15 +95,15 @@ def markdown(tool: str, spec: ToolSpec | None) -> str:
     if parameters:
         lines.append("")
     for parameter in parameters:
-        need = "" if parameter.is_required else ", may be left out"
+        need = "" if parameter.is_required else ", optional"
         takes = f": {plain(parameter.takes)}" if parameter.takes else ""
         about = f" — {plain(' '.join(parameter.about.split()))}" if parameter.about else ""
         lines.append(f"- `{parameter.name}`{takes}{need}{about}")
-    lines += ["", _standing(tool, spec)]
+    lines += ["", _status_line(tool, spec)]
     return "\n".join(lines).rstrip()
 
 
-def _standing(tool: str, spec: ToolSpec | None) -> str:
+def _status_line(tool: str, spec: ToolSpec | None) -> str:
     if spec is None:
         return {CallKind.MODEL: "_asks a model_", CallKind.AGENT: "_runs an agent_"}.get(call_kind(tool), "")
     refused = f" · **not trusted** ({spec.refusal.code})" if spec.refusal is not None else ""
@@ -111,7 +111,7 @@ def _standing(tool: str, spec: ToolSpec | None) -> str:
 
 
 def plain(text: str) -> str:
-    """A text that Markdown shows as it is: no links, pictures, HTML or markup of its own.
+    """Escapes a text for Markdown, so that it contains no links, images, HTML or markup.
 
     >>> plain("![x](http://h.test) <b>*hi*")
     '!\\\\[x\\\\](http://h.test) \\\\<b\\\\>\\\\*hi\\\\*'

@@ -40,11 +40,11 @@ TOKENS: dict[Scope, _TokenType] = {
     Scope.OPERATOR: Operator,
     Scope.BRACKET: Punctuation,
 }
-"""What Pygments calls each scope."""
+"""The Pygments token of each scope."""
 
 
 class LtpLexer(Lexer):
-    """Plans in LTP text.
+    """A lexer for plans in LTP text.
 
     >>> from pygments import highlight
     >>> from pygments.formatters import NullFormatter
@@ -58,7 +58,7 @@ class LtpLexer(Lexer):
     mimetypes: ClassVar[Sequence[str]] = ["text/x-ltp"]
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, _TokenType, str]]:
-        """Every piece of a text with its token, white space and prose among them."""
+        """Yields offset, token and text of every piece of a text, white space and prose included."""
         at = 0
         for span, scope in scan(text):
             if span.start > at:

@@ -1,7 +1,7 @@
 """The lexical highlighting rules for LTP, generated from the parser's keyword tables.
 
-Out: rules and regions, in the order in which they are tried. The patterns are those that Python and
-Oniguruma read alike, and no rule looks over the end of a line, so that an editor can go line by line.
+Out: rules and regions, in the order in which they are tried. The patterns have the same meaning in Python
+and Oniguruma. No rule matches past the end of a line, so that an editor can highlight line by line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.ir.operations import AGENT_OPERATIONS, HUMAN_OPERATIONS, MODEL_OP
 
 
 class Scope(StrEnum):
-    """What a piece of text is."""
+    """The kind of a piece of text."""
 
     COMMENT = "comment"
     MARKER = "marker"
@@ -24,16 +24,16 @@ class Scope(StrEnum):
     LABEL = "label"
     """The id of a step."""
     KEYWORD = "keyword"
-    """A word that leads the plan: guards, `@PARALLEL`, `ON_FAIL`, `GOTO`, `@RESPOND`, …"""
+    """A control word: guards, `@PARALLEL`, `ON_FAIL`, `GOTO`, `@RESPOND`, …"""
     WORD = "word"
     """A word inside a condition: `AND`, `contains`, `IS_EMPTY`, …"""
     OPERATION = "operation"
-    """An operation of callsheet itself, `@` and all."""
+    """An operation of callsheet itself, with its `@`."""
     TOOL = "tool"
-    """Any other tool."""
+    """Any other tool, with its `@`."""
     VARIABLE = "variable"
     PATH = "path"
-    """What follows a variable's name: `.field[0]`."""
+    """The path after a variable's name: `.field[0]`."""
     CAST = "cast"
     ARGUMENT = "argument"
     """The name of an argument."""
@@ -49,7 +49,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern; `scopes` are those of its groups in their order, or that of the whole if it has none."""
+    """A pattern; `scopes` are those of its groups in order, or without groups that of the whole match."""
 
     pattern: str
     scopes: tuple[Scope | None, ...]
@@ -57,9 +57,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """All from where `begin` matches to where `end` does, which is tried before what is `inside`.
+    """The text from a match of `begin` to one of `end`; `end` is tried before the rules `inside`.
 
-    `begin_scope` and `end_scope` are those of its ends, `scope` that of all the rest.
+    `begin_scope` and `end_scope` are the scopes of the delimiters, `scope` is that of the text between which
+    no rule matches.
     """
 
     begin: str
@@ -71,13 +72,13 @@ class Region:
 
 
 def _any(words: frozenset[str] | tuple[str, ...]) -> str:
-    """One of the words, the longest first."""
+    """Returns an alternation of the words, the longest first."""
     return "|".join(word.replace("-", r"\-") for word in sorted(words, key=lambda w: (-len(w), w)))
 
 
 _PATH = r"(?:\.\w+|\[[ \t]*(?:-?\d+|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')[ \t]*\])*"
 _NEXT_STEP = rf"(?=^[ \t]*(?:{LABEL}[ \t]*:[ \t]*[@?]|PLAN_END\b|\}}[ \t]*$))"
-"""Where a text or a guard that nobody has ended ends: the next line that is surely another step."""
+"""Ends an unterminated text or guard: the next line that certainly begins another step."""
 _CASTS = _any(tuple(str(cast) for cast in Cast))
 _OPERATORS = r"==|!=|>=|<=|>|<"
 _OPERATIONS = MODEL_OPERATIONS | AGENT_OPERATIONS | TRANSFORMS | HUMAN_OPERATIONS
@@ -91,7 +92,7 @@ _IN_TEXT = (_ESCAPE, _NO_REFERENCE, _BRACED, Rule(rf"(\${NAME})((?:\.\w+)*)", (S
 
 
 def _text(prefix: str, quote: str, *, is_raw: bool, holds_references: bool) -> Region:
-    """A text in these quotes: a short one ends with its line at the latest if it is raw."""
+    """Returns the region of a quoted text; a raw text with single quotes ends with its line at the latest."""
     end = quote if len(quote) == 3 else f"{quote}|$" if is_raw else f"{quote}|{_NEXT_STEP}"
     inside = () if is_raw else _IN_TEXT if holds_references else (_ESCAPE,)
     return Region(prefix + quote, end, inside, Scope.STRING, Scope.STRING, Scope.STRING)
@@ -125,7 +126,7 @@ CONDITION: tuple[Rule | Region, ...] = (
     Rule(_OPERATORS, (Scope.OPERATOR,)),
     Rule(r"[()\[\]{},:]", (Scope.BRACKET,)),
 )
-"""What stands between a guard's word and THEN."""
+"""The rules between a guard's word and THEN."""
 
 ROOT: tuple[Rule | Region, ...] = (
     Rule(rf"^[ \t]*(?:(?:[-*+•]|[0-9]+[.)])[ \t]+)?({LABEL})[ \t]*(:)(?![:/])", (Scope.LABEL, Scope.BRACKET)),
@@ -151,4 +152,4 @@ ROOT: tuple[Rule | Region, ...] = (
     *_VALUES,
     Rule(r"[()\[\]{},:]", (Scope.BRACKET,)),
 )
-"""What stands anywhere else."""
+"""The rules everywhere else."""

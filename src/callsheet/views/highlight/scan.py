@@ -1,6 +1,6 @@
-"""Splits LTP text into highlighted spans by the table of rules, in the order of the text.
+"""Splits LTP text into spans with scopes by the table of rules.
 
-In: LTP text, also half-written. Out: spans with their scopes; what lies between them is white space or prose.
+In: LTP text, also incomplete. Out: spans with their scopes, in order; between them is white space or prose.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from callsheet.views.highlight.rules import ROOT, Region, Rule, Scope
 
 
 class Piece(NamedTuple):
-    """A stretch of text and what it is."""
+    """A span of text and its scope."""
 
     span: Span
     scope: Scope
 
 
 class _State(NamedTuple):
-    """A list of rules as one pattern: `rN` is the N-th of them, `end` that of the region they stand in."""
+    """A list of rules compiled to one pattern; group `rN` is rule N, group `end` the end of the region."""
 
     pattern: re.Pattern[str]
     rules: tuple[tuple[Rule | Region, re.Pattern[str]], ...]
 
 
 def scan(text: str) -> Iterator[Piece]:
-    """The pieces of a text.
+    """Yields the pieces of a text.
 
     >>> [str(piece.scope) for piece in scan('S1: @A ("$y") > $z')][:5]
     ['label', 'bracket', 'tool', 'bracket', 'string']

@@ -1,6 +1,6 @@
 """Exports the highlighting rules as a TextMate grammar, for editors and code hosts.
 
-Out: JSON data. It is made of the table alone, so it says what `scan` says, line by line.
+Out: JSON data, generated from the same table that `scan` uses.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ NAMES: dict[Scope, str] = {
     Scope.OPERATOR: "keyword.operator.ltp",
     Scope.BRACKET: "punctuation.ltp",
 }
-"""What TextMate calls each scope."""
+"""The TextMate name of each scope."""
 
 
 def textmate_grammar() -> dict[str, Any]:
-    """The grammar.
+    """Returns the grammar.
 
     >>> textmate_grammar()["scopeName"]
     'source.ltp'

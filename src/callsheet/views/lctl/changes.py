@@ -13,7 +13,7 @@ _MOST_VALUE = 60
 
 
 def changes_text(diff: Diff) -> str:
-    """The differences: `+` what is new, `-` what is gone, `~` what is another.
+    """Returns the differences: `+` added, `-` removed, `~` changed.
 
     >>> from callsheet.trace.lctl.diff import diff as differences
     >>> from callsheet.trace.lctl.model import Chain, Handoff
@@ -25,7 +25,7 @@ def changes_text(diff: Diff) -> str:
     first divergence at step 1
     """
     if diff.is_equal:
-        return "no difference (times, the chain's id and shifted step numbers do not count)"
+        return "no difference (times, the chain's id and shifted step numbers are ignored)"
     return "\n".join(_lines(diff))
 
 

@@ -1,4 +1,4 @@
-"""Renders a chain of hand-offs hop by hop: who handed on to whom, what was lost, how confidence decreased."""
+"""Renders a chain of hand-offs by hop: source and target, lost facts, the confidence of each fact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_ID = 16
 
 
 def hops_text(report: Report, *, columns: int = 100) -> str:
-    """A line for each document, and a line for each fact with its worth at every hop.
+    """Returns a line for each document, then a line for each fact with its effective confidence at every hop.
 
     >>> from callsheet.trace.lctl.check import check
     >>> block = "lctl: '3.0'\\nchain: {id: c, step: 1, from: a, to: b}\\n"
@@ -25,20 +25,20 @@ def hops_text(report: Report, *, columns: int = 100) -> str:
     fact   1
     F1   .50!
     """
-    lines = [*_documents(report), "", *_worth(report)]
+    lines = [*_documents(report), "", *_confidence_table(report)]
     return "\n".join(cut(printable(line[: columns * 8]), columns).rstrip() for line in lines).rstrip("\n")
 
 
 def _documents(report: Report) -> Iterator[str]:
     rows: list[tuple[str, str, str, str]] = []
     for place, document in enumerate(report.documents):
-        rows.append((str(place + 1), *_described(document), _found(report, place)))
+        rows.append((str(place + 1), *_describe(document), _findings_text(report, place)))
     widths = [max((width(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
         yield "  ".join([*(pad(cell, widths[n]) for n, cell in enumerate(row[:3])), row[3]])
 
 
-def _described(document: object) -> tuple[str, str]:
+def _describe(document: object) -> tuple[str, str]:
     if isinstance(document, Ack):
         return f"ack by {_name(document.agent)}", f"{document.status or '?'}"
     if not isinstance(document, Body):
@@ -57,11 +57,11 @@ def _name(name: str | None) -> str:
     return cut(printable((name or "?")[:200]), 24)
 
 
-def _found(report: Report, place: int) -> str:
+def _findings_text(report: Report, place: int) -> str:
     findings = report.of(place)
     errors = sum(finding.is_error for finding in findings)
     warnings = sum(finding.level is Level.WARN for finding in findings)
-    said = [
+    parts = [
         f"{count} {word}{'s' if count != 1 else ''}"
         for count, word in ((errors, "error"), (warnings, "warning"))
         if count
@@ -69,12 +69,12 @@ def _found(report: Report, place: int) -> str:
     hop = report.hops.get(place)
     lost = [lost.fact for lost in report.lost if hop is not None and lost.hop == hop.number]
     if lost:
-        said.append(f"lost {', '.join(cut(printable(fact[:80]), _MOST_ID) for fact in lost)}")
-    return ", ".join(said) or "ok"
+        parts.append(f"lost {', '.join(cut(printable(fact[:80]), _MOST_ID) for fact in lost)}")
+    return ", ".join(parts) or "ok"
 
 
-def _worth(report: Report) -> Iterator[str]:
-    """Effective confidence by fact and hop; `!` marks what is below 0.70, `x` where the fact is lost."""
+def _confidence_table(report: Report) -> Iterator[str]:
+    """Yields effective confidence by fact and hop; `!` marks values below 0.70, `x` a lost fact."""
     hops = list(report.hops.items())
     ids = list(dict.fromkeys(fact for _, hop in hops for fact in hop.body.facts))
     if not ids:

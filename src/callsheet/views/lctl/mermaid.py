@@ -11,7 +11,9 @@ _MOST_FACTS = 6
 
 
 def mermaid_chain(graph: ChainGraph) -> str:
-    """The chain as `graph TD`, without a fence: agents with their steps, facts with confidence on the arrows.
+    """Returns the chain as a Mermaid `graph TD`, without a code fence.
+
+    Nodes are agents with their steps; arrows have the facts with their confidence.
 
     >>> from callsheet.trace.lctl.check import check
     >>> from callsheet.trace.lctl.graph import graph_of
@@ -39,7 +41,7 @@ def _shape(node: GraphNode) -> str:
 
 
 def node_words(node: GraphNode) -> list[str]:
-    """The agent with its step, its confidence, and whether it failed or is the likely cause."""
+    """Returns the agent of a node, its step and confidence, and whether it failed or is the root cause."""
     words = [cut(printable(node.agent[:200]), 32)]
     if node.entry is not None:
         if node.entry.step is not None:
@@ -54,7 +56,7 @@ def node_words(node: GraphNode) -> list[str]:
 
 
 def facts_label(facts: tuple[Carried, ...]) -> str:
-    """Facts with their effective confidence; `!` marks those below 0.70, `?` those that are unknown.
+    """Returns facts with their effective confidence; `!` marks values below 0.70, `?` is unknown.
 
     >>> facts_label((Carried("F1", 0.96), Carried("F2", 0.5), Carried("F3", None)))
     'F1 0.96, F2 0.50!, F3 ?'

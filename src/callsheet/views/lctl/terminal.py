@@ -1,7 +1,7 @@
-"""Renders a chain of hand-offs for a terminal: the flowchart, the facts, what needs attention.
+"""Renders a chain of hand-offs for a terminal: the flowchart, the facts, warnings and failures.
 
-Nothing of a document can drive the terminal, and no line is wider than it. Severity and bands stand in
-words and marks, never in colour alone.
+Content of a document cannot control the terminal, and no line is wider than it. Severity and confidence
+bands are shown as words and marks, without colours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST_COLUMNS = 20
 
 
 def terminal_chain(report: Report, *, columns: int = 100) -> str:
-    """The chain as a flowchart from top to bottom, steps that ran side by side under one bracket.
+    """Returns the chain as a flowchart from top to bottom; concurrent steps are in one bracket.
 
     >>> from callsheet.trace.lctl.check import check
     >>> block = "lctl: '3.0'\\nchain: {id: c, step: 1, from: a, to: b}\\n"
@@ -42,7 +42,11 @@ def terminal_chain(report: Report, *, columns: int = 100) -> str:
 
 
 def terminal_document(report: Report, *, columns: int = 100) -> str:
-    """The last document with its chain: the flowchart, its facts, and what is to be looked at."""
+    """Returns the chain's flowchart and the content of its last document.
+
+    The content is its failure, facts, lost facts, warnings and instruction. Without a hand-off, returns the
+    last acknowledgement.
+    """
     hop = report.last
     if hop is None:
         acks = [document for document in report.documents if isinstance(document, Ack)]
@@ -85,7 +89,7 @@ def _head(hop: Hop) -> str:
 
 
 def _flow(graph: ChainGraph) -> Iterator[str]:
-    """The nodes level by level, with the facts that travel on between them."""
+    """Yields the nodes by level, with the facts that each passes on."""
     numbered = list(enumerate(graph.nodes))
     levels = [list(group) for _, group in groupby(numbered, key=lambda row: row[1].level)]
     leaving: dict[int, list[Edge]] = {}
@@ -134,16 +138,16 @@ def _facts(hop: Hop) -> Iterator[str]:
 
 
 def _marks(fact: Fact, value: Confidence, *, is_critical: bool, is_handed_on: bool) -> str:
-    said: list[str] = []
+    marks: list[str] = []
     if is_handed_on and is_blocked(value):
-        said.append("do not propagate")
+        marks.append("do not propagate")
     elif is_handed_on and needs_review(value):
-        said.append("human review")
+        marks.append("human review")
     elif is_critical and is_flagged(value):
-        said.append("flagged")
+        marks.append("flagged")
     if fact.confidence is not None and value is not None and value < fact.confidence:
-        said.append(f"says {fact.confidence:.2f}")
-    return f"[{', '.join(said)}] " if said else ""
+        marks.append(f"claims {fact.confidence:.2f}")
+    return f"[{', '.join(marks)}] " if marks else ""
 
 
 def _id(fact: Fact) -> str:

@@ -1,6 +1,6 @@
-"""Data about a run that is known at its start and goes into its spans.
+"""Data about a run that is known at its start and is part of its spans.
 
-In: the start of a run, as its first event has it. Out: an `About`.
+In: the start record of a run, from its first event. Out: an `RunDescription`.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ _MOST_OF_A_NAME = 120
 
 
 class McpTool(NamedTuple):
-    """A tool of an MCP server: the server's name in the configuration, how it is reached, which protocol."""
+    """A tool of an MCP server: the server's name in the configuration, its transport and protocol version."""
 
     server: str
     transport: str
     protocol: str
 
 
-class AskedModel(NamedTuple):
-    """The model that a run was started with: its provider as the conventions name it, its name, settings."""
+class RequestedModel(NamedTuple):
+    """The model that a run was started with: provider (by the conventions' name), name and settings."""
 
     provider: str = ""
     name: str = ""
     settings: tuple[tuple[str, float], ...] = ()
 
     def attributes(self) -> Attributes:
-        """The attributes of a request."""
-        made: Attributes = {}
+        """Returns the attributes of a request to the model."""
+        result: Attributes = {}
         if self.provider:
-            made[Gen.PROVIDER] = self.provider
+            result[Gen.PROVIDER] = self.provider
         if self.name:
-            made[Gen.REQUEST_MODEL] = self.name
-        return made | dict(self.settings)
+            result[Gen.REQUEST_MODEL] = self.name
+        return result | dict(self.settings)
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """A run: its id, its plan, the run it came from, the model and the servers that it was started with.
+class RunDescription:
+    """A run: its id, its plan, the run it was forked from, its model and its MCP servers.
 
-    `tells_content` says whether arguments, results and the texts of errors are told, too.
+    `includes_content` says whether arguments, results and error texts are included in the telemetry.
     """
 
     run_id: str
@@ -54,31 +54,31 @@ class About:
     plan_id: str
     plan_hash: str
     parent: str
-    model: AskedModel
+    model: RequestedModel
     servers: Mapping[str, McpTool]
-    tells_content: bool = False
+    includes_content: bool = False
 
 
-def about_of(
+def describe_run(
     run_id: str, plan: Plan, plan_hash: str, start: Start, parent: str | None, *, content: bool = False
-) -> About:
-    """What is known of a run from its start."""
+) -> RunDescription:
+    """Collects the data about a run; `content` becomes `includes_content`."""
     launch = cast("Mapping[str, Any]", start.launch)
     name = plan.id or plan.title or _file_name(launch.get("plan")) or "plan"
-    return About(
+    return RunDescription(
         run_id,
         name[:_MOST_OF_A_NAME],
         plan.id or "",
         plan_hash,
         parent or "",
-        _asked_model(_table(launch.get("setup"))),
+        _requested_model(_table(launch.get("setup"))),
         _servers(_table(launch.get("servers"))),
         content,
     )
 
 
 def _file_name(value: object) -> str:
-    """The name of the file that a plan was read from; of a text that came from nowhere there is none."""
+    """Returns the name of the plan's file, or an empty string for a text without a file."""
     return value.rpartition("/")[2] if isinstance(value, str) and not value.startswith("<") else ""
 
 
@@ -86,7 +86,7 @@ def _table(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def _asked_model(setup: Mapping[str, Any]) -> AskedModel:
+def _requested_model(setup: Mapping[str, Any]) -> RequestedModel:
     table = _table(_table(setup.get("settings")).get("model"))
     named = str(setup.get("model") or table.get("model") or "")
     names = {"temperature": Gen.TEMPERATURE, "max_tokens": Gen.MAX_TOKENS, "seed": Gen.SEED}
@@ -95,14 +95,14 @@ def _asked_model(setup: Mapping[str, Any]) -> AskedModel:
     )
     if not named or "://" in named:
         model = str(table.get("name") or "")
-        return AskedModel("", model, settings if model else ())
+        return RequestedModel("", model, settings if model else ())
     provider, _, model = named.partition(":")
-    return AskedModel(PROVIDERS.get(provider, provider), model, settings)
+    return RequestedModel(PROVIDERS.get(provider, provider), model, settings)
 
 
-def _servers(told: Mapping[str, Any]) -> dict[str, McpTool]:
+def _servers(rows: Mapping[str, Any]) -> dict[str, McpTool]:
     return {
         tool: McpTool(*map(str, cast("list[Any]", row)))
-        for tool, row in told.items()
+        for tool, row in rows.items()
         if isinstance(row, list) and len(cast("list[Any]", row)) == len(McpTool._fields)
     }

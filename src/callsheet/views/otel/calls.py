@@ -1,6 +1,6 @@
 """Collects the calls of a run from its events: when each was issued and answered, and its outcome.
 
-In: events, by their type, key and body. Out: `Called`, kept until the visit that they belong to is told.
+In: events, by their type, key and body. Out: `CallRecord` records, kept until their visit is exported.
 """
 
 from __future__ import annotations
@@ -13,63 +13,66 @@ from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import parse_key, visit_of
 from callsheet.store.events import EventType
-from callsheet.views.otel.names import Wrong
+from callsheet.views.otel.names import ErrorType
 
 
 @dataclass(slots=True)
-class Called:
-    """One call. `left` and `ended` are nanoseconds since 1970, `ended` is 0 while it is under way.
+class CallRecord:
+    """One call. `issued` and `ended` are times in nanoseconds since 1970; `ended` is 0 while it is open.
 
-    `wrong` says of which kind its failure was, `said` in words; `model` and `prompt` are those that answered.
+    `error_type` and `error_text` describe its failure; `model` and `prompt` are those of the answer.
     """
 
     key: str
-    left: int
+    issued: int
     ended: int = 0
-    wrong: Wrong | None = None
-    said: str = ""
+    error_type: ErrorType | None = None
+    error_text: str = ""
     value: JSON = None
     spent: Spent | None = None
     model: str = ""
     prompt: str = ""
 
     def is_within(self, key: str) -> bool:
-        """Whether it was made within the operation of this key."""
+        """Whether it was made within the operation with this key."""
         return self.key.startswith(f"{key}/")
 
 
 def base_of(key: str) -> str:
-    """The key of the attempt that a call belongs to, without its place within an operation."""
+    """Returns the key of the attempt that a call belongs to, without its turn within an operation."""
     head, mark, rest = key.rpartition("/t")
     return head if mark and rest.replace("c", "").isdigit() and "." in head else key
 
 
 @dataclass(slots=True)
 class Calls:
-    """The calls of visits that have not been told yet, by what the keys of a visit begin with."""
+    """The calls of visits that have not been exported yet, by the key prefix of the visit."""
 
-    by_visit: dict[str, dict[str, Called]] = field(default_factory=dict[str, "dict[str, Called]"])
+    by_visit: dict[str, dict[str, CallRecord]] = field(default_factory=dict[str, "dict[str, CallRecord]"])
 
-    def left(self, key: str, now: int) -> None:
-        """A call has left; one that had left before, in a process that is gone, leaves again."""
-        self.by_visit.setdefault(visit_of(key), {})[key] = Called(key, now)
+    def issued(self, key: str, now: int) -> None:
+        """Record that a call was issued. It replaces an earlier record, of a process that ended before."""
+        self.by_visit.setdefault(visit_of(key), {})[key] = CallRecord(key, now)
 
     def outcome(
         self, kind: str, key: str, body: Mapping[str, Any], now: int, command: Awaited | None
     ) -> None:
-        """A call has been answered, failed, been doubted or decided about."""
+        """Record the outcome of a call: a result, an error, that it is in doubt, or a decision about it."""
         of_visit = self.by_visit.setdefault(visit_of(key), {})
         called = of_visit.get(key)
         if called is None:
-            called = of_visit[key] = Called(key, now)
+            called = of_visit[key] = CallRecord(key, now)
         called.ended = now
         match kind:
             case EventType.OK:
                 called.value = body.get("value")
             case EventType.ERR:
-                called.wrong, called.said = _wrong(command), str(body.get("error", ""))
+                called.error_type, called.error_text = (
+                    _error_type_of_call(command),
+                    str(body.get("error", "")),
+                )
             case EventType.IN_DOUBT:
-                called.wrong, called.said = Wrong.IN_DOUBT, str(body.get("reason", ""))
+                called.error_type, called.error_text = ErrorType.IN_DOUBT, str(body.get("reason", ""))
             case EventType.DECIDED:
                 _decide(called, body)
             case _:
@@ -82,22 +85,22 @@ class Calls:
             elif remark.get("fact") == "prompt":
                 called.prompt = str(remark["text"])
 
-    def of(self, visit: str) -> list[Called]:
-        """The calls of a visit, in the order in which they first left."""
+    def of(self, visit: str) -> list[CallRecord]:
+        """Returns the calls of a visit, in the order in which they were first issued."""
         return list(self.by_visit.get(visit, {}).values())
 
     def forget(self, visit: str, *, but_open: bool = False) -> None:
-        """Forget the calls of a visit that has been told, or those of them that have ended."""
-        held = self.by_visit.pop(visit, {})
+        """Remove the calls of a visit that has been exported; with `but_open`, only those that have ended."""
+        records = self.by_visit.pop(visit, {})
         if but_open:
-            kept = {key: called for key, called in held.items() if not called.ended}
-            if kept:
-                self.by_visit[visit] = kept
+            open_records = {key: called for key, called in records.items() if not called.ended}
+            if open_records:
+                self.by_visit[visit] = open_records
 
 
-def attempts_in(calls: Iterable[Called]) -> dict[int, dict[str, list[Called]]]:
-    """The calls by item, then by the key of their attempt, both in order."""
-    found: dict[int, dict[str, list[Called]]] = {}
+def attempts_in(calls: Iterable[CallRecord]) -> dict[int, dict[str, list[CallRecord]]]:
+    """Groups calls by item, then by the key of their attempt, both in ascending order."""
+    found: dict[int, dict[str, list[CallRecord]]] = {}
     for called in calls:
         base = base_of(called.key)
         found.setdefault(parse_key(base).index, {}).setdefault(base, []).append(called)
@@ -107,23 +110,23 @@ def attempts_in(calls: Iterable[Called]) -> dict[int, dict[str, list[Called]]]:
     }
 
 
-def _decide(called: Called, body: Mapping[str, Any]) -> None:
+def _decide(called: CallRecord, body: Mapping[str, Any]) -> None:
     decision = body.get("decision")
     if decision == "retry":
         called.ended = 0
     elif decision != "fail":
-        called.wrong, called.said, called.value = None, "", body.get("value")
+        called.error_type, called.error_text, called.value = None, "", body.get("value")
 
 
-def _wrong(command: Awaited | None) -> Wrong:
+def _error_type_of_call(command: Awaited | None) -> ErrorType:
     match command:
         case CallModel() | AgentTurn():
-            return Wrong.MODEL
+            return ErrorType.MODEL
         case RunAgent():
-            return Wrong.AGENT
+            return ErrorType.AGENT
         case Compile():
-            return Wrong.PLANNER
+            return ErrorType.PLANNER
         case CallTool():
-            return Wrong.TOOL
+            return ErrorType.TOOL
         case _:
-            return Wrong.STEP
+            return ErrorType.STEP

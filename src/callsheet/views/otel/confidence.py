@@ -1,6 +1,7 @@
 """Computes incrementally the confidence of each value that a run writes.
 
-In: visits as they come out. Out: what their writes are worth, by the rules of `trace.projection.basis`.
+In: visits as they are finished. Out: the confidence of their writes, by the rules of
+`trace.projection.basis`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from callsheet.views.otel.visits import OpenVisit
 NAME = "lctl.confidence"
 
 
-class Worth(NamedTuple):
-    """What a value is worth, from 0 to 1, and what that rests on."""
+class FactConfidence(NamedTuple):
+    """The confidence of a value, from 0 to 1, and the reason for it."""
 
     value: float
     why: str
 
     def attributes(self, write: int) -> Attributes:
-        """The attributes of the event that tells it of a write."""
+        """Returns the attributes of the evaluation event of a write."""
         return {
             Gen.EVALUATION: NAME,
             Gen.SCORE: self.value,
@@ -39,15 +40,15 @@ class Worth(NamedTuple):
 
 
 class Confidence:
-    """What the writes of one run are worth; what the run was given, and what its plan says, is sure."""
+    """The confidence of the writes of one run; inputs and literals of the plan have 1."""
 
     def __init__(self, lineage: Lineage, facts: Mapping[str, ToolFacts]) -> None:
         self._lineage = lineage
         self._facts = facts
         self._known: dict[int, float] = {}
 
-    def worth_of(self, visit: OpenVisit) -> Worth:
-        """The worth of what a visit wrote: its basis, lowered to the least of what it was made of."""
+    def confidence_of(self, visit: OpenVisit) -> FactConfidence:
+        """Returns the confidence of a visit's write: the minimum of its own basis and of its sources."""
         written = self._lineage.writes[visit.write]
         basis = own_basis(
             Visit(
@@ -66,10 +67,10 @@ class Confidence:
         )
         value = min([basis.value, *(self._known.get(parent, 1.0) for parent in self._parents(visit))])
         self._known[visit.write] = value
-        return Worth(value, basis.why)
+        return FactConfidence(value, basis.why)
 
     def _parents(self, visit: OpenVisit) -> set[int]:
-        taken = self._lineage.visits[visit.id]
+        lineage_visit = self._lineage.visits[visit.id]
         roles = (Role.ARGUMENT, Role.SOURCE)
-        uses = (use for use in self._lineage.reads_of(taken).uses if use.role in roles)
-        return {write for use in uses if (write := self._lineage.version(taken, use.name)) != NONE}
+        uses = (use for use in self._lineage.reads_of(lineage_visit).uses if use.role in roles)
+        return {write for use in uses if (write := self._lineage.version(lineage_visit, use.name)) != NONE}

@@ -1,6 +1,6 @@
 """The telemetry data model: spans with events and links, log records, histograms.
 
-Immutable, and independent of any library: what carries it to a collector is chosen at the edge.
+Immutable, and independent of any telemetry library; the exporter is chosen elsewhere.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import NamedTuple, TypeAlias
 
 Scalar: TypeAlias = "str | bool | int | float"
 Attributes: TypeAlias = "dict[str, Scalar | tuple[str, ...]]"
-"""Names and values, in the order in which they are sent; nobody changes one that stands in a span."""
+"""Names and values, in the order in which they are sent; not modified once they are in a span."""
 
 
 class SpanKind(IntEnum):
-    """Whether a span is of this program, or of its asking another; the numbers are those of OTLP."""
+    """Whether a span is internal or a request to another service; the numbers are those of OTLP."""
 
     INTERNAL = 1
     CLIENT = 3
 
 
 class SpanEvent(NamedTuple):
-    """Something that happened within a span, at a moment in nanoseconds since 1970."""
+    """An event within a span; `time` in nanoseconds since 1970."""
 
     name: str
     time: int
@@ -30,7 +30,7 @@ class SpanEvent(NamedTuple):
 
 
 class Link(NamedTuple):
-    """That a span has to do with another one, perhaps of another trace."""
+    """A link from a span to another one, which may be in another trace."""
 
     trace_id: str
     span_id: str
@@ -39,11 +39,10 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that took a time: from `start` to `end`, in nanoseconds since 1970.
+    """An operation from `start` to `end`, in nanoseconds since 1970.
 
-    Ids are hexadecimal; `parent_id` is empty for a root. `error` is a text where it failed and that text may
-    be told, empty where not; None says that it did not fail. `dropped_events` counts those that were too
-    many.
+    Ids are hexadecimal; `parent_id` is empty for a root. `error` is None if the operation did not fail; its
+    text is empty if content is not exported. `dropped_events` counts the events over the limit.
     """
 
     trace_id: str
@@ -61,7 +60,7 @@ class Span:
 
 
 class LogRecord(NamedTuple):
-    """An event that stands for itself, and belongs to a span."""
+    """A log record that belongs to a span; `time` in nanoseconds since 1970."""
 
     trace_id: str
     span_id: str
@@ -71,9 +70,10 @@ class LogRecord(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """How often values of a measure fell between its bounds, in a run up to a moment, for some attributes.
+    """The cumulative histogram of a metric for one set of attributes, in a run up to `time`.
 
-    `counts` has one more than `bounds`: what lies above the last of them.
+    `counts` has one entry more than `bounds`, for the values above the last bound. Times are nanoseconds
+    since 1970.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Histogram(NamedTuple):
 
 
 class Telemetry(NamedTuple):
-    """What there is to be sent."""
+    """The telemetry to be exported; false if there is none."""
 
     spans: tuple[Span, ...] = ()
     logs: tuple[LogRecord, ...] = ()

@@ -1,11 +1,11 @@
 """All attribute, span and metric names used for runs, with the version of the semantic conventions.
 
-All of these conventions are in development and move. Those of GenAI left the main repository with its version
-1.42; the names here are those of 1.41, the last one with a published schema, but for `plan`, which is new in
-`semantic-conventions-genai` 0.1.0. Where that renamed something, both names are sent: a run is a workflow
-(`gen_ai.workflow.name`, 1.41) and an agent (`gen_ai.agent.name`, 0.1.0). Nothing is made up under `gen_ai.`:
-what has no name there stands under `callsheet.`. OpenInference's names stand beside them for tools that read
-those.
+All of these conventions are in development and change. Those for GenAI left the main repository with its
+version 1.42; the names here are those of 1.41, the last one with a published schema, except `plan`, which is
+new in `semantic-conventions-genai` 0.1.0. Where that version renamed something, both names are sent: a run is
+a workflow (`gen_ai.workflow.name`, 1.41) and an agent (`gen_ai.agent.name`, 0.1.0). No name under `gen_ai.`
+is invented: attributes without a standard name are under `callsheet.`. OpenInference's names are sent as
+well, for the tools that read them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ SCOPE = "callsheet"
 
 
 class Op(StrEnum):
-    """The values of `gen_ai.operation.name`, with which the names of spans begin."""
+    """The values of `gen_ai.operation.name`, which are also the first word of span names."""
 
     WORKFLOW = "invoke_workflow"
     PLAN = "plan"
-    """Of semantic-conventions-genai 0.1.0."""
+    """From semantic-conventions-genai 0.1.0."""
     CHAT = "chat"
     TOOL = "execute_tool"
     AGENT = "invoke_agent"
 
 
 class Gen(StrEnum):
-    """Attributes of the conventions for GenAI."""
+    """Attributes of the GenAI conventions."""
 
     OPERATION = "gen_ai.operation.name"
     WORKFLOW = "gen_ai.workflow.name"
@@ -59,7 +59,7 @@ class Gen(StrEnum):
 
 
 class Rpc(StrEnum):
-    """Attributes of the conventions for MCP, and of general ones."""
+    """Attributes of the MCP conventions and of general ones."""
 
     METHOD = "mcp.method.name"
     PROTOCOL = "mcp.protocol.version"
@@ -71,7 +71,7 @@ class Rpc(StrEnum):
 
 
 class Own(StrEnum):
-    """Attributes of our own."""
+    """Attributes of callsheet."""
 
     RUN = "callsheet.run.id"
     RUN_STATUS = "callsheet.run.status"
@@ -106,8 +106,8 @@ class Own(StrEnum):
     LINK_VARIABLES = "callsheet.link.variables"
 
 
-class Happening(StrEnum):
-    """The names of events, in spans and for themselves."""
+class EventName(StrEnum):
+    """The names of span events and log records."""
 
     CONDITION = "callsheet.condition"
     GOTO = "callsheet.goto"
@@ -148,7 +148,7 @@ class Kind(StrEnum):
     AGENT = "AGENT"
 
 
-class Linked(StrEnum):
+class LinkType(StrEnum):
     """The values of `callsheet.link.type`."""
 
     DEPENDS_ON = "depends_on"
@@ -156,8 +156,8 @@ class Linked(StrEnum):
     FORKED_FROM = "forked_from"
 
 
-class Wrong(StrEnum):
-    """The values of `error.type`: few, so that they can be counted."""
+class ErrorType(StrEnum):
+    """The values of `error.type`, of low cardinality."""
 
     TOOL = "tool_error"
     MODEL = "model_error"
@@ -173,7 +173,7 @@ class Wrong(StrEnum):
 
 
 class Measure(NamedTuple):
-    """A histogram: its name, unit, what it says, and the bounds between which values are counted."""
+    """A histogram metric: its name, unit, description and bucket bounds."""
 
     name: str
     unit: str
@@ -212,4 +212,4 @@ PROVIDERS = MappingProxyType(
         "xai": "x_ai",
     }
 )
-"""What the conventions call the providers of models that callsheet calls so; others keep their own name."""
+"""The conventions' names of model providers, by callsheet's names; other names are used unchanged."""

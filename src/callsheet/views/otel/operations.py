@@ -13,42 +13,42 @@ from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import parse_key
 from callsheet.machine.trace_ids import span_id, trace_id
-from callsheet.views.otel.about import About
-from callsheet.views.otel.calls import Called
+from callsheet.views.otel.about import RunDescription
+from callsheet.views.otel.calls import CallRecord
 from callsheet.views.otel.model import Attributes, Span, SpanKind
-from callsheet.views.otel.names import Gen, Kind, Op, OpenInference, Own, Rpc, Wrong
+from callsheet.views.otel.names import ErrorType, Gen, Kind, Op, OpenInference, Own, Rpc
 
 COMPILER = "compiler"
-"""The name of the agent that makes plans."""
+"""The agent name of the operation that compiles plans."""
 _MOST_OF_CONTENT = 16_000
 _CALL = "tools/call"
 _JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
-    """What the spans of a run are made with: what is known of it, and its commands by key."""
+class SpanBuilder:
+    """Builds the spans of a run from the data about it and its commands by key."""
 
-    about: About
+    about: RunDescription
     commands: Mapping[str, Awaited]
 
     def named(self, op: Op, what: str) -> str:
-        """The name of a span: the operation, and what it is of."""
+        """Returns the name of a span: the operation and its target."""
         return f"{op} {what}" if what else str(op)
 
-    def error(self, said: str) -> str:
-        """The text of an error, as far as it may be told."""
-        return said if self.about.tells_content else ""
+    def error(self, error_text: str) -> str:
+        """Returns an error's text, or an empty string if content is not exported."""
+        return error_text if self.about.includes_content else ""
 
     def operation(self, tool: str, key: str, kind: CallKind) -> tuple[str, Attributes]:
-        """The name and the attributes of a call of a tool, an operation or an agent."""
+        """Returns the span name and attributes for a call of a tool, an operation or an agent."""
         if kind is CallKind.AGENT:
             named: Attributes = {Gen.OPERATION: Op.AGENT, Gen.AGENT: tool}
             return self.named(Op.AGENT, tool), named | {
                 OpenInference.KIND: Kind.AGENT,
                 OpenInference.AGENT: tool,
             }
-        made: Attributes = {
+        values: Attributes = {
             Gen.OPERATION: Op.TOOL,
             Gen.TOOL: tool,
             Gen.TOOL_TYPE: "function",
@@ -58,73 +58,73 @@ class Teller:
         }
         server = self.about.servers.get(tool)
         if server is not None:
-            made[Gen.TOOL_TYPE] = "extension"
-            made[Rpc.METHOD] = _CALL
-            made |= {
+            values[Gen.TOOL_TYPE] = "extension"
+            values[Rpc.METHOD] = _CALL
+            values |= {
                 name: value
                 for name, value in ((Rpc.PROTOCOL, server.protocol), (Rpc.TRANSPORT, server.transport))
                 if value
             }
-            made[Own.SERVER] = server.server
-        return self.named(Op.TOOL, tool), made
+            values[Own.SERVER] = server.server
+        return self.named(Op.TOOL, tool), values
 
     def content(self, arguments: JSON, result: JSON, *, of_tool: bool, has_result: bool) -> Attributes:
-        """What a call was given and what it gave, where that may be told."""
-        if not self.about.tells_content:
+        """Returns the attributes of arguments and result; none if content is not exported."""
+        if not self.about.includes_content:
             return {}
-        given = as_text(arguments)
-        made: Attributes = {OpenInference.INPUT: given, OpenInference.INPUT_TYPE: _JSON}
+        arguments_text = as_text(arguments)
+        values: Attributes = {OpenInference.INPUT: arguments_text, OpenInference.INPUT_TYPE: _JSON}
         if of_tool:
-            made[Gen.ARGUMENTS] = given
+            values[Gen.ARGUMENTS] = arguments_text
         if has_result:
-            gave = as_text(result)
-            made |= {OpenInference.OUTPUT: gave, OpenInference.OUTPUT_TYPE: _JSON}
+            result_text = as_text(result)
+            values |= {OpenInference.OUTPUT: result_text, OpenInference.OUTPUT_TYPE: _JSON}
             if of_tool:
-                made[Gen.RESULT] = gave
-        return made
+                values[Gen.RESULT] = result_text
+        return values
 
     # ------------------------------------------------------------ one attempt
 
-    def id_of(self, called: Called, *part: str) -> str:
-        """The id of the span of a call, or of a part of it.
+    def id_of(self, called: CallRecord, *part: str) -> str:
+        """Returns the id of the span of a call, or of a part of it.
 
-        It is what the call has told the server, which says nothing of processes: so a call that came to
-        nothing in one process, and may be made again by the next under its own key, has another one.
+        For a finished call it is the id that the call sent to the server, which depends on the key alone. An
+        unfinished call may be made again by the next process under the same key, so its span has another id.
         """
         run, key = self.about.run_id, called.key
-        is_final = called.ended and called.wrong is not Wrong.IN_DOUBT
-        return span_id(run, key, *part) if is_final else span_id(run, key, *part, "unfinished", called.left)
+        is_final = called.ended and called.error_type is not ErrorType.IN_DOUBT
+        return span_id(run, key, *part) if is_final else span_id(run, key, *part, "unfinished", called.issued)
 
     def attempt(
         self,
         key: str,
         tool: str,
-        calls: Sequence[Called],
+        calls: Sequence[CallRecord],
         parent: str,
         now: int,
-        also: Attributes,
+        extra: Attributes,
         *,
-        is_left: bool = False,
+        is_interrupted: bool = False,
     ) -> list[Span]:
-        """The spans of an attempt, its own first; a call without an answer ends `now`, as interrupted.
+        """Returns the spans of an attempt, its own first; an unanswered call ends `now`, as interrupted.
 
-        `also` are attributes of its own span besides those of the operation. `is_left` says that a process
-        has left the attempt before it came to anything.
+        `extra` are additional attributes of its own span. `is_interrupted` says that a process ended before
+        the attempt was finished.
         """
         kind = call_kind(tool)
         own = next((called for called in calls if called.key == key), None)
         within = [called for called in calls if called.is_within(key)]
-        start = min(called.left for called in calls)
+        start = min(called.issued for called in calls)
         end = max(called.ended or now for called in calls)
         name, attributes = self.operation(tool, key, kind)
         command = self.commands.get(key)
-        wrong, said = (None, "") if own is None else (own.wrong, own.said)
+        error_type, error_text = (None, "") if own is None else (own.error_type, own.error_text)
         if own is not None and not own.ended:
-            wrong = Wrong.INTERRUPTED
-        own_id = self.id_of(own or Called(key, start, 0 if is_left else end))
-        attributes |= also
+            error_type = ErrorType.INTERRUPTED
+        own_id = self.id_of(own or CallRecord(key, start, 0 if is_interrupted else end))
+        attributes |= extra
         if own is not None:
-            has_result = own.wrong is None and bool(own.ended)
+            has_result = own.error_type is None and bool(own.ended)
             attributes |= self.content(
                 arguments_of(command), own.value, of_tool=kind is not CallKind.AGENT, has_result=has_result
             )
@@ -138,30 +138,32 @@ class Teller:
         elif own is not None and kind is CallKind.AGENT and not within:
             attributes |= self._answered_by(own)
         below += [span for called in within for span in self._inner(called, own_id, now)]
-        return [self.span(own_id, parent, name, (start, end), attributes, wrong, said), *below]
+        return [self.span(own_id, parent, name, (start, end), attributes, error_type, error_text), *below]
 
     def planning(
-        self, called: Called, parent: str, now: int, also: Attributes, own_id: str = ""
+        self, called: CallRecord, parent: str, now: int, extra: Attributes, own_id: str = ""
     ) -> list[Span]:
-        """The spans of the making of a plan: its own, and below it that of the model that was asked."""
+        """Returns the spans of compiling a plan: its own, and as its child that of the model request."""
         end = called.ended or now
         attributes: Attributes = {
             Gen.OPERATION: Op.PLAN,
             Gen.AGENT: COMPILER,
             OpenInference.KIND: Kind.CHAIN,
             OpenInference.AGENT: COMPILER,
-            **also,
+            **extra,
         }
-        wrong = called.wrong if called.ended else Wrong.INTERRUPTED
+        error_type = called.error_type if called.ended else ErrorType.INTERRUPTED
         own_id = own_id or self.id_of(called)
-        times = called.left, end
-        own = self.span(own_id, parent, self.named(Op.PLAN, COMPILER), times, attributes, wrong, called.said)
+        times = called.issued, end
+        own = self.span(
+            own_id, parent, self.named(Op.PLAN, COMPILER), times, attributes, error_type, called.error_text
+        )
         if called.spent is None and not called.model:
-            return [own]  # it asked no model that we know of
+            return [own]  # no model request is known
         return [own, self._chat(called, own_id, self.id_of(called, "chat"), end)]
 
-    def _inner(self, called: Called, parent: str, now: int) -> list[Span]:
-        """The span of what was asked of a model, or called, in a turn of an operation."""
+    def _inner(self, called: CallRecord, parent: str, now: int) -> list[Span]:
+        """Returns the spans of a model request or a tool call in a turn of an operation."""
         key, command = called.key, self.commands.get(called.key)
         turn: Attributes = {Own.TURN: parse_key(key).turn}
         if isinstance(command, CallTool):
@@ -169,7 +171,7 @@ class Teller:
         return [self._chat(called, parent, self.id_of(called), called.ended or now, turn)]
 
     def _chat(
-        self, called: Called, parent: str, own_id: str, end: int, also: Attributes | None = None
+        self, called: CallRecord, parent: str, own_id: str, end: int, extra: Attributes | None = None
     ) -> Span:
         attributes: Attributes = {
             Gen.OPERATION: Op.CHAT,
@@ -177,28 +179,30 @@ class Teller:
             OpenInference.KIND: Kind.LLM,
             **self._answered_by(called),
             **_usage([called.spent]),
-            **(also or {}),
+            **(extra or {}),
         }
         if called.prompt:
             attributes[Own.PROMPT] = called.prompt
-        given = arguments_of(self.commands.get(called.key))
-        is_answered = called.wrong is None and bool(called.ended)
-        attributes |= self.content(given, called.value, of_tool=False, has_result=is_answered)
-        wrong = called.wrong if called.ended else Wrong.INTERRUPTED
+        arguments_text = arguments_of(self.commands.get(called.key))
+        is_answered = called.error_type is None and bool(called.ended)
+        attributes |= self.content(arguments_text, called.value, of_tool=False, has_result=is_answered)
+        error_type = called.error_type if called.ended else ErrorType.INTERRUPTED
         name = self.named(Op.CHAT, self.about.model.name or called.model)
-        times = called.left, end
-        return self.span(own_id, parent, name, times, attributes, wrong, called.said, SpanKind.CLIENT)
+        times = called.issued, end
+        return self.span(
+            own_id, parent, name, times, attributes, error_type, called.error_text, SpanKind.CLIENT
+        )
 
-    def _answered_by(self, called: Called) -> Attributes:
-        made: Attributes = {}
+    def _answered_by(self, called: CallRecord) -> Attributes:
+        values: Attributes = {}
         name = called.model or self.about.model.name
         if called.model:
-            made[Gen.RESPONSE_MODEL] = called.model
+            values[Gen.RESPONSE_MODEL] = called.model
         if name:
-            made[OpenInference.MODEL] = name
+            values[OpenInference.MODEL] = name
         if self.about.model.provider:
-            made[OpenInference.PROVIDER] = self.about.model.provider
-        return made
+            values[OpenInference.PROVIDER] = self.about.model.provider
+        return values
 
     def span(
         self,
@@ -207,29 +211,29 @@ class Teller:
         name: str,
         times: tuple[int, int],
         attributes: Attributes,
-        wrong: Wrong | None = None,
-        said: str = "",
+        error_type: ErrorType | None = None,
+        error_text: str = "",
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> Span:
-        """A span of the run; what went wrong makes it one that failed."""
+        """Returns a span of the run; with `error_type` it has failed."""
         run = self.about.run_id
-        made: Attributes = {**attributes, Own.RUN: run, OpenInference.SESSION: run}
-        if wrong is not None:
-            made[Rpc.ERROR] = wrong
+        values: Attributes = {**attributes, Own.RUN: run, OpenInference.SESSION: run}
+        if error_type is not None:
+            values[Rpc.ERROR] = error_type
         start, end = times
-        error = None if wrong is None else self.error(said)
-        return Span(trace_id(run), own_id, parent, name, kind, start, max(start, end), made, error=error)
+        error = None if error_type is None else self.error(error_text)
+        return Span(trace_id(run), own_id, parent, name, kind, start, max(start, end), values, error=error)
 
 
 def _usage(spent: Sequence[Spent | None]) -> Attributes:
-    """What models took for it, where anybody has told it."""
+    """Returns the attributes of token counts and cost; none if no usage was reported."""
     known = [each for each in spent if each is not None]
     if not known:
         return {}
     total = Spent()
     for each in known:
         total = total.plus(each)
-    made: Attributes = {
+    values: Attributes = {
         Gen.INPUT_TOKENS: total.input_tokens,
         Gen.OUTPUT_TOKENS: total.output_tokens,
         OpenInference.PROMPT_TOKENS: total.input_tokens,
@@ -237,16 +241,16 @@ def _usage(spent: Sequence[Spent | None]) -> Attributes:
         OpenInference.TOTAL_TOKENS: total.input_tokens + total.output_tokens,
     }
     if total.cached_tokens:
-        made[Gen.CACHED_TOKENS] = total.cached_tokens
+        values[Gen.CACHED_TOKENS] = total.cached_tokens
     if total.requests:
-        made[Own.REQUESTS] = total.requests
+        values[Own.REQUESTS] = total.requests
     if total.cost:
-        made[Own.COST] = total.cost
-    return made
+        values[Own.COST] = total.cost
+    return values
 
 
 def arguments_of(command: Awaited | None) -> JSON:
-    """What a call was given, as data."""
+    """Returns the arguments of a call as data."""
     match command:
         case CallTool(args=args):
             return args
@@ -261,6 +265,6 @@ def arguments_of(command: Awaited | None) -> JSON:
 
 
 def as_text(value: JSON) -> str:
-    """A value as JSON; of a long one the beginning."""
+    """Returns a value as JSON text, truncated to 16,000 characters."""
     text = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= _MOST_OF_CONTENT else f"{text[:_MOST_OF_CONTENT]}… ({len(text):,} characters)"

@@ -1,6 +1,6 @@
-"""Encodes telemetry as OTLP JSON, for files and for the wire.
+"""Encodes telemetry as OTLP JSON, for files and for HTTP requests.
 
-In: spans, log records, histograms. Out: the requests of the three signals, as OTLP's JSON encoding has them.
+In: spans, log records, histograms. Out: the requests of the three signals, in OTLP's JSON encoding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SAMPLED = 1
 
 
 def traces(spans: Iterable[Span], version: str) -> dict[str, Any]:
-    """A request with spans."""
+    """Returns an export request with spans; `version` is that of callsheet."""
     return {
         "resourceSpans": [
             {
@@ -32,7 +32,7 @@ def traces(spans: Iterable[Span], version: str) -> dict[str, Any]:
 
 
 def logs(records: Iterable[LogRecord], version: str) -> dict[str, Any]:
-    """A request with events that stand for themselves."""
+    """Returns an export request with log records; `version` is that of callsheet."""
     return {
         "resourceLogs": [
             {
@@ -50,7 +50,7 @@ def logs(records: Iterable[LogRecord], version: str) -> dict[str, Any]:
 
 
 def metrics(histograms: Sequence[Histogram], version: str, run_id: str) -> dict[str, Any]:
-    """A request with the metrics of a run, which is the instance that they are of."""
+    """Returns an export request with the metrics of a run; its id is the `service.instance.id`."""
     by_name: dict[str, list[Histogram]] = {}
     for histogram in histograms:
         by_name.setdefault(histogram.name, []).append(histogram)
@@ -70,23 +70,23 @@ def metrics(histograms: Sequence[Histogram], version: str, run_id: str) -> dict[
     }
 
 
-def documents(told: Telemetry, version: str, run_id: str) -> list[dict[str, Any]]:
-    """All of it, one request a signal; what there is nothing of is left out."""
-    made: list[dict[str, Any]] = []
-    if told.spans:
-        made.append(traces(told.spans, version))
-    if told.logs:
-        made.append(logs(told.logs, version))
-    if told.metrics:
-        made.append(metrics(told.metrics, version, run_id))
-    return made
+def documents(telemetry: Telemetry, version: str, run_id: str) -> list[dict[str, Any]]:
+    """Returns one export request for each signal that is not empty."""
+    requests: list[dict[str, Any]] = []
+    if telemetry.spans:
+        requests.append(traces(telemetry.spans, version))
+    if telemetry.logs:
+        requests.append(logs(telemetry.logs, version))
+    if telemetry.metrics:
+        requests.append(metrics(telemetry.metrics, version, run_id))
+    return requests
 
 
 def _resource(version: str, instance: str = "") -> dict[str, Any]:
-    said: Attributes = {Rpc.SERVICE: SCOPE, Rpc.SERVICE_VERSION: version}
+    encoded: Attributes = {Rpc.SERVICE: SCOPE, Rpc.SERVICE_VERSION: version}
     if instance:
-        said[Rpc.INSTANCE] = instance
-    return {"attributes": _attributes(said)}
+        encoded[Rpc.INSTANCE] = instance
+    return {"attributes": _attributes(encoded)}
 
 
 def _scope(version: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _scope(version: str) -> dict[str, Any]:
 
 
 def _span(span: Span) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    encoded: dict[str, Any] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         **({"parentSpanId": span.parent_id} if span.parent_id else {}),
@@ -106,20 +106,20 @@ def _span(span: Span) -> dict[str, Any]:
         "attributes": _attributes(span.attributes),
     }
     if span.events:
-        said["events"] = [
+        encoded["events"] = [
             {"timeUnixNano": str(e.time), "name": str(e.name), "attributes": _attributes(e.attributes)}
             for e in span.events
         ]
     if span.dropped_events:
-        said["droppedEventsCount"] = span.dropped_events
+        encoded["droppedEventsCount"] = span.dropped_events
     if span.links:
-        said["links"] = [
+        encoded["links"] = [
             {"traceId": k.trace_id, "spanId": k.span_id, "attributes": _attributes(k.attributes)}
             for k in span.links
         ]
     if span.error is not None:
-        said["status"] = {"code": _ERROR, **({"message": span.error} if span.error else {})}
-    return said
+        encoded["status"] = {"code": _ERROR, **({"message": span.error} if span.error else {})}
+    return encoded
 
 
 def _record(record: LogRecord) -> dict[str, Any]:

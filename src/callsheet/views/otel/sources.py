@@ -6,27 +6,30 @@ from callsheet.machine.trace_ids import trace_id
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.reads import Role
 from callsheet.views.otel.model import Link, Span
-from callsheet.views.otel.names import Linked, Own
+from callsheet.views.otel.names import LinkType, Own
 from callsheet.views.otel.visits import OpenVisit, Producer
 
 
 class Sources:
-    """The visits of one run that were told, as those behind them refer to them."""
+    """The exported visits of one run, as targets of links from later visits."""
 
     def __init__(self, lineage: Lineage, run_id: str) -> None:
         self._lineage = lineage
         self._trace = trace_id(run_id)
         self._producers: dict[int, Producer] = {}
         self._last_of: dict[tuple[int, str], int] = {}
-        """The last visit of each step that was told, by the number of the plan."""
+        """The last exported visit, by the number of the plan and the id of the step."""
 
-    def told(self, visit: OpenVisit, own: Span) -> None:
-        """A visit has come out, with this span of its own."""
+    def exported(self, visit: OpenVisit, own: Span) -> None:
+        """Record that a visit was exported with this span."""
         self._producers[visit.id] = Producer(visit.label, own.span_id, own.end)
         self._last_of[visit.plan, visit.step.id] = visit.id
 
     def of(self, visit: OpenVisit) -> tuple[tuple[Producer, ...], tuple[Link, ...]]:
-        """The visits that this one has read from or waited for, and a link to each."""
+        """Returns the visits that this one read from or waited for, and the links of its span.
+
+        If an earlier process had begun the visit, a link leads to its span there.
+        """
         names = self._read(visit)
         for step in visit.step.depends_on or ():
             maker = self._last_of.get((visit.plan, step))
@@ -39,25 +42,25 @@ class Sources:
             Link(
                 self._trace,
                 producer.span_id,
-                {Own.LINK: Linked.DEPENDS_ON, **({Own.LINK_VARIABLES: tuple(read)} if read else {})},
+                {Own.LINK: LinkType.DEPENDS_ON, **({Own.LINK_VARIABLES: tuple(read)} if read else {})},
             )
             for producer, read in known
         ]
-        if visit.again_after:
-            links.append(Link(self._trace, visit.again_after, {Own.LINK: Linked.RESUMED_FROM}))
+        if visit.previous_span_id:
+            links.append(Link(self._trace, visit.previous_span_id, {Own.LINK: LinkType.RESUMED_FROM}))
         return tuple(producer for producer, _ in known), tuple(links)
 
     def _read(self, visit: OpenVisit) -> dict[int, list[str]]:
-        """The names that a visit has read, by the visit that wrote them."""
+        """Returns the names that a visit has read, by the visit that wrote them."""
         lineage = self._lineage
         names: dict[int, list[str]] = {}
         if visit.status == "skipped" and visit.step.condition is None:
             return names
-        taken = lineage.visits[visit.id]
-        for use in lineage.reads_of(taken).uses:
+        lineage_visit = lineage.visits[visit.id]
+        for use in lineage.reads_of(lineage_visit).uses:
             if use.role is Role.MESSAGE:
                 continue
-            write = lineage.version(taken, use.name)
+            write = lineage.version(lineage_visit, use.name)
             maker = NONE if write == NONE else lineage.writes[write].visit
             if maker != NONE and use.name not in names.setdefault(maker, []):
                 names[maker].append(use.name)

@@ -1,9 +1,9 @@
 """Builds the spans of one visit of a step: its own, with those of items, attempts and turns as children.
 
-In: a visit that has come out, with its calls. Out: spans, the visit's own first.
+In: a finished visit with its calls. Out: spans, the visit's own first.
 
-A step that made one call is one span, that of the call; one that tried again, or went through items, has a
-span of its own with a child for each attempt or item.
+A step with one call is one span, that of the call; one with several attempts or items has a span of its own
+with a child for each attempt or item.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import dataclass, field, replace
 
 from callsheet.ir import Call, Goto, Replan, Respond, Step, Terminate
 from callsheet.machine.trace_ids import span_id
-from callsheet.views.otel.calls import Called, attempts_in
+from callsheet.views.otel.calls import CallRecord, attempts_in
 from callsheet.views.otel.model import Attributes, Link, Span, SpanEvent
-from callsheet.views.otel.names import Kind, OpenInference, Own, Wrong
-from callsheet.views.otel.operations import Teller
+from callsheet.views.otel.names import ErrorType, Kind, OpenInference, Own
+from callsheet.views.otel.operations import SpanBuilder
 
-LEFT = ("interrupted", "waiting")
-"""What a visit is said to be that a process has left under way."""
+INTERRUPTED_STATUSES = ("interrupted", "waiting")
+"""The statuses of a visit that was running when its process ended."""
 _MOST_EVENTS = 128
 
 
 @dataclass(slots=True)
 class OpenVisit:
-    """A visit of a step until it is told. Times are nanoseconds since 1970.
+    """A visit of a step until it is exported. Times are nanoseconds since 1970.
 
-    `label` is its name in the run, such as `r1/S3@2`; `plan` counts the plans of the run from 0. `status` is
-    empty while it is under way. `again_after` is the span under which an earlier process had it.
+    `label` is its name in the run, such as `r1/S3@2`; `plan` is the number of the plan in the run, from 0.
+    `status` is empty while it runs. `previous_span_id` is the id of its span in an earlier segment.
     """
 
     id: int
@@ -39,24 +39,24 @@ class OpenVisit:
     began: int
     status: str = ""
     ended: int = 0
-    wrong: Wrong | None = None
-    said: str = ""
+    error_type: ErrorType | None = None
+    error_text: str = ""
     failed_items: int = 0
     cast_failed: bool = False
     expired: bool = False
-    again_after: str = ""
+    previous_span_id: str = ""
     events: list[SpanEvent] = field(default_factory=list[SpanEvent])
     dropped: int = 0
     write: int = -1
-    """The write that it made."""
+    """The number of its write, -1 for none."""
 
     @property
-    def is_left(self) -> bool:
-        """Whether a process has left it under way."""
-        return self.status in LEFT
+    def is_interrupted(self) -> bool:
+        """Whether its process ended while it was running."""
+        return self.status in INTERRUPTED_STATUSES
 
-    def happened(self, event: SpanEvent) -> None:
-        """Note an event of it."""
+    def add_event(self, event: SpanEvent) -> None:
+        """Record an event; over the limit it is only counted."""
         if len(self.events) < _MOST_EVENTS:
             self.events.append(event)
         else:
@@ -65,7 +65,7 @@ class OpenVisit:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """A visit that others have read from: its name, the id of its span, when it ended."""
+    """A visit that others read from or wait for: its label, the id of its span, when it ended."""
 
     label: str
     span_id: str
@@ -73,8 +73,8 @@ class Producer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the spans of a visit stand: the segment and its root, and what the visit waited for."""
+class VisitContext:
+    """The context of a visit's spans: the segment and its root span, the visits it depends on, the links."""
 
     segment: int
     root: str
@@ -82,118 +82,128 @@ class Place:
     links: tuple[Link, ...] = ()
 
 
-def visit_spans(teller: Teller, visit: OpenVisit, calls: Sequence[Called], place: Place) -> list[Span]:
-    """The spans of a visit; a call that has no answer ends with the visit."""
-    spans = _spans(teller, visit, calls, place)
+def visit_spans(
+    builder: SpanBuilder, visit: OpenVisit, calls: Sequence[CallRecord], context: VisitContext
+) -> list[Span]:
+    """Returns the spans of a visit; a call without an answer ends with the visit."""
+    spans = _spans(builder, visit, calls, context)
     own = spans[0]
     spans[0] = replace(
         own,
         events=tuple(visit.events),
-        links=place.links,
+        links=context.links,
         dropped_events=visit.dropped,
         end=max(own.end, own.start),
     )
     return spans
 
 
-def _spans(teller: Teller, visit: OpenVisit, calls: Sequence[Called], place: Place) -> list[Span]:
-    attributes = _attributes(visit, place)
-    own_id = span_id(teller.about.run_id, place.segment, visit.label)
+def _spans(
+    builder: SpanBuilder, visit: OpenVisit, calls: Sequence[CallRecord], context: VisitContext
+) -> list[Span]:
+    attributes = _attributes(visit, context)
+    own_id = span_id(builder.about.run_id, context.segment, visit.label)
     action, now = visit.step.action, visit.ended
     if isinstance(action, Replan) and calls:
         *earlier, last = calls
         del earlier
-        return teller.planning(last, place.root, now, attributes, own_id)
+        return builder.planning(last, context.root, now, attributes, own_id)
     if not isinstance(action, Call):
         name = _word(visit.step)
         attributes[OpenInference.KIND] = Kind.CHAIN
-        return [_own(teller, visit, own_id, name, attributes, place, (visit.began, now))]
+        return [_own_span(builder, visit, own_id, name, attributes, context, (visit.began, now))]
     tool = action.tool
     items = attempts_in(calls)
     if visit.step.foreach is not None:
-        return _items(teller, visit, items, own_id, tool, attributes, place)
+        return _items(builder, visit, items, own_id, tool, attributes, context)
     attempts = items.get(0, {})
     times = _times(visit, calls)
     if len(attempts) == 1:
         ((key, within),) = attempts.items()
-        spans = teller.attempt(key, tool, within, place.root, now, attributes, is_left=visit.is_left)
-        spans[0] = _as_visited(teller, visit, spans[0], times)
+        spans = builder.attempt(
+            key, tool, within, context.root, now, attributes, is_interrupted=visit.is_interrupted
+        )
+        spans[0] = _as_visited(builder, visit, spans[0], times)
         return spans
-    name, of_call = teller.operation(tool, visit.label, action.kind)
-    own = _own(teller, visit, own_id, name, of_call | attributes, place, times)
-    return [own, *_tries(teller, visit, attempts, own_id, tool, {})]
+    name, of_call = builder.operation(tool, visit.label, action.kind)
+    own = _own_span(builder, visit, own_id, name, of_call | attributes, context, times)
+    return [own, *_attempt_spans(builder, visit, attempts, own_id, tool, {})]
 
 
 def _items(
-    teller: Teller,
+    builder: SpanBuilder,
     visit: OpenVisit,
-    items: dict[int, dict[str, list[Called]]],
+    items: dict[int, dict[str, list[CallRecord]]],
     own_id: str,
     tool: str,
     attributes: Attributes,
-    place: Place,
+    context: VisitContext,
 ) -> list[Span]:
-    """A FOREACH: its own span, and below it one for each item."""
+    """Returns the span of a FOREACH and one for each item below it."""
     calls = [called for attempts in items.values() for within in attempts.values() for called in within]
     attributes |= {OpenInference.KIND: Kind.CHAIN, Own.ITEMS: len(items)}
     if visit.failed_items:
         attributes[Own.ITEMS_FAILED] = visit.failed_items
-    spans = [_own(teller, visit, own_id, f"foreach {tool}", attributes, place, _times(visit, calls))]
+    spans = [_own_span(builder, visit, own_id, f"foreach {tool}", attributes, context, _times(visit, calls))]
     for item, attempts in items.items():
         index: Attributes = {Own.STEP: visit.step.id, Own.ITEM: item}
         if len(attempts) == 1:
             ((key, within),) = attempts.items()
-            spans += teller.attempt(key, tool, within, own_id, visit.ended, index, is_left=visit.is_left)
+            spans += builder.attempt(
+                key, tool, within, own_id, visit.ended, index, is_interrupted=visit.is_interrupted
+            )
             continue
-        item_id = span_id(teller.about.run_id, place.segment, visit.label, item)
-        tries = _tries(teller, visit, attempts, item_id, tool, index)
-        name, of_call = teller.operation(tool, f"{visit.label}.{item}", visit.step.action.kind)  # type: ignore[union-attr]
-        times = min(span.start for span in tries), max(span.end for span in tries)
-        last = [span for span in tries if span.parent_id == item_id][-1]
-        own = teller.span(item_id, own_id, name, times, of_call | index)
+        item_id = span_id(builder.about.run_id, context.segment, visit.label, item)
+        attempt_spans = _attempt_spans(builder, visit, attempts, item_id, tool, index)
+        name, of_call = builder.operation(tool, f"{visit.label}.{item}", visit.step.action.kind)  # type: ignore[union-attr]
+        times = min(span.start for span in attempt_spans), max(span.end for span in attempt_spans)
+        last = [span for span in attempt_spans if span.parent_id == item_id][-1]
+        own = builder.span(item_id, own_id, name, times, of_call | index)
         if last.error is not None:
             own = replace(own, error=last.error, attributes=own.attributes | _error_in(last))
-        spans += [own, *tries]
+        spans += [own, *attempt_spans]
     return spans
 
 
-def _tries(
-    teller: Teller,
+def _attempt_spans(
+    builder: SpanBuilder,
     visit: OpenVisit,
-    attempts: dict[str, list[Called]],
+    attempts: dict[str, list[CallRecord]],
     parent: str,
     tool: str,
-    also: Attributes,
+    extra: Attributes,
 ) -> list[Span]:
-    made: list[Span] = []
+    result: list[Span] = []
     for number, (key, within) in enumerate(attempts.items(), 1):
-        numbered: Attributes = {**also, Own.ATTEMPT: number}
-        made += teller.attempt(key, tool, within, parent, visit.ended, numbered, is_left=visit.is_left)
-    return made
+        numbered: Attributes = {**extra, Own.ATTEMPT: number}
+        result += builder.attempt(
+            key, tool, within, parent, visit.ended, numbered, is_interrupted=visit.is_interrupted
+        )
+    return result
 
 
-def _own(
-    teller: Teller,
+def _own_span(
+    builder: SpanBuilder,
     visit: OpenVisit,
     own_id: str,
     name: str,
     attributes: Attributes,
-    place: Place,
+    context: VisitContext,
     times: tuple[int, int],
 ) -> Span:
-    return teller.span(own_id, place.root, name, times, attributes, visit.wrong, visit.said)
+    return builder.span(own_id, context.root, name, times, attributes, visit.error_type, visit.error_text)
 
 
-def _as_visited(teller: Teller, visit: OpenVisit, span: Span, times: tuple[int, int]) -> Span:
-    """The span of the only call of a visit, as that of the visit: it failed if the visit did."""
+def _as_visited(builder: SpanBuilder, visit: OpenVisit, span: Span, times: tuple[int, int]) -> Span:
+    """Returns the span of a visit's only call as that of the visit: failed if the visit failed."""
     start, end = times
     error, attributes = span.error, span.attributes
-    if visit.wrong is None:
+    if visit.error_type is None:
         error = None
         attributes = {name: value for name, value in attributes.items() if name not in _error_in(span)}
     elif error is None:
-        error = teller.error(visit.said)
-        attributes = attributes | {_ERROR: visit.wrong}
+        error = builder.error(visit.error_text)
+        attributes = attributes | {_ERROR: visit.error_type}
     return replace(
         span, start=min(start, span.start), end=max(end, span.end), error=error, attributes=attributes
     )
@@ -206,41 +216,41 @@ def _error_in(span: Span) -> Attributes:
     return {name: value for name, value in span.attributes.items() if name == _ERROR}
 
 
-def _times(visit: OpenVisit, calls: Sequence[Called]) -> tuple[int, int]:
-    """From its turn, or the first call that left before that, to its last answer, or till it came out."""
+def _times(visit: OpenVisit, calls: Sequence[CallRecord]) -> tuple[int, int]:
+    """Returns begin and end of a visit: from its start or an earlier call to its last answer."""
     if not calls:
         return visit.began, visit.ended
     end = max(called.ended or visit.ended for called in calls)
-    return min(visit.began, *(called.left for called in calls)), end
+    return min(visit.began, *(called.issued for called in calls)), end
 
 
-def _attributes(visit: OpenVisit, place: Place) -> Attributes:
+def _attributes(visit: OpenVisit, context: VisitContext) -> Attributes:
     step = visit.step
-    made: Attributes = {
+    result: Attributes = {
         Own.STEP: step.id,
         Own.STEP_STATUS: visit.status,
-        Own.SEGMENT: place.segment,
+        Own.SEGMENT: context.segment,
         OpenInference.NODE: visit.label,
         OpenInference.NODE_NAME: _word(step),
     }
     if visit.label != step.id:
-        made[Own.VISIT] = visit.label
+        result[Own.VISIT] = visit.label
     if visit.plan:
-        made[Own.PLAN_VERSION] = visit.plan
+        result[Own.PLAN_VERSION] = visit.plan
     if step.output is not None:
-        made[Own.OUTPUT] = step.output.var
+        result[Own.OUTPUT] = step.output.var
     if visit.cast_failed:
-        made[Own.CAST_FAILED] = True
-    if place.producers:
-        made[Own.DEPENDS_ON] = tuple(producer.label for producer in place.producers)
-        made[OpenInference.NODE_PARENT] = max(place.producers, key=lambda each: each.ended).label
+        result[Own.CAST_FAILED] = True
+    if context.producers:
+        result[Own.DEPENDS_ON] = tuple(producer.label for producer in context.producers)
+        result[OpenInference.NODE_PARENT] = max(context.producers, key=lambda each: each.ended).label
     if visit.write >= 0:
-        made[Own.FACT] = f"F{visit.write + 1}"
-    return made
+        result[Own.FACT] = f"F{visit.write + 1}"
+    return result
 
 
 def _word(step: Step) -> str:
-    """What a step does, in one word of few."""
+    """Returns the tool of a step, or the word of its control action."""
     match step.action:
         case Call(tool=tool):
             return tool

@@ -11,7 +11,7 @@ from callsheet.views.plan_diff.text import summary_of
 
 
 def plan_diff_json(diff: PlanDiff, old_name: str, new_name: str) -> dict[str, Any]:
-    """The difference as data: whether the plans are the same, counts, changes of the head, steps."""
+    """Returns the difference as data: whether the plans are the same, counts, changes of the head, steps."""
     return {
         "same": diff.is_same,
         "old": _plan(diff.old, old_name),

@@ -1,6 +1,6 @@
 """Renders the old and new lines of one part of a plan, with common lines shortened.
 
-In: the lines of both sides. Out: lines, each with a sign: `-` old, `+` new, a blank for both.
+In: the lines of both sides. Out: lines, each with a sign: `-` old, `+` new, a space for both.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from callsheet.views.columns import CUT
 
 _CONTEXT = 2
 _MOST_COMPARED = 1_000
-"""Longer texts are compared at their ends alone."""
+"""For longer texts, only a common beginning and end are found."""
 
 _LONG = 240
 _KEPT = 60
@@ -20,7 +20,7 @@ _MOST = 4_000
 
 
 def line_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What differs between two texts of several lines, with two lines around it.
+    """Yields the differences of two texts as signs and lines, with up to two lines of context.
 
     >>> list(line_changes(["a", "b"], ["a", "c"]))
     [(' ', 'a'), ('-', 'b'), ('+', 'c')]
@@ -70,7 +70,7 @@ def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str
 
 
 def focused(old: str, new: str) -> tuple[str, str]:
-    """Two long lines cut to where they differ.
+    """Returns two lines; if one is long, both are cut to the part that differs.
 
     >>> [len(side) for side in focused("x" * 900 + "a" + "y" * 900, "x" * 900 + "b" + "y" * 900)]
     [123, 123]
@@ -90,7 +90,7 @@ def focused(old: str, new: str) -> tuple[str, str]:
 
 
 def _shared(old: str, new: str) -> int:
-    """How many characters both begin with."""
+    """Returns the length of the common beginning."""
     for length, (was, now) in enumerate(zip(old, new, strict=False)):
         if was != now:
             return length
@@ -98,7 +98,7 @@ def _shared(old: str, new: str) -> int:
 
 
 def shortened(line: str) -> str:
-    """A line of bounded length; what was cut is counted."""
+    """Returns a line of bounded length; a cut line ends with its full length."""
     if len(line) <= _MOST:
         return line
     return f"{line[:_MOST]}{CUT} ({len(line):,} characters)"

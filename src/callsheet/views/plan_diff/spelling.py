@@ -1,7 +1,7 @@
 """Renders the parts of a plan in a diff: as LTP text, with invisible characters escaped.
 
-In: one side of a change, or a step. Out: its lines, each safe on a terminal. What LTP text cannot
-say (an odd name, a title of a step) is shown in words.
+In: one side of a change, or a step. Out: its lines, each safe on a terminal. What LTP text cannot express
+(an invalid name, a title of a step) is described.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _MOST_MEMBERS = 8
 
 
 def lines_of(text: str) -> tuple[str, ...]:
-    """The lines of a text, each escaped."""
+    """Returns the lines of a text, each escaped."""
     return tuple(escaped(line) for line in text.split("\n"))
 
 
 def spelled_step(step: Step) -> tuple[str, ...]:
-    """A step with all its parts but comments."""
+    """Returns the lines of a step with everything but comments and remarks."""
     bare = replace(step, comments=(), remark=None, title=None, depends_on=None)
     try:
         text = format_step(bare)
@@ -69,7 +69,7 @@ def spelled_step(step: Step) -> tuple[str, ...]:
 
 
 def spelled_side(change: Change, node: Node, plan: Plan) -> tuple[str, ...]:
-    """One side of a change; no line where there is nothing on that side."""
+    """Returns the lines of one side of a change; none if that side is empty."""
     if change.part is Part.GROUP:
         return (_members(plan, node) if isinstance(node, int) else "alone",)
     if node is None:
@@ -80,7 +80,7 @@ def spelled_side(change: Change, node: Node, plan: Plan) -> tuple[str, ...]:
         return (str(node),)
     if isinstance(node, tuple):
         return (escaped(", ".join(node)) or "nothing",)
-    return lines_of(_spelled(node))
+    return lines_of(_spell(node))
 
 
 def _word(part: Part, word: str) -> str:
@@ -97,14 +97,14 @@ def _word(part: Part, word: str) -> str:
             return word
 
 
-def _spelled(node: Node) -> str:
+def _spell(node: Node) -> str:
     try:
-        return _exactly(node)
+        return _as_ltp(node)
     except CallsheetError:
-        return _in_words(node)
+        return _described(node)
 
 
-def _exactly(node: Node) -> str:
+def _as_ltp(node: Node) -> str:
     match node:
         case Literal() | Ref() | Template() | ListExpr() | DictExpr():
             return format_value(node)
@@ -116,15 +116,15 @@ def _exactly(node: Node) -> str:
             return f"${var} IN {format_value(source)}"
         case Retry(count=count, delay=delay, backoff=backoff):
             options = {"delay": delay, "backoff": backoff}
-            said = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-            return f"@RETRY({', '.join([str(count), *said])})"
+            parts = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+            return f"@RETRY({', '.join([str(count), *parts])})"
         case OnFail():
             return describe_failure(node) or "nothing"
         case _:
             return str(node)
 
 
-def _in_words(node: Node) -> str:
+def _described(node: Node) -> str:
     match node:
         case Literal() | Ref() | Template() | ListExpr() | DictExpr():
             return describe_value(node, _MOST)
@@ -145,7 +145,7 @@ def _members(plan: Plan, group: int) -> str:
 
 
 def label_of(change: Change) -> str:
-    """What a change is about: `url`, `argument 2`, `$limit`, `condition`."""
+    """Returns the label of a change: `url`, `argument 2`, `$limit`, `condition`."""
     match change.part, change.name:
         case Part.ARGUMENT, int(number):
             return f"argument {number}"

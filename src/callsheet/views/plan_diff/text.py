@@ -1,7 +1,7 @@
 """Renders the differences between two plans for a terminal, in the order of the new plan.
 
-A step stands under a sign: `+` added, `-` removed, `~` changed, `>` moved, `=` renamed; each part of
-a changed step stands below it with its old and its new content.
+A step has a sign: `+` added, `-` removed, `~` changed, `>` moved, `=` renamed. Each changed part of a step
+is below it, with its old and its new content.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _MOST_ID = 40
 def plan_diff_text(
     diff: PlanDiff, old_name: str, new_name: str, *, ansi: bool = False, columns: int = 100
 ) -> str:
-    """The difference in about `columns` columns; `ansi` colours it. The names are those of the texts.
+    """Returns the difference as text; values are cut to about `columns` columns, `ansi` adds colours.
+
+    `old_name` and `new_name` are the names of the plans in the first line.
 
     >>> from callsheet.ir import Literal, Respond
     >>> from callsheet.ir.diff import diff_plans
@@ -43,14 +45,14 @@ def plan_diff_text(
 
 
 def summary_line(diff: PlanDiff) -> str:
-    """How many steps differ in which way: `1 added, 2 changed, 14 unchanged`."""
+    """Returns the number of steps by kind of difference: `1 added, 2 changed, 14 unchanged`."""
     counts = summary_of(diff)
-    said = [f"{count} {word}" for word, count in counts.items() if count]
-    return ", ".join(said) or "the steps are the same"
+    parts = [f"{count} {word}" for word, count in counts.items() if count]
+    return ", ".join(parts) or "the steps are the same"
 
 
 def summary_of(diff: PlanDiff) -> dict[str, int]:
-    """The steps by the way in which they differ; one that was changed and moved counts in both."""
+    """Returns the number of steps by kind of difference; a step may count in several kinds."""
     steps = diff.steps
     return {
         "added": sum(s.is_added for s in steps),
@@ -67,7 +69,7 @@ def _steps(count: int) -> str:
 
 
 class _Page:
-    """The lines of one difference."""
+    """Renders one difference as lines."""
 
     def __init__(self, diff: PlanDiff, ansi: bool, columns: int) -> None:
         self._diff = diff
@@ -84,7 +86,7 @@ class _Page:
     # ------------------------------------------------------------ steps
 
     def _renamings(self) -> Iterator[str]:
-        """The renamings first, so that what follows can use the new ids; shifted numbers on one line."""
+        """Yields the renamings; the other lines use the new ids. A run of shifted ids is one line."""
         pairs = {
             s.old_index: s
             for s in sorted(self._diff.steps, key=lambda s: -1 if s.old_index is None else s.old_index)
@@ -95,16 +97,16 @@ class _Page:
             first, last = pairs[run[0]], pairs[run[-1]]
             was, now = _id(first.old), _id(first.new)
             if len(run) == 1:
-                yield self._painted("=", f"= {was} is now called {now}")
+                yield self._coloured("=", f"= {was} renamed to {now}")
             else:
-                spans = f"{was}–{_id(last.old)} are now called {now}–{_id(last.new)}"
-                yield self._painted("=", f"= {spans}")
+                spans = f"{was}–{_id(last.old)} renamed to {now}–{_id(last.new)}"
+                yield self._coloured("=", f"= {spans}")
 
     def _step(self, step: StepDiff) -> Iterator[str]:
         if step.old is None and step.new is not None:
-            yield from self._whole("+", step.new)
+            yield from self._whole_step("+", step.new)
         elif step.new is None and step.old is not None:
-            yield from self._whole("-", step.old)
+            yield from self._whole_step("-", step.old)
         elif step.new is not None and (step.changes or step.moved):
             sign = "~" if step.changes else ">"
             what = step.new.action
@@ -112,19 +114,19 @@ class _Page:
             text = f"{sign} {_id(step.new)}  {escaped(head)}"
             if step.moved:
                 text += f"  moved: {self._place(step)}"
-            yield self._painted(sign, text)
+            yield self._coloured(sign, text)
             for change in step.changes:
                 yield from self._change(change, indent="    ")
 
-    def _whole(self, sign: str, step: Step) -> Iterator[str]:
+    def _whole_step(self, sign: str, step: Step) -> Iterator[str]:
         first, *more = spelled_step(step)
         beside = "  [in @PARALLEL]" if step.group is not None else ""
-        yield self._painted(sign, f"{sign} {shortened(first)}{beside}")
-        yield from (self._painted(sign, f"{sign} {shortened(line)}") for line in more)
+        yield self._coloured(sign, f"{sign} {shortened(first)}{beside}")
+        yield from (self._coloured(sign, f"{sign} {shortened(line)}") for line in more)
 
     def _place(self, step: StepDiff) -> str:
         def behind(plan: Plan, index: int | None) -> str:
-            return f"behind {_id(plan.steps[index - 1])}" if index else "at the beginning"
+            return f"after {_id(plan.steps[index - 1])}" if index else "at the beginning"
 
         now = behind(self._diff.new, step.new_index)
         return f"{now}, was {behind(self._diff.old, step.old_index)}"
@@ -136,29 +138,29 @@ class _Page:
         old = spelled_side(change, change.old, self._diff.old)
         new = spelled_side(change, change.new, self._diff.new)
         if old == new:
-            new = (f"{new[0]}, another step of that id",)
+            new = (f"{new[0]}, another step with that id",)
         if len(old) <= 1 and len(new) <= 1:
             yield from self._short(label, old, new, indent)
             return
         yield f"{indent}{label}:"
         for sign, line in line_changes(old, new):
-            yield self._painted(sign, f"{indent}  {sign} {line}")
+            yield self._coloured(sign, f"{indent}  {sign} {line}")
 
     def _short(self, label: str, old: Sequence[str], new: Sequence[str], indent: str) -> Iterator[str]:
         if not old or not new:
             sign, text = ("+", new[0]) if new else ("-", old[0])
-            yield self._painted(sign, f"{indent}{sign} {label}: {shortened(text)}")
+            yield self._coloured(sign, f"{indent}{sign} {label}: {shortened(text)}")
             return
         was, now = focused(old[0], new[0])
         one = f"{indent}{label}: {was} → {now}"
         if width(one) <= self._columns:
-            yield f"{indent}{label}: {self._painted('-', was)} → {self._painted('+', now)}"
+            yield f"{indent}{label}: {self._coloured('-', was)} → {self._coloured('+', now)}"
             return
         yield f"{indent}{label}:"
-        yield self._painted("-", f"{indent}  - {was}")
-        yield self._painted("+", f"{indent}  + {now}")
+        yield self._coloured("-", f"{indent}  - {was}")
+        yield self._coloured("+", f"{indent}  + {now}")
 
-    def _painted(self, sign: str, text: str) -> str:
+    def _coloured(self, sign: str, text: str) -> str:
         return f"\x1b[{_COLOURS[sign]}m{text}\x1b[0m" if self._ansi else text
 
 

@@ -1,7 +1,7 @@
 """Builds the viewer document of a run from its journal.
 
-In: the events of a run with its plans, and what only whoever looks knows (the status, whether the chain is
-whole). Out: a `Document`. Linear in the events. Sealed values stay sealed.
+In: the events of a run with its plans, and what the caller knows besides (its status, whether its hash chain
+is intact). Out: a `Document`. Linear in the number of events. Sealed values stay sealed.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ from callsheet.views.report.visits import Times, times_of, visits_and_calls
 
 _HASH = 12
 _PLAIN = frozenset({EventType.INTENT, EventType.TIMER, EventType.LIMITS, EventType.TIME_UP})
-"""What has no values in its body."""
+"""The types of events whose bodies contain no values of the run."""
 
 
 class Waits(NamedTuple):
-    """What a run waits for: a question or approval with all that is asked, or a call in doubt."""
+    """What a run waits for: a question or approval, or the decision about a call in doubt.
+
+    `since` and `until` are seconds since 1970, `given` are the call's arguments or the question's context.
+    """
 
     key: str
     step: str
@@ -53,21 +56,21 @@ class Waits(NamedTuple):
     text: str
     given: JSON
     options: tuple[JSON, ...] = ()
-    """The only answers to a question, if any."""
+    """The allowed answers to a question; empty if any answer is allowed."""
     why: tuple[str, ...] = ()
-    """The reasons for which a policy asks."""
+    """The policy's reasons for an approval."""
     digest: str = ""
-    """Of all that is asked: an answer is bound to it."""
+    """The digest of the question, to which an answer is bound."""
     is_answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A run as its journal has it. `plans` are those of the run by hash, with their source texts."""
+    """A run from its journal. `plans` has its plans by hash, with their source texts."""
 
     info: RunInfo
     name: str
-    """What the run is called: its plan's title or file."""
+    """The name of the run: its plan's title or file."""
     status: str
     events: Sequence[Event]
     entries: Sequence[Entry]
@@ -77,31 +80,34 @@ class Recorded:
     doubts: Sequence[Waits] = ()
 
     def plan_of(self, name: str) -> Plan:
-        """The plan of a hash."""
+        """Returns the plan with a hash."""
         return self.plans[name][0]
 
     def lineage(self) -> Lineage:
-        """The lineage of the run."""
+        """Computes the lineage of the run."""
         return lineage_of(self.plan_of(self.info.plan_hash), self.entries, self.plan_of, len(self.events))
 
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """How much a report shows. `by_tool` says how sure the results of tools are, by canonical name."""
+    """The options of a report. `most` is the maximum size of a value in bytes, `redacts` omits all values.
+
+    `by_tool` is the confidence of the results of tools, by canonical name.
+    """
 
     most: int = MOST_BYTES
     redacts: bool = False
     by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
     has_spans: bool = True
-    """Whether the spans of the run are told; who serves a run gives them when they are asked for."""
+    """Whether the document contains the run's spans; a server sends them on request instead."""
     numbers: Numbers | None = None
-    """Those of the values of earlier documents of the run, which are added to: so few rows become others."""
+    """The numbers of values in earlier documents of the run, which are extended: so few rows change."""
 
 
 def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded | None = None) -> Document:
-    """The document of a run; `made_by` names the program, `other` is a run that it is compared with.
+    """Builds the document of a run; `made_by` names the program, `other` is a run to compare it with.
 
-    Raises JournalError (JRN020) where the events cannot be read.
+    Raises JournalError (JRN020) if the events cannot be read.
     """
     numbers = {} if showing.numbers is None else showing.numbers
     values = Values(showing.most, showing.redacts, numbers=numbers)
@@ -124,7 +130,7 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
         facts,
         findings,
         blame,
-        _told(run, record, lctl, visits, showing),
+        _lctl_part(run, record, lctl, visits, showing),
         hops_of(lineage, run.events, visits, calls, values),
         _spans(run, lineage, made_by) if showing.has_spans else {},
         [_waits(ask, run, values) for ask in run.asks],
@@ -161,14 +167,14 @@ def _spans(run: Recorded, lineage: Lineage, made_by: str) -> dict[str, Any]:
     return spans_of(run.info, run.plan_of, run.entries, version, lineage, goes_on=run.status == "running")
 
 
-def _told(
+def _lctl_part(
     run: Recorded,
     record: Record,
     lctl: Handoff | DebugDocument,
     visits: Sequence[VisitRow],
     showing: Showing,
 ) -> dict[str, Any]:
-    """The document, and the parts of those after each step; of a report without values its kind alone."""
+    """Returns the LCTL document and the parts of those after each step; if redacted, only its kind."""
     kind = "debug" if isinstance(lctl, DebugDocument) else "handoff"
     if showing.redacts:
         return {"kind": kind}
@@ -195,7 +201,7 @@ def _run(
         "name": run.name,
         "goal": run.plan_of(info.plan_hash).goal or "",
         "status": run.status,
-        "words": _words(run, lineage, result, blame),
+        "words": _status_text(run, lineage, result, blame),
         "plan_hash": info.plan_hash,
         "created": info.created,
         "seconds": round(times.at[-1] - times.inherited, 6),
@@ -213,29 +219,29 @@ def _run(
     }
 
 
-_WORDS = {
+_STATUS_TEXTS = {
     "done": "Done",
     "failed": "Failed",
-    "refused": "Refused by its policy",
+    "refused": "Refused by the policy",
     "cancelled": "Cancelled",
-    "waiting": "Waits for a person",
+    "waiting": "Waiting for a person",
     "in_doubt": "In doubt",
     "interrupted": "Interrupted",
     "running": "Running",
-    "corrupt": "Its journal is damaged",
+    "corrupt": "Journal damaged",
 }
 
 
-def _words(run: Recorded, lineage: Lineage, result: Result | None, blame: dict[str, Any] | None) -> str:
-    """How the run ended, or stands."""
-    words = _WORDS.get(run.status, run.status)
+def _status_text(run: Recorded, lineage: Lineage, result: Result | None, blame: dict[str, Any] | None) -> str:
+    """Returns the outcome or status of the run as a phrase."""
+    words = _STATUS_TEXTS.get(run.status, run.status)
     if run.status == "done" and result is not None and result.terminated:
-        words = "Ended by its plan"
+        words = "Terminated by the plan"
     failed = NONE if blame is None else int(blame["visit"])
     if run.status in ("failed", "refused") and failed != NONE:
         words += f" at {lineage.label(lineage.visits[failed])}"
     if run.status == "done" and failed != NONE:
-        words += f", though {lineage.label(lineage.visits[failed])} failed"
+        words += f", but {lineage.label(lineage.visits[failed])} failed"
     if run.status == "in_doubt" and run.doubts:
         calls = len(run.doubts)
         words += f": {calls} call{'' if calls == 1 else 's'} may have taken place"
@@ -296,10 +302,10 @@ def _writes(lineage: Lineage, facts: Sequence[FactRow], values: Values) -> list[
 def _event(row: Event, times: Times, values: Values) -> EventRow:
     value, more, body = NO_VALUE, NO_VALUE, shown(row.body)
     if row.type is EventType.SNAPSHOT:
-        body = None  # it is made from the events before it
+        body = None  # a snapshot repeats data of earlier events
     elif body is not None and "value" in body:
         value = values.add(body["value"])
-        body = {name: said for name, said in body.items() if name != "value"} if len(body) > 1 else None
+        body = {name: part for name, part in body.items() if name != "value"} if len(body) > 1 else None
     if body is not None:
         more = values.add_plain(body) if row.type in _PLAIN else values.add(body)
     return EventRow(

@@ -1,7 +1,7 @@
-"""Bundles our own ES modules into one classic script, so that a page can be opened from disk.
+"""Bundles the viewer's ES modules into one classic script, so that a page can be opened from disk.
 
-In: the sources of modules by name. Out: one text, every module in a function of its own, what it imports
-before it. It knows the forms of `import` and `export` that begin a line or a minified statement, no others.
+In: the sources of modules by name. Out: one script with a function for each module, dependencies first. Only
+forms of `import` and `export` at the beginning of a line or of a minified statement are supported.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _PAIR = re.compile(r"\s*(\w+)(?:\s+as\s+(\w+))?\s*")
 
 
 class NotBundled(Exception):
-    """A module says something that cannot be brought into one script."""
+    """A module cannot be bundled: an unsupported form, a cycle, a missing module, or the end of a script."""
 
 
 def bundle(modules: Mapping[str, str], entry: str) -> str:
-    """The modules that the entry needs, and the entry, as one script; raises NotBundled.
+    """Bundles the entry and the modules that it needs into one script. Raises NotBundled.
 
     >>> print(bundle({"./a.js": "export const x = 1;", "b": 'import {x as y} from "./a.js";\\ny;'}, "b"))
     (()=>{"use strict";
@@ -50,7 +50,7 @@ def bundle(modules: Mapping[str, str], entry: str) -> str:
 
 
 def _place(name: str, importer: str = "") -> str:
-    """A module's place among all, for one that is named by where it stands beside its importer.
+    """Resolves the name of a module relative to its importer; bare names are unchanged.
 
     >>> _place("../viewer/ui.js", "web/app.js"), _place("htm", "web/app.js")
     ('viewer/ui.js', 'htm')
@@ -90,7 +90,7 @@ def _add(
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """The names of a list such as `a as b,c`, inside and outside."""
+    """Returns the names of a list such as `a as b,c`, as pairs of the name and its alias."""
     found = [_PAIR.fullmatch(part) for part in text.split(",") if part.strip()]
     if not all(found):
         raise NotBundled(f"the list {{{text}}} cannot be read")

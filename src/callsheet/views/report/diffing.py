@@ -14,11 +14,11 @@ from callsheet.views.report.document import VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
 
 _MOST = 2_000
-"""So many pairs are told; `left_out` counts the others."""
+"""The maximum number of pairs; `left_out` counts the others."""
 
 
 def diff_part(mine: Lineage, other: Lineage, info: RunInfo, values: Values) -> dict[str, Any]:
-    """What differs between the run of the report, A, and another, B."""
+    """Returns the differences between the run of the report, A, and another, B."""
     found = diff_runs(mine, other)
     first = found.first
     return {
@@ -32,7 +32,7 @@ def diff_part(mine: Lineage, other: Lineage, info: RunInfo, values: Values) -> d
 
 
 def seconds_of(plan: Plan, visits: Sequence[VisitRow]) -> dict[tuple[str, int], float]:
-    """How long the visits of a plan's steps took that made calls and have ended, by step and which visit."""
+    """Returns the durations of finished visits with calls in the first plan, by step id and visit number."""
     return {
         (plan.steps[row.step].id, row.nth): row.until - row.start
         for row in visits
@@ -43,9 +43,9 @@ def seconds_of(plan: Plan, visits: Sequence[VisitRow]) -> dict[tuple[str, int], 
 def times_part(
     mine: Mapping[tuple[str, int], float], other: Mapping[tuple[str, int], float]
 ) -> list[list[str | int | float]]:
-    """The visits that took longer or shorter, the most first: step, visit, seconds in A, in B.
+    """Returns the visits with different durations, largest difference first: step, visit, seconds in A, in B.
 
-    What is noise, whoever looks says.
+    There is no threshold for noise; the viewer sets it.
     """
     return [[one.step, one.visit, round(one.old, 6), round(one.new, 6)] for one in slower(mine, other, 0.0)][
         :_MOST

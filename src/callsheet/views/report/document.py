@@ -1,7 +1,7 @@
 """The data model of the viewer, embedded in a page or served by a server.
 
-Rows are named tuples; a table tells the names of its columns once. Times are seconds since the run was
-created, `seq` are numbers of events, `value` are places in the table of values (-1 for none).
+Rows are named tuples; a table contains the names of its columns once. Times are seconds since the run was
+created, `seq` are numbers of events, `value` are indexes into the table of values (-1 for none).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from callsheet.views.report.values import Shown
 
 FORMAT = 2
-"""Of the document; a viewer shows only the one that it knows."""
+"""The version of the format; a viewer supports exactly one."""
 
 
 class EventRow(NamedTuple):
-    """An event of the journal. `value` is what an outcome gave, `more` the rest of its body."""
+    """An event of the journal. `value` is the value of an outcome, `more` the rest of the body."""
 
     seq: int
     t: float
@@ -31,17 +31,17 @@ class EventRow(NamedTuple):
 
 
 class StepRow(NamedTuple):
-    """A step of a plan. `span` are its first and last line in the plan's text, if it stands there.
+    """A step of a plan. `span` has its first and last line in the plan's text, from 0, or is empty.
 
-    `uses` are `[role, argument, name, path, each, only]`: `each` is the place in the path that the item of a
-    FOREACH takes, `only` the one item that it is read for, or -1; `literals` are `[argument, value]`.
+    `uses` are `[role, argument, name, path, each, only]`: `each` is the index in the path where the number of
+    a FOREACH item is inserted, `only` the only item that reads it, or -1. `literals` are `[argument, value]`.
     """
 
     id: str
     title: str
     tool: str
     kind: str
-    """Who carries it out: tool, transform, model, agent, human; or plan."""
+    """The kind of the call (tool, transform, model, agent, human), or `plan` for a control action."""
     action: str
     guard: str
     output: str
@@ -55,9 +55,10 @@ class StepRow(NamedTuple):
 
 
 class VisitRow(NamedTuple):
-    """A visit of a step: the `nth` of it. `turn` is when its turn came, `start` when its first call left.
+    """A visit of a step: the `nth` of that step. `turn` is when the step began; `start` may be earlier.
 
-    `versions` are the writes that its variables stood at. `critical` says that it is on the longest way.
+    `start` is the issue of the first call, which may be ahead of the turn; without such a call it is `turn`.
+    `versions` are the current writes of its variables. `critical` is 1 on the critical path.
     """
 
     plan: int
@@ -73,15 +74,15 @@ class VisitRow(NamedTuple):
     start: float
     until: float
     calls: list[int]
-    """The first of its calls, and how many there are."""
+    """The index of its first call, and the number of its calls."""
     critical: int
 
 
 class CallRow(NamedTuple):
-    """A call of a visit: `left` and `answered` are events, `start` and `until` the times; 0 for none.
+    """A call of a visit. `left` (issued) and `answered` are events, 0 for none; `start`, `until` are times.
 
-    `model` is how many seconds of it a model took, `tokens` in and out, `cost` in the user's own unit.
-    `asked` names the prompt that was answered, `prompt` is its text.
+    `model` is the time of the model in seconds, `cost` is in the user's own unit. `asked` is the name of the
+    prompt, `prompt` its messages.
     """
 
     visit: int
@@ -106,7 +107,7 @@ class CallRow(NamedTuple):
 
 
 class WriteRow(NamedTuple):
-    """That a variable was set, by a visit or, with -1, by none. `fact` is its fact's id, if it has one."""
+    """A write of a variable, by a visit (-1 for none). `fact` is the id of its fact, or empty."""
 
     name: str
     value: int
@@ -118,7 +119,7 @@ class WriteRow(NamedTuple):
 
 
 class FactRow(NamedTuple):
-    """A fact: what a write is worth by itself, and never more than what it was made of."""
+    """A fact: the confidence of a write by itself (`own`), and limited by its sources (`value`)."""
 
     id: str
     write: int
@@ -129,7 +130,7 @@ class FactRow(NamedTuple):
 
 
 class FindingRow(NamedTuple):
-    """Something that a rule says. `source` tells which rules: `plan`, `lctl`, `run`."""
+    """A finding of a rule. `source` is the set of rules: `plan`, `lctl`, `run`."""
 
     source: str
     code: str
@@ -143,11 +144,12 @@ class FindingRow(NamedTuple):
 
 
 class HopRow(NamedTuple):
-    """A hand-off: at which event, and at which it was answered (0: it was not), from whom, to whom.
+    """A hand-off: its event, the event of the answer (0 for none), its source and target.
 
-    `kind` is `agent`, `person`, `process` or `end`. `state` tells what came of it: `taken` up, with
-    `concerns`, `refused`, `unsaid` (there was no ack), `waits`, or `given` (to the caller, who gives none).
-    `text` is what was said, `visit` the one that an agent stands for, `key` the question.
+    `kind` is `agent`, `person`, `process` or `end`. `state` is its outcome: `taken` (accepted), `concerns`
+    (accepted with concerns), `refused`, `unsaid` (no acknowledgement), `waits` (pending), or `given` (to the
+    caller, who does not acknowledge). `text` is the answer, `visit` that of an agent's step, `key` that of a
+    question.
     """
 
     kind: str
@@ -163,7 +165,7 @@ class HopRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """A plan of the run: the first, or one that was made for a RE-PLAN at the event `seq`."""
+    """A plan of the run: the first, or one that was compiled for a RE-PLAN at the event `seq`."""
 
     hash: str
     title: str
@@ -177,7 +179,7 @@ class PlanPart:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A run, with all that the viewer shows of it."""
+    """A run, with everything that the viewer shows."""
 
     run: dict[str, Any]
     plans: tuple[PlanPart, ...]
@@ -189,10 +191,10 @@ class Document:
     findings: Sequence[FindingRow]
     blame: dict[str, Any] | None
     lctl: dict[str, Any]
-    """The document that is handed on; under `steps`, where there are any, the parts of those after each."""
+    """The LCTL document; `steps` has the parts of the documents after each step, if there are any."""
     hops: Sequence[HopRow]
     otel: dict[str, Any]
-    """The spans as OTLP: how many, and the requests as compressed JSON, where there are not too many."""
+    """The spans as OTLP: counts, and the requests as compressed JSON; empty if there are too many."""
     asks: Sequence[dict[str, Any]]
     doubts: Sequence[dict[str, Any]]
     usage: dict[str, Any]
@@ -201,7 +203,7 @@ class Document:
     notes: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> dict[str, Any]:
-        """The document as JSON data."""
+        """Returns the document as JSON data."""
         return {
             "format": FORMAT,
             "run": self.run,

@@ -13,34 +13,34 @@ from callsheet.views.report.document import FactRow
 
 
 def facts_of(lineage: Lineage, record: Record, by_tool: Mapping[str, float]) -> list[FactRow]:
-    """A fact for each write of the record, in their order; `write` is that of the lineage, or -1."""
+    """Returns a fact for each write of the record, in order; `write` is its number in the lineage, or -1."""
     worth = worth_of(record, by_tool)
-    joined = _joined(lineage, record)
+    writes = _writes_by_record(lineage, record)
     rows: list[FactRow] = []
     for write in record.given:
-        rows.append(_fact(write, joined, worth[write.number].basis, worth[write.number].value, ()))
+        rows.append(_fact(write, writes, worth[write.number].basis, worth[write.number].value, ()))
     for visit in record.visits:
         parents = tuple(dict.fromkeys(made_of(visit)))
         for write in visit.wrote:
-            told = worth[write.number]
-            rows.append(_fact(write, joined, told.basis, told.value, parents))
+            fact_worth = worth[write.number]
+            rows.append(_fact(write, writes, fact_worth.basis, fact_worth.value, parents))
     return rows
 
 
 def _fact(
     write: Write,
-    joined: Mapping[int, int],
+    writes: Mapping[int, int],
     basis: tuple[float, str],
     value: float,
     parents: tuple[Write, ...],
 ) -> FactRow:
     own, why = basis
     ids = [fact_id(parent) for parent in parents]
-    return FactRow(fact_id(write), joined.get(write.number, NONE), own, value, why, ids)
+    return FactRow(fact_id(write), writes.get(write.number, NONE), own, value, why, ids)
 
 
-def _joined(lineage: Lineage, record: Record) -> dict[int, int]:
-    """For each write of the record, by its number, the one of the lineage."""
+def _writes_by_record(lineage: Lineage, record: Record) -> dict[int, int]:
+    """Returns the number in the lineage of each write of the record, by its number there."""
     given = {w.name: w.id for w in lineage.writes if w.made is Made.INPUT}
     own: dict[tuple[str, int], int] = {}
     for write in lineage.writes:

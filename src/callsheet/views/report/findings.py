@@ -18,7 +18,7 @@ from callsheet.views.report.document import FindingRow
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.HINT: "hint"}
 _LCTL_LEVELS = {Level.ERROR: "error", Level.WARN: "warning", Level.INFO: "hint"}
 _MOST = 500
-"""So many findings of one kind are told."""
+"""The maximum number of findings of one source."""
 
 
 def findings_of(
@@ -30,34 +30,43 @@ def findings_of(
     *,
     redacts: bool,
 ) -> list[FindingRow]:
-    """All findings, the gravest first; texts that may tell values are left out where those are."""
+    """Returns all findings, errors first; if `redacts`, hand-off rules are shown by title, without values.
+
+    `given` are the names of the run's inputs.
+    """
     plans = [program.plan for program in lineage.programs]
     found = [
-        *_of_the_chain(bad),
-        *_of_plans(plans, given),
-        *_of_values(lineage),
-        *_of_late_answers(rows),
-        *_of_the_document(document, redacts=redacts),
+        *_chain_findings(bad),
+        *_plan_findings(plans, given),
+        *_value_findings(lineage),
+        *_late_findings(rows),
+        *_document_findings(document, redacts=redacts),
     ]
     order = ("error", "warning", "hint")
     return sorted(found, key=lambda row: order.index(row.level))
 
 
-def _of_the_chain(bad: BadEvent | None) -> Iterator[FindingRow]:
+def _chain_findings(bad: BadEvent | None) -> Iterator[FindingRow]:
     if bad is not None:
         text = f"the chain is broken at event {bad.seq}: {bad.why}"
-        yield FindingRow(
-            "run", "JRN012", "error", text, "do not trust what comes after it", 0, "", "", bad.seq
-        )
+        yield FindingRow("run", "JRN012", "error", text, "do not rely on later events", 0, "", "", bad.seq)
 
 
-def _of_plans(plans: Sequence[Plan], given: Collection[str]) -> Iterator[FindingRow]:
+def _plan_findings(plans: Sequence[Plan], given: Collection[str]) -> Iterator[FindingRow]:
     for number, plan in enumerate(plans):
         names = given if number == 0 else {*given, *_set_by(plans[:number])}
-        for said in check_plan(plan, inputs=names)[:_MOST]:
-            level = _LEVELS[said.severity]
+        for finding in check_plan(plan, inputs=names)[:_MOST]:
+            level = _LEVELS[finding.severity]
             yield FindingRow(
-                "plan", said.code, level, said.message, said.help or "", number, said.step or "", "", 0
+                "plan",
+                finding.code,
+                level,
+                finding.message,
+                finding.help or "",
+                number,
+                finding.step or "",
+                "",
+                0,
             )
 
 
@@ -66,30 +75,30 @@ def _set_by(plans: Sequence[Plan]) -> set[str]:
     return names | {name for plan in plans for name, _ in plan.variables}
 
 
-def _of_values(lineage: Lineage) -> Iterator[FindingRow]:
+def _value_findings(lineage: Lineage) -> Iterator[FindingRow]:
     odd = [write for write in lineage.writes if write.is_odd]
     for write in odd[:_MOST]:
         visit = lineage.visits[write.visit] if write.visit != NONE else None
         step = "" if visit is None else lineage.code(visit).id
         plan = 0 if visit is None else visit.program
-        text = f"${write.name} does not fit its cast, and was kept as it was"
+        text = f"${write.name} does not fit its cast and was stored unchanged"
         yield FindingRow("run", "", "warning", text, "", plan, step, "", write.seq)
 
 
-def _of_late_answers(rows: Sequence[Event]) -> Iterator[FindingRow]:
+def _late_findings(rows: Sequence[Event]) -> Iterator[FindingRow]:
     late = [row for row in rows if row.type is EventType.LATE]
     for row in late[:_MOST]:
-        text = f"the call {row.key} was answered after it had been closed; it changed nothing"
+        text = f"the call {row.key} was answered after it had been closed; the answer was ignored"
         yield FindingRow("run", "", "hint", text, "", 0, row.step or "", "", row.seq)
 
 
-def _of_the_document(document: Document, *, redacts: bool) -> Iterator[FindingRow]:
-    for said in check_documents((document,)).findings[:_MOST]:
-        rule = RULES[said.rule]
-        text = rule.title if redacts else said.message
-        fact = said.fact or _fact_in(said.path)
+def _document_findings(document: Document, *, redacts: bool) -> Iterator[FindingRow]:
+    for finding in check_documents((document,)).findings[:_MOST]:
+        rule = RULES[finding.rule]
+        text = rule.title if redacts else finding.message
+        fact = finding.fact or _fact_in(finding.path)
         level = _LCTL_LEVELS[rule.level]
-        yield FindingRow("lctl", said.rule, level, text, rule.repair, 0, "", fact, 0)
+        yield FindingRow("lctl", finding.rule, level, text, rule.repair, 0, "", fact, 0)
 
 
 def _fact_in(path: tuple[str | int, ...]) -> str:

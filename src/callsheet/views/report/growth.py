@@ -1,9 +1,9 @@
 """Computes the changes from one viewer document of a run to the next: new and changed rows and parts.
 
-In: documents as JSON data. Out: a print of each, which is small; from two prints and the later document what
-a viewer needs that has the earlier one: `{"set": [[path, value]], "rows": [[path, length, [[place, row]]]],
-"texts": [[path, line, count, lines]]}`, where paths are lists of keys, the rows of a table stand at
-`[…, "rows"]`, and lines take the place of so many lines of a long text.
+In: documents as JSON data. Out: a small fingerprint of each (`Print`), and from two fingerprints and the
+later document the changes for a viewer that has the earlier one: `{"set": [[path, value]],
+"rows": [[path, length, [[place, row]]]], "texts": [[path, line, count, lines]]}`. Paths are lists of keys,
+the rows of a table are at `[…, "rows"]`, and `lines` replace `count` lines of a long text from `line` on.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Any, TypeAlias, cast
 
 Path: TypeAlias = "tuple[str, ...]"
 Print: TypeAlias = "Mapping[Path, bytes | tuple[bytes, ...]]"
-"""By path: the hash of a part, or the hashes of the rows of a list, or of the lines of a long text."""
+"""A fingerprint: by path the hash of a part, the hashes of a list's rows, or of a long text's lines."""
 
 _BYTES = 8
 _LONG = 1_000
 """A text of more characters is compared line by line."""
 _TEXT = b"a text"
-"""Stands before the hashes of lines; no hash of a row is as short."""
+"""The first entry of a text's hashes; shorter than the hash of a row, so that it cannot be one."""
 _DEEPEST = 3
-"""Objects are compared part by part down to here, deeper ones as a whole."""
+"""The maximum depth at which objects are compared by parts; deeper ones are compared as a whole."""
 
 
 def print_of(document: Mapping[str, Any]) -> Print:
-    """The print of a document."""
+    """Returns the fingerprint of a document."""
     found: dict[Path, bytes | tuple[bytes, ...]] = {}
-    _take((), document, found)
+    _collect((), document, found)
     return found
 
 
 def name_of(of: Print) -> str:
-    """The name of a print: another document has another one."""
-    told = blake2b(digest_size=16)
+    """Returns a name for a fingerprint, which differs for different documents."""
+    encoded = blake2b(digest_size=16)
     for path, hashes in sorted(of.items()):
-        told.update("\0".join(path).encode())
-        told.update(hashes if isinstance(hashes, bytes) else b"".join(hashes))
-    return told.hexdigest()
+        encoded.update("\0".join(path).encode())
+        encoded.update(hashes if isinstance(hashes, bytes) else b"".join(hashes))
+    return encoded.hexdigest()
 
 
 def changes(before: Print, after: Print, document: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes the document of `after` out of the one of `before`."""
+    """Returns the changes from the document of `before` to `document`, whose fingerprint is `after`."""
     put: list[tuple[Path, Any]] = []
     rows: list[Any] = []
     texts: list[Any] = []
@@ -55,7 +55,7 @@ def changes(before: Print, after: Print, document: Mapping[str, Any]) -> dict[st
             put.append((path, new))
             continue
         if _is_text(hashes):
-            texts.append([list(path), *_other_lines(old[1:], hashes[1:], new)])
+            texts.append([list(path), *_changed_lines(old[1:], hashes[1:], new)])
             continue
         same = min(len(old), len(hashes))
         others = [n for n in range(len(hashes)) if n >= same or old[n] != hashes[n]]
@@ -67,8 +67,8 @@ def _is_text(hashes: tuple[bytes, ...]) -> bool:
     return hashes[:1] == (_TEXT,)
 
 
-def _other_lines(old: tuple[bytes, ...], new: tuple[bytes, ...], text: str) -> tuple[int, int, list[str]]:
-    """The first line that is another, how many lines go, and what takes their place."""
+def _changed_lines(old: tuple[bytes, ...], new: tuple[bytes, ...], text: str) -> tuple[int, int, list[str]]:
+    """Returns the first changed line, the number of lines to remove, and the lines that replace them."""
     most, begins, ends = min(len(old), len(new)), 0, 0
     while begins < most and old[begins] == new[begins]:
         begins += 1
@@ -78,7 +78,7 @@ def _other_lines(old: tuple[bytes, ...], new: tuple[bytes, ...], text: str) -> t
     return begins, len(old) - begins - ends, lines[begins : len(lines) - ends]
 
 
-def _take(path: Path, value: Any, found: dict[Path, bytes | tuple[bytes, ...]]) -> None:
+def _collect(path: Path, value: Any, found: dict[Path, bytes | tuple[bytes, ...]]) -> None:
     if isinstance(value, list | tuple):
         found[path] = tuple(map(_hash, cast("Sequence[Any]", value)))
     elif isinstance(value, str) and len(value) > _LONG:
@@ -87,14 +87,14 @@ def _take(path: Path, value: Any, found: dict[Path, bytes | tuple[bytes, ...]]) 
         table = cast("dict[str, Any]", value)
         found[path] = _hash(sorted(table))
         for key, part in table.items():
-            _take((*path, key), part, found)
+            _collect((*path, key), part, found)
     else:
         found[path] = _hash(value)
 
 
 def _hash(value: Any) -> bytes:
-    told = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest()
+    encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return blake2b(encoded.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest()
 
 
 def _at(document: Mapping[str, Any], path: Path) -> Any:

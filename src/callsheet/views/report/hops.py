@@ -20,12 +20,12 @@ _RUN = "run"
 _PERSON = "a person"
 _MOST = 2_000
 _BLOCK = "lctl"
-"""The name of the remark by which an answer tells what was found in the block that came with it."""
+"""The name of an answer's remark about the LCTL block that it contained."""
 _NOT_TAKEN = "its block is not taken"
 _DOUBTS = ("flagged", "to review", "blocked")
 _VERDICTS = {str(Verdict.DENY): "refused", str(Verdict.EXPIRE): "unsaid"}
-_NOBODY = -1
-"""The visit of a hand-off that no visit stands for."""
+_NO_VISIT = -1
+"""The visit of a hand-off without one."""
 
 
 def hops_of(
@@ -35,17 +35,17 @@ def hops_of(
     calls: Sequence[CallRow],
     values: Values,
 ) -> list[HopRow]:
-    """The hand-offs of a run: to agents and back, to people, from process to process, and at its end."""
+    """Returns the hand-offs of a run: to agents, to people, between processes, to the caller at its end."""
     found = [
-        *_to_agents(lineage, rows, visits, calls, values),
-        *_to_people(rows, values),
-        *_to_processes(rows),
-        *_to_the_caller(rows, values),
+        *_agent_hops(lineage, rows, visits, calls, values),
+        *_person_hops(rows, values),
+        *_process_hops(rows),
+        *_end_hops(rows, values),
     ]
     return sorted(found, key=lambda hop: hop.seq)[:_MOST]
 
 
-def _to_agents(
+def _agent_hops(
     lineage: Lineage,
     rows: Sequence[Event],
     visits: Sequence[VisitRow],
@@ -58,8 +58,8 @@ def _to_agents(
             continue
         first, count = visit.calls
         answers = [rows[call.answered - 1] for call in calls[first : first + count] if call.answered]
-        said = [text for row in answers for text in _remarks(row)]
-        state, text = _state_of_agent(visit.outcome, said)
+        remarks = [text for row in answers for text in _remarks(row)]
+        state, text = _state_of_agent(visit.outcome, remarks)
         target = f"{lineage.label(begun)}:@{action.tool}"
         yield HopRow(
             "agent",
@@ -68,22 +68,22 @@ def _to_agents(
             _RUN,
             target,
             state,
-            values.add_text(text or "; ".join(said)),
+            values.add_text(text or "; ".join(remarks)),
             number,
         )
 
 
-def _state_of_agent(outcome: str, said: Sequence[str]) -> tuple[str, str]:
-    """Whether an agent has taken a hand-off up, and what is to be said of that besides what it returned."""
-    if any(text.startswith(_NOT_TAKEN) for text in said):
+def _state_of_agent(outcome: str, remarks: Sequence[str]) -> tuple[str, str]:
+    """Returns the state of a hand-off to an agent, and a text if the remarks do not explain it."""
+    if any(text.startswith(_NOT_TAKEN) for text in remarks):
         return "refused", ""
     if outcome == "open":
         return "waits", ""
-    if said:
-        return "concerns" if any(word in text for text in said for word in _DOUBTS) else "taken", ""
+    if remarks:
+        return "concerns" if any(word in text for text in remarks for word in _DOUBTS) else "taken", ""
     if outcome in ("failed", "stopped"):
-        return "refused", "it has given no answer"
-    return "unsaid", "it has answered, and returned no block"
+        return "refused", "no answer"
+    return "unsaid", "answered without an LCTL block"
 
 
 def _remarks(row: Event) -> Iterator[str]:
@@ -92,32 +92,32 @@ def _remarks(row: Event) -> Iterator[str]:
             yield str(remark["text"])
 
 
-def _to_people(rows: Sequence[Event], values: Values) -> Iterator[HopRow]:
+def _person_hops(rows: Sequence[Event], values: Values) -> Iterator[HopRow]:
     answered = {row.key: row for row in rows if row.type is EventType.SIGNAL}
     last: dict[str | None, Event] = {row.key: row for row in rows if row.type is EventType.ASK}
     for key, row in last.items():
         answer = answered.get(key)
         if answer is None or answer.seq < row.seq:
-            yield HopRow("person", row.seq, 0, _RUN, _PERSON, "waits", NO_VALUE, _NOBODY, key or "")
+            yield HopRow("person", row.seq, 0, _RUN, _PERSON, "waits", NO_VALUE, _NO_VISIT, key or "")
             continue
         body = answer.body or {}
         by = str(body.get("by") or "") or _PERSON
         verdict = str(body.get("verdict") or "")
         state = _VERDICTS.get(verdict, "taken")
         yield HopRow(
-            "person", row.seq, answer.seq, _RUN, by, state, values.add_text(verdict), _NOBODY, key or ""
+            "person", row.seq, answer.seq, _RUN, by, state, values.add_text(verdict), _NO_VISIT, key or ""
         )
 
 
-def _to_processes(rows: Sequence[Event]) -> Iterator[HopRow]:
+def _process_hops(rows: Sequence[Event]) -> Iterator[HopRow]:
     for before, after in pairwise(rows):
         if before.epoch != after.epoch:
             names = f"process {before.epoch}", f"process {after.epoch}"
-            yield HopRow("process", before.seq, after.seq, *names, "taken", NO_VALUE, _NOBODY)
+            yield HopRow("process", before.seq, after.seq, *names, "taken", NO_VALUE, _NO_VISIT)
 
 
-def _to_the_caller(rows: Sequence[Event], values: Values) -> Iterator[HopRow]:
+def _end_hops(rows: Sequence[Event], values: Values) -> Iterator[HopRow]:
     for row in rows:
         if row.type is EventType.END:
             status = str((row.body or {}).get("status", ""))
-            yield HopRow("end", row.seq, row.seq, _RUN, CALLER, "given", values.add_text(status), _NOBODY)
+            yield HopRow("end", row.seq, row.seq, _RUN, CALLER, "given", values.add_text(status), _NO_VISIT)

@@ -1,7 +1,7 @@
 """Generates the HTML page of a report: self-contained, or with data from a server.
 
-In: a document as JSON data, the viewer's script and style. Out: HTML. Only this script and this style may
-run, by their hashes; the data is text that a browser never reads as HTML.
+In: a document as JSON data, the viewer's script and style. Out: HTML. A content security policy allows only
+this script and this style, by their hashes; the data is never parsed as HTML.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<div id="callsheet"{places}><noscript>A script draws this page; it is in this file.</noscript></div>
+<div id="callsheet"{places}><noscript>This page needs JavaScript; the script is in this file.</noscript></div>
 {data}
 <script>{script}</script>
 </body>
@@ -33,16 +33,16 @@ _PAGE = """<!doctype html>
 
 
 def page_of(document: dict[str, Any], title: str, script: str, style: str) -> str:
-    """The page of a document."""
+    """Returns a self-contained page with a document."""
     data = f'<script type="application/json" id="callsheet-data">{embedded(document)}</script>'
     return _page(title, script, style, "", data, "")
 
 
 def served_page(title: str, script: str, style: str, documents: str, events: str = "") -> str:
-    """A page whose document a server gives at the address `documents`.
+    """Returns a page that loads its document from the URL `documents`.
 
-    It is asked for anew when `events`, the address of a stream of server-sent events, says that the journal
-    has grown.
+    It loads the document again when a server-sent event at the URL `events` reports that the journal has
+    grown.
     """
     places = f' data-documents="{_attribute(documents)}" data-events="{_attribute(events)}"'
     return _page(title, script, style, places, "", "'self'")
@@ -71,7 +71,7 @@ def _page(title: str, script: str, style: str, places: str, data: str, connect: 
 
 
 def embedded(data: object) -> str:
-    """JSON that may stand inside of a script element, whatever texts it holds.
+    """Returns JSON that is safe inside a script element, whatever strings it contains.
 
     >>> embedded({"a": "</script><!--\\u2028&"})
     '{"a":"\\\\u003c/script\\\\u003e\\\\u003c!--\\\\u2028\\\\u0026"}'
@@ -85,7 +85,7 @@ _ESCAPES.update((code, f"\\u{code:04x}") for code in range(0xD800, 0xE000))
 
 
 def escape(text: str) -> str:
-    """A text inside of an element.
+    """Escapes a text for the content of an element.
 
     >>> escape("<b>&")
     '&lt;b&gt;&amp;'

@@ -1,4 +1,4 @@
-"""Builds the viewer data of a plan: its text, its steps with what they read, the layout of the diagram."""
+"""Builds the viewer data of a plan: its text, its steps with their reads, the layout of the diagram."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from callsheet.views.sketch import NO_GROUP, foreach_of, guard_of, layout_json, 
 
 _ANY = -1
 _MOST_TEXT = 200_000
-"""So many characters of a plan are shown."""
+"""The maximum number of characters of a plan's text."""
 
 
 def plan_part(lineage: Lineage, number: int, source: str, hash_: str, seq: int, values: Values) -> PlanPart:
-    """The plan of a program of a run, with its source text."""
+    """Returns the data of the plan with this number in a run.
+
+    `source` is its text, `hash_` its hash, `seq` the event that compiled it.
+    """
     plan = lineage.programs[number].plan
     lines = _lines(plan, source)
     steps = tuple(
@@ -55,7 +58,7 @@ def _step(step: Step, reads: Reads, lines: list[int], values: Values) -> StepRow
 
 
 def _uses(reads: Reads) -> list[list[Any]]:
-    """What the step reads; of what the variable of a FOREACH is read for, the place in the list itself."""
+    """Returns what a step reads; a read of a loop variable becomes a read of the list's item."""
     rows: list[list[Any]] = []
     for use in reads.uses:
         if use.role is Role.MESSAGE:
@@ -76,7 +79,7 @@ def _uses(reads: Reads) -> list[list[Any]]:
 
 
 def _lines(plan: Plan, source: str) -> list[list[int]]:
-    """The first and last line of each step in the text, from 0; nothing where the text says another plan."""
+    """Returns first and last line of each step in the text, from 0; empty if the text is not this plan."""
     read = read_plan_text(source).result.plan if source else None
     if read is None or [s.id for s in read.steps] != [s.id for s in plan.steps]:
         return [[] for _ in plan.steps]

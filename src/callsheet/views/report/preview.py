@@ -1,6 +1,6 @@
-"""Previews what a report discloses: how many values, which are shortened, sealed or omitted.
+"""Previews what a report discloses: the number of values, and which are shortened, sealed or omitted.
 
-In: a document. Out: counts, and the variables and arguments by name, the largest first.
+In: a document. Out: counts, and the variables and arguments by name, largest first.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PLAIN = ("intent", "timer", "limits", "time_up")
 
 
 class Row(NamedTuple):
-    """Something that has a value: a variable, the arguments of a tool, the text of an error.
+    """Something with a value: a variable, the arguments of a call, the body of an event.
 
-    `how` is `shown`, `shortened`, `sealed` (in part or whole) or `left out`.
+    `how` is `shown`, `shortened`, `sealed` (in part or whole) or `left out`; `bytes` is the size of its JSON.
     """
 
     what: str
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a report would tell of values."""
+    """The values that a report discloses."""
 
     rows: tuple[Row, ...]
     values: int
@@ -43,7 +43,7 @@ class Preview:
     shortened: int
 
     def line(self) -> str:
-        """The counts in words."""
+        """Returns the counts as a phrase."""
         if self.redacted:
             return f"{self.values:,} values left out"
         parts = [f"{self.values:,} values"]
@@ -52,17 +52,17 @@ class Preview:
         return ", ".join(parts)
 
     def lines(self) -> Iterator[str]:
-        """The preview for people, the largest first."""
-        yield f"this report would tell: {self.line()}"
+        """Yields the preview as text, largest values first, those of events last."""
+        yield f"this report discloses: {self.line()}"
         for row in self.rows[:_MOST]:
             name = pad(cut(printable(row.name), _NAME), _NAME)
             yield f"  {row.how:9} {row.what:9} {name} {row.bytes:>10,} B  {row.text}".rstrip()
         if len(self.rows) > _MOST:
             yield f"  and {len(self.rows) - _MOST:,} more (--json has them all)"
-        yield "names, the text of the plan and its literals, times, sizes and hashes are always told"
+        yield "names, the text of the plan and its literals, times, sizes and hashes are always included"
 
     def to_json(self) -> dict[str, Any]:
-        """The preview as JSON data."""
+        """Returns the preview as JSON data."""
         return {
             "values": self.values,
             "redacted": self.redacted,
@@ -73,7 +73,7 @@ class Preview:
 
 
 def preview_of(document: Document) -> Preview:
-    """What a document tells of values."""
+    """Lists the values in a document, each once, under the first name that has it."""
     notes = document.notes
     found: dict[tuple[str, str, int], None] = {}
     for write in document.writes:

@@ -1,7 +1,7 @@
 """Reconstructs the prompt of a model call from the journal: its name and its messages.
 
-In: a call of a model, and the remarks beside its answer. Out: the name of the prompt, and its messages. They
-are made of what the journal has of the call, so what is sealed or blackened there is so here.
+In: a call of a model, and the remarks of its answer. Out: the name of the prompt, and its messages. They are
+made from the journal, so what is sealed or redacted there is so here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from callsheet.ports.models.prompts import MAX_CHARACTERS, OPERATIONS, PROMPT_VE
 
 
 def prompt_of(command: Awaited, remarks: Sequence[Mapping[str, Any]]) -> tuple[str, JSON]:
-    """The name of the prompt that was answered, "" where none is told, and its messages.
+    """Returns the name of the prompt ("" if unknown) and its messages.
 
-    None instead of messages where this version has the prompt no more, or the journal does not have all that
-    stood in it, as for the turns of an agent.
+    The messages are None if this version does not have the prompt any more, or if the journal does not
+    contain all of its parts, as for the turns of an agent.
     """
     name = next((str(each.get("text", "")) for each in remarks if each.get("fact") == "prompt"), "")
     if not isinstance(command, CallModel) or command.tool not in OPERATIONS:

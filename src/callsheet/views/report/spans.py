@@ -1,7 +1,6 @@
-"""Builds the spans of a run for the viewer: the OTLP that is sent to collectors, compressed.
+"""Builds the spans of a run for the viewer, as compressed OTLP, and its provenance as PROV-JSON.
 
-In: the entries of a run. Out: JSON data, without arguments, results and texts of errors, as is the default;
-with it the provenance of its values, without them.
+In: the entries of a run. Out: JSON data, without arguments, results, error texts and values.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from callsheet.views.otel.tracing import Tracer
 from callsheet.views.prov import prov_of
 
 MOST_EVENTS = 25_000
-"""Of a run with more events the spans are not told: `callsheet trace export` does."""
+"""For a run with more events there are no spans; `callsheet trace export` has no limit."""
 
 
 def spans_of(
@@ -34,10 +33,11 @@ def spans_of(
     *,
     goes_on: bool,
 ) -> dict[str, Any]:
-    """How many spans, log records and metrics there are, and the requests, one line each, as zlib and base64.
+    """Returns the counts of spans, log records and metrics, and the OTLP requests.
 
-    `prov` is PROV-JSON in the same form. `goes_on` says that a process carries the run on: what is under way
-    is left out then, as it is by `callsheet trace export`. Of a run with too many events nothing.
+    The requests are JSON lines, compressed with zlib and encoded in base64; so is `prov`, the PROV-JSON. If
+    the run `goes_on` in a process, running steps are left out, as by `callsheet trace export`. The result is
+    empty for a run with too many events.
     """
     if not entries or info.events > MOST_EVENTS:
         return {}
@@ -52,17 +52,17 @@ def spans_of(
     return packed(tracer.drain(), version, info.run_id) | {"prov": _deflated(json.dumps(prov))}
 
 
-def packed(told: Telemetry, version: str, run_id: str) -> dict[str, Any]:
-    """Telemetry as the viewer reads it."""
+def packed(telemetry: Telemetry, version: str, run_id: str) -> dict[str, Any]:
+    """Returns telemetry in the form that the viewer reads."""
     lines = (
         json.dumps(each, ensure_ascii=False, separators=(",", ":"))
-        for each in documents(told, version, run_id)
+        for each in documents(telemetry, version, run_id)
     )
     text = "".join(f"{line}\n" for line in lines)
     return {
-        "spans": len(told.spans),
-        "logs": len(told.logs),
-        "metrics": len(told.metrics),
+        "spans": len(telemetry.spans),
+        "logs": len(telemetry.logs),
+        "metrics": len(telemetry.metrics),
         "bytes": len(_bytes(text)),
         "packed": _deflated(text),
     }

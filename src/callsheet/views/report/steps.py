@@ -1,6 +1,6 @@
-"""Builds the viewer data of the hand-offs after each step, which the viewer assembles from parts.
+"""Builds the viewer data of the LCTL documents after each step, which the viewer assembles from parts.
 
-In: the parts, and the visits as they are shown. Out: JSON data.
+In: the parts, and the visit rows of the report. Out: JSON data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from callsheet.views.report.document import VisitRow
 
 
 def stepwise_part(parts: Stepwise, record: Record, visits: Sequence[VisitRow]) -> dict[str, Any]:
-    """The entries and facts once, and for each boundary the event after which it holds."""
+    """Returns the entries and facts once, and the boundaries, each with the event after which it is valid."""
     return {
         "entries": parts.entries,
         "facts": [[fact.id, int(fact.is_fit), fact.text] for fact in parts.facts],
@@ -26,7 +26,7 @@ def stepwise_part(parts: Stepwise, record: Record, visits: Sequence[VisitRow]) -
 
 
 def _events(parts: Stepwise, record: Record, visits: Sequence[VisitRow]) -> list[int]:
-    """For each boundary the event by which all of its visits were settled."""
+    """Returns for each boundary the event by which all of its visits had finished."""
     ends = {(visit.plan, visit.step, visit.nth): visit.end or visit.seq for visit in visits}
     seen: dict[tuple[int, int], int] = {}
     last, upto, found = 0, 0, list[int]()

@@ -1,7 +1,7 @@
-"""Builds the value table of a report: each text once, long ones shortened, none if values are omitted.
+"""Builds the value table of a report: each value once, long ones shortened, or all omitted.
 
-In: values of a run. Out: numbers, and the table that they point into. A value stands as its JSON text, so
-that no number loses digits on its way through a browser.
+In: values of a run. Out: numbers, and the table that they index. A value is stored as its JSON text, so that
+no number loses digits in a browser.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import TypeAlias
 from callsheet.ir import JSON
 
 SEALED = "[sealed k:"
-"""What the text in the place of a secret begins with; nothing here opens it."""
+"""The beginning of the text in place of a secret; nothing here opens it."""
 NO_VALUE = -1
 MOST_BYTES = 16_384
 
 _LONGEST_KEY = 64
-_NOT_HERE = "null"
-"""In the place of a value of an earlier document that this one does not have."""
+_ABSENT = "null"
+"""The row of a value that is in an earlier document but not in this one."""
 
 Numbers: TypeAlias = "dict[str, int]"
 Shown: TypeAlias = "str | list[str | int] | list[str | int | None]"
-"""A JSON text; `[beginning, bytes]` of a shortened one; `[null, bytes, kind]` of one that is left out."""
+"""A JSON text, `[beginning, bytes]` of a shortened value, or `[null, bytes, kind]` of an omitted one."""
 
-_LONE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -35,8 +35,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 class Values:
     """Collects the values of a report.
 
-    `most` is the bytes of JSON text that a value may have; `redacts` leaves all values out and keeps what
-    kind they are and how large. `sealed` and `shortened` count distinct values.
+    `most` is the maximum size of a value as JSON, in bytes; `redacts` omits all values but keeps their kinds
+    and sizes. `sealed` and `shortened` count distinct values.
     """
 
     most: int = MOST_BYTES
@@ -45,26 +45,26 @@ class Values:
     sealed: int = 0
     shortened: int = 0
     bytes: int = 0
-    """Of all values as they were, before anything was left out."""
+    """The size of all distinct values in bytes, before anything is shortened or omitted."""
     numbers: Numbers = field(default_factory=dict[str, int])
-    """By value; who gives those of an earlier document of the run gets the same numbers again."""
-    _told: set[int] = field(default_factory=set[int])
+    """The numbers by value; with those of an earlier document of the run, its values keep their numbers."""
+    _added: set[int] = field(default_factory=set[int])
 
     def add(self, value: JSON) -> int:
-        """The number of a value."""
+        """Returns the number of a value, adding it if it is new."""
         text = json_text(value)
         number = self._number("=", text)
-        if number not in self._told:
-            self._told.add(number)
+        if number not in self._added:
+            self._added.add(number)
             self.rows[number] = self._shown(text, value)
         return number
 
     def add_plain(self, value: JSON) -> int:
-        """The number of what tells no value, and is never left out."""
+        """Returns the number of data that discloses no value and is never omitted."""
         text = json_text(value)
         number = self._number("~", text)
-        if number not in self._told:
-            self._told.add(number)
+        if number not in self._added:
+            self._added.add(number)
             self.rows[number] = text
         return number
 
@@ -72,11 +72,11 @@ class Values:
         key = kind + (text if len(text) <= _LONGEST_KEY else sha256(text.encode()).hexdigest())
         number = self.numbers.setdefault(key, len(self.numbers))
         while len(self.rows) <= number:
-            self.rows.append(_NOT_HERE)
+            self.rows.append(_ABSENT)
         return number
 
     def add_text(self, text: str) -> int:
-        """The number of a text that may hold values, such as the message of an error; -1 for none."""
+        """Returns the number of a text that may contain values, such as an error; -1 for an empty text."""
         return self.add(text) if text else NO_VALUE
 
     def _shown(self, text: str, value: JSON) -> Shown:
@@ -109,8 +109,8 @@ def _kind(value: JSON) -> str:
 
 
 def json_text(value: JSON) -> str:
-    """A value as compact JSON that is Unicode text."""
+    """Returns a value as compact JSON with lone surrogates escaped, which can be encoded as UTF-8."""
     text = _encode(value)
     if text.isascii():
         return text
-    return _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,7 +1,7 @@
 """Builds the rows of visits and calls of a run, with their times and the critical path.
 
-In: a lineage, a record of the same run, its events. Out: rows. A record says how a visit came out, a lineage
-what it read; both have the visits of a step in the same order.
+In: a lineage, a record of the same run, its events. Out: rows. The record has the outcomes of visits, the
+lineage their reads; both have the visits of a step in the same order.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from callsheet.views.report.prompts import prompt_of
 from callsheet.views.report.values import NO_VALUE, Values
 
 _ANSWERS = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.FIRED, EventType.DECIDED)
-_NEAR = 0.002
-"""Seconds between an end and a beginning that may be one moment."""
+_TOLERANCE = 0.002
+"""The tolerance, in seconds, within which an end and a beginning count as simultaneous."""
 
 
 class Times(NamedTuple):
-    """Of each event, from 1: the seconds since the run was created, and which process wrote it.
+    """The time of each event, from 1, in seconds since the run was created, and the epoch of its process.
 
-    Of a run that branched off the axis begins with the first event that it has from the other run; the
-    seconds between the last of those and its own beginning, in which there was nothing of it, are left out.
-    `inherited` is how much of the axis the other run's events take, `began` when that began, since 1970.
+    For a fork, the axis begins with the first event from the original run; the time between the last of those
+    and the creation of the fork is left out. `inherited` is the duration of the events of the original run,
+    `began` the time of the first event of the axis in seconds since 1970.
     """
 
     at: Sequence[float]
@@ -43,19 +43,20 @@ class Times(NamedTuple):
     began: float = 0.0
 
     def of(self, seq: int) -> float:
-        """The time of an event; that of the last one for one that is not there."""
+        """Returns the time of an event; a number past the end has the time of the last one."""
         return self.at[min(seq, len(self.at) - 1)]
 
     def begun(self, turn: int, left: int) -> int:
-        """The event with which a visit began: of its turn, or the one at which its first call left.
+        """Returns the event with which a visit began: that of its turn, or the issue of its first call.
 
-        It is the latter where that was in a later process: in between none carried the run on. No call is 0.
+        It is the latter if that was in a later process, since no process ran in between. `left` is 0 for no
+        call.
         """
         return left if left > turn and self.epochs[left] > self.epochs[turn] else turn
 
 
 class Answer(NamedTuple):
-    """What closed a call: the event, its type, what it has spent, what is to be known of it."""
+    """The event that closed a call, its type, the usage that it reports, and its remarks."""
 
     seq: int
     type: str
@@ -64,7 +65,7 @@ class Answer(NamedTuple):
 
 
 def times_of(rows: Sequence[Event], info: RunInfo) -> Times:
-    """The times of the events of a run."""
+    """Computes the times of the events of a run."""
     created = info.created
     older = [row.ts for row in rows if row.ts < created] if info.parent_run else []
     began = min(older, default=created)
@@ -76,7 +77,7 @@ def times_of(rows: Sequence[Event], info: RunInfo) -> Times:
 
 
 def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]]:
-    """Of each call, the event at which it left first, and what closed it."""
+    """Returns by key the event at which each call was first issued, and the answers that closed calls."""
     left: dict[str, int] = {}
     closed: dict[str, Answer] = {}
     for row in rows:
@@ -93,25 +94,25 @@ def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]
 def visits_and_calls(
     lineage: Lineage, record: Record, rows: Sequence[Event], times: Times, values: Values
 ) -> tuple[list[VisitRow], list[CallRow]]:
-    """The visits as they began, and the calls of each, those of one visit together."""
-    outcomes = told_by(record)
+    """Returns the visits in the order of their beginning, and their calls, those of one visit together."""
+    outcomes = recorded_visits(record)
     left, closed = answers_of(rows)
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     visits: list[VisitRow] = []
     calls: list[CallRow] = []
     for visit in lineage.visits:
         place = visit.program, visit.number
-        told = outcomes.get((*place, nth[place]))
+        recorded = outcomes.get((*place, nth[place]))
         nth[place] += 1
         first = len(calls)
         for key in lineage.keys_of(visit):
             calls.append(_call(visit.id, key, lineage.commands[key], left, closed, times, values))
-        visits.append(_visit(lineage, visit, told, calls[first:], first, times, values))
-    return _with_way(visits), calls
+        visits.append(_visit(lineage, visit, recorded, calls[first:], first, times, values))
+    return _mark_critical_path(visits), calls
 
 
-def told_by(record: Record) -> dict[tuple[int, int, int], Visit]:
-    """The visits of a record by plan, step, and which visit of it it is, from 0."""
+def recorded_visits(record: Record) -> dict[tuple[int, int, int], Visit]:
+    """Returns the visits of a record by plan, step and number of the visit, all from 0."""
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     found: dict[tuple[int, int, int], Visit] = {}
     for visit in (*record.visits, *record.under_way):
@@ -133,9 +134,9 @@ def _call(
 ) -> CallRow:
     parts = parse_key(key)
     answer = closed.get(key)
-    gone = left.get(key, 0)
+    issued = left.get(key, 0)
     spent = () if answer is None else answer.spent
-    until = times.of(answer.seq) if answer is not None else times.at[-1] if gone else 0.0
+    until = times.of(answer.seq) if answer is not None else times.at[-1] if issued else 0.0
     asked, prompt = prompt_of(command, () if answer is None else answer.remarks)
     return CallRow(
         visit,
@@ -144,27 +145,27 @@ def _call(
         parts.attempt,
         parts.turn,
         parts.call,
-        _named(command),
-        gone,
+        _tool_of(command),
+        issued,
         0 if answer is None else answer.seq,
         "" if answer is None else answer.type,
-        times.of(gone) if gone else until,
+        times.of(issued) if issued else until,
         until,
         values.add(_arguments(command)) if _arguments(command) is not None else NO_VALUE,
-        _part(spent, 6),
-        int(_part(spent, 0)),
-        int(_part(spent, 1)),
-        _part(spent, 2),
+        _usage_at(spent, 6),
+        int(_usage_at(spent, 0)),
+        int(_usage_at(spent, 1)),
+        _usage_at(spent, 2),
         asked,
         NO_VALUE if prompt is None else values.add(prompt),
     )
 
 
-def _part(spent: Sequence[float], place: int) -> float:
+def _usage_at(spent: Sequence[float], place: int) -> float:
     return spent[place] if len(spent) > place else 0
 
 
-def _named(command: Awaited) -> str:
+def _tool_of(command: Awaited) -> str:
     match command:
         case CallTool(tool=tool) | CallModel(tool=tool) | RunAgent(tool=tool) | AgentTurn(tool=tool):
             return tool
@@ -197,7 +198,7 @@ def _arguments(command: Awaited) -> JSON:
 def _visit(
     lineage: Lineage,
     visit: Begun,
-    told: Visit | None,
+    recorded: Visit | None,
     calls: Sequence[CallRow],
     first: int,
     times: Times,
@@ -206,12 +207,12 @@ def _visit(
     write = lineage.write_of.get(visit.id, NONE)
     written = [] if write == NONE else [lineage.writes[write].seq]
     end = max([visit.seq, *(call.answered for call in calls), *written])
-    outcome = "skipped" if visit.skipped else str(told.outcome) if told is not None else "ok"
-    gone = [c.start for c in calls if c.left]
+    outcome = "skipped" if visit.skipped else str(recorded.outcome) if recorded is not None else "ok"
+    issued = [c.start for c in calls if c.left]
     turn = times.of(times.begun(visit.seq, min((c.left for c in calls if c.left), default=0)))
     is_open = outcome == "open" or (outcome == "stopped" and write == NONE)
     until = times.at[-1] if is_open else max([turn, *(c.until for c in calls)])
-    detail = visit.skipped or ("" if told is None else told.detail)
+    detail = visit.skipped or ("" if recorded is None else recorded.detail)
     return VisitRow(
         visit.program,
         visit.number,
@@ -223,20 +224,20 @@ def _visit(
         write,
         list(visit.versions),
         turn,
-        min([turn, *gone]),
+        min([turn, *issued]),
         until,
         [first, len(calls)],
         0,
     )
 
 
-def _with_way(visits: list[VisitRow]) -> list[VisitRow]:
-    """The visits, those marked that the end of the run waited for: each began when the one before ended."""
+def _mark_critical_path(visits: list[VisitRow]) -> list[VisitRow]:
+    """Marks the visits on the critical path: from the last one back, each began when the one before ended."""
     done = sorted((v.until, n) for n, v in enumerate(visits) if v.outcome != "skipped")
     ends = [until for until, _ in done]
     place = len(done) - 1
     while place >= 0:
         number = done[place][1]
         visits[number] = visits[number]._replace(critical=1)
-        place = min(place, bisect_right(ends, visits[number].start + _NEAR)) - 1
+        place = min(place, bisect_right(ends, visits[number].start + _TOLERANCE)) - 1
     return visits

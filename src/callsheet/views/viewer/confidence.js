@@ -1,4 +1,4 @@
-// How sure each fact is, by itself and after what it was made of, along the weakest way that leads to it.
+// The confidence of each fact: its own, and limited by its sources along the weakest path.
 import { useMemo, useState } from "preact/hooks";
 import { Confidence, VirtualList, band, counted, html } from "./ui.js";
 import { model, pickWrite, seq } from "./state.js";
@@ -7,7 +7,7 @@ const MOST_HOPS = 24;
 const SHOWN = {
   all: "all",
   flagged: "flagged (below .70)",
-  review: "to review (.40 to .59)",
+  review: "review (.40 to .59)",
   blocked: "blocked (below .40)",
 };
 
@@ -30,22 +30,22 @@ export function ConfidenceTab() {
       <label>show <select value=${only}
           onChange=${(event) => setOnly(event.currentTarget.value)}>${Object.entries(SHOWN).map(([name, text]) => html`
             <option key=${name} value=${name}>${text}</option>`)}</select></label>
-      <span class="quiet">${counted(rows.length, "fact")} · the numbers are a policy by kind of source; they
-        are not measured</span>
+      <span class="quiet">${counted(rows.length, "fact")} · the numbers are set by kind of source, as a
+        policy; they are not measured</span>
     </div>
     <div class="row head"
         aria-hidden="true"><span>fact</span>
           <span>variable</span>
-          <span>by itself</span>
-          <span>worth</span>
-          <span>the weakest way to it</span>
+          <span>own</span>
+          <span>confidence</span>
+          <span>weakest path</span>
           <span>basis</span></div>
     <${VirtualList} label="Facts" count=${rows.length} height=${34} row=${(n) => html`<${Row} key=${rows[n].id}
         fact=${rows[n]} />`} />
   </div>`;
 }
 
-// From the beginning of the weakest way to the fact itself.
+// The weakest path to a fact, from its first source to the fact itself.
 function hops(made, fact) {
   const found = [fact];
   while (found.length < MOST_HOPS && found[0].parents.length) {

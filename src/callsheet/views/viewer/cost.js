@@ -1,4 +1,4 @@
-// What the run took, and which steps took it.
+// The resource use of the run, in total and by step.
 import { useMemo } from "preact/hooks";
 import { VirtualList, bytes, duration, html } from "./ui.js";
 import { model, pickStep } from "./state.js";
@@ -40,11 +40,11 @@ export function Cost() {
     ["model calls", usage.model_calls],
     ["tokens in", usage.input_tokens],
     ["tokens out", usage.output_tokens],
-    ["of them cached", usage.cached_tokens],
-    ["cost", usage.cost === null ? "not known" : usage.cost ? usage.cost.toPrecision(4) : 0],
-    ["of unknown cost", usage.unpriced],
+    ["cached tokens", usage.cached_tokens],
+    ["cost", usage.cost === null ? "unknown" : usage.cost ? usage.cost.toPrecision(4) : 0],
+    ["calls without price", usage.unpriced],
     ["results", bytes(usage.bytes)],
-    ["left early", usage.early],
+    ["sent early", usage.early],
   ].filter(([, value]) => value && value !== "0 ms" && value !== "0 B");
   return html`<div class="cost table">
     <dl class="sums pad">${sums.map(([name, value]) => html`
@@ -59,7 +59,7 @@ export function Cost() {
           <span>retries</span>
           <span>tokens</span>
           <span>cost</span></div>
-    <${VirtualList} label="Steps by what they took" count=${rows.length} height=${28} row=${(n) => {
+    <${VirtualList} label="Resource use by step" count=${rows.length} height=${28} row=${(n) => {
       const row = rows[n];
       const step = made.plans[row.plan].steps[row.place];
       return html`<div role="listitem" class="row" key=${`${row.plan}/${row.place}`}>

@@ -1,4 +1,4 @@
-// The plan as a graph, laid out where it was made: steps in rows, long arrows on lanes beside them.
+// The plan as a graph. The layout is part of the data: steps in rows, long arrows on lanes beside them.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { STATUS, band, html } from "./ui.js";
 import { model, pickStep, pickVisit, seq, step } from "./state.js";
@@ -10,7 +10,7 @@ export const BESIDE = 18;
 const LANE = 13;
 export const EDGE = 22;
 const LEAST_SCALE = 0.7;
-const CARRY = ["data", "after"]; // the arrows along which values go
+const CARRY = ["data", "after"]; // the kinds of arrows that pass values
 
 export function Dag() {
   const made = model.value;
@@ -49,7 +49,7 @@ export function Dag() {
   }, [chosen && chosen.plan, chosen && chosen.step, made]);
   return html`<div class="dag" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label="The plan as a graph">
     <svg width=${width * scale} height=${(top + 10) * scale} viewBox=${`0 0 ${width} ${top + 10}`} role="group"
-        aria-label="Steps and what they wait for">
+        aria-label="Steps and dependencies">
       ${made.plans.map(
         (plan, number) => html`<${Graph} key=${number} plan=${number} top=${tops[number]}
         from=${view[0] / scale - tops[number] - 300} to=${(view[0] + view[1]) / scale - tops[number] + 300} />`,
@@ -62,7 +62,7 @@ export const left = (layout) => EDGE + layout.left * LANE;
 export const wide = (layout) =>
   left(layout) + layout.columns * (WIDE + BESIDE) + (layout.right ? 8 + layout.right * LANE : 0) + EDGE;
 
-// Where each step stands: rows of fewer steps are in the middle.
+// The position of each step; rows with fewer steps are centred.
 export function places(layout) {
   const counts = new Array(layout.rows).fill(0);
   for (const [row, column] of layout.places) counts[row] = Math.max(counts[row], column + 1);
@@ -118,7 +118,7 @@ function Graph({ plan: number, top, from, to }) {
   </g>`;
 }
 
-// Where an arrow runs: straight to the next row, or down a lane and in through the gap above its end.
+// The path of an arrow: straight to the next row, or down a lane and through the gap above its end.
 export function way(layout, x, y, start, end, kind, lane) {
   if (!lane) return straight(x(start) + WIDE / 2, y(start) + HIGH, x(end) + WIDE / 2, y(end) - 1);
   if (kind === "goto" || kind === "fail") return jump(layout, x, y, start, end, lane);
@@ -140,7 +140,7 @@ function straight(from, a, into, b) {
   return `M${from} ${a} C${from} ${half} ${into} ${half} ${into} ${b}`;
 }
 
-// A jump leaves on the right, and comes in there.
+// The path of a jump, which starts and ends at the right side of a step.
 function jump(layout, x, y, start, end, lane) {
   const [upper, lower] = [start, end].map((n) => layout.places[n][0]).sort((one, other) => one - other);
   const beside = layout.places.reduce(
@@ -162,12 +162,12 @@ function middle(layout, x, y, start, end, lane) {
   return lane ? [left(layout) - lane * LANE, half] : [(x(start) + x(end) + WIDE) / 2, half];
 }
 
-// That a value did not come along an arrow, or is worth too little to be handed on.
+// A mark on an arrow: a value was not passed along it, or its confidence is too low to hand it on.
 function Lost({ at: [x, y], of, way: between }) {
   const said =
     of.why === "lost"
-      ? `$${of.name} did not come from ${between}`
-      : `$${of.name} went from ${between}, and is worth ${of.value.toFixed(2)}: it is not handed on`;
+      ? `$${of.name} was not passed from ${between}`
+      : `$${of.name} was passed from ${between}, but its confidence of ${of.value.toFixed(2)} is too low to hand it on`;
   return html`<g class="lost is-${of.why}" transform=${`translate(${x} ${y})`} role="img" aria-label=${said}>
     <circle r="8" />
     <text y="4" text-anchor="middle">${of.why === "lost" ? "✗" : "⊘"}</text>

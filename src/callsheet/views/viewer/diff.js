@@ -1,4 +1,4 @@
-// This run, A, beside another, B: where they first part, and what follows from that.
+// Compares this run, A, with another, B: the first difference and its consequences.
 import { useEffect, useState } from "preact/hooks";
 import { VirtualList, counted, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
@@ -10,12 +10,12 @@ const MOST_TIMES = 20;
 export function Diff() {
   const made = model.value;
   const { diff } = made.doc;
-  const [picked, setPicked] = useState(null); // a pair, and the run that it is of
+  const [picked, setPicked] = useState(null); // the number of a pair, and the run B that it belongs to
   const [isCone, setCone] = useState(true);
   if (!diff && acts.value) return html`<div class="pad"><${Other} /></div>`;
   if (!diff)
     return html`
-      <p class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
+      <p class="pad quiet">No run to compare with: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
   const at = picked && picked.of === diff.other.id ? picked.n : diff.first;
   const cone = diff.pairs
     .map((pair, n) => ({ ...pair, n }))
@@ -23,22 +23,22 @@ export function Diff() {
   const shown = at >= 0 ? diff.pairs[at] : null;
   const isSame = diff.other.plan_hash === made.run.plan_hash;
   const given = (value) => (value < 0 ? "–" : made.preview(value, 60));
-  const leftOut = diff.left_out ? `; ${diff.left_out} more that differ are left out` : "";
+  const leftOut = diff.left_out ? `; ${diff.left_out} more differences are omitted` : "";
   return html`<div class="diff">
-    <section aria-label="What differs">
+    <section aria-label="Differences">
       ${acts.value ? html`<p class="bar"><${Other} /></p>` : ""}
       <p class="bar"><span>A <code>${made.run.id}</code> · B <code>${diff.other.id}</code>${" "}
-        <span class="quiet">${diff.other.status}, ${isSame ? "the same plan" : "another plan"}</span></span>
+        <span class="quiet">${diff.other.status}, ${isSame ? "the same plan" : "a different plan"}</span></span>
         <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)}
-            /> from the first on</label></p>
+            /> from the first difference on</label></p>
       ${diff.inputs.map(([name, a, b]) => html`<p key=${name}
-          class="pad">given <b>$${name}</b>: A <code>${given(a)}</code>, B <code>${given(b)}</code></p>`)}
+          class="pad">input <b>$${name}</b>: A <code>${given(a)}</code>, B <code>${given(b)}</code></p>`)}
       ${
         diff.pairs.length
-          ? html`<${VirtualList} label="Visits that differ" count=${cone.length} height=${30} row=${(n) => {
+          ? html`<${VirtualList} label="Different visits" count=${cone.length} height=${30} row=${(n) => {
               const pair = cone[n];
               const side = pair.a || pair.b;
-              const rank = pair.n === diff.first ? "first" : pair.follows ? "follows" : "apart";
+              const rank = pair.n === diff.first ? "first" : pair.follows ? "follows" : "independent";
               return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}">
                 <button aria-pressed=${pair.n === at} onClick=${() => {
                 setPicked({ of: diff.other.id, n: pair.n });
@@ -48,9 +48,9 @@ export function Diff() {
             <span class="tool">${side.tool ? `@${side.tool}` : ""}</span>${" "}
                 <span class="quiet">${pair.what.join(", ")}</span></button></div>`;
             }} />`
-          : html`<p class="pad">They did the same: ${counted(diff.alike, "visit")} of steps.</p>`
+          : html`<p class="pad">No differences in ${counted(diff.alike, "visit")} of steps.</p>`
       }
-      <p class="pad quiet">${counted(diff.alike, "visit")} alike; times do not count${leftOut}</p>
+      <p class="pad quiet">${counted(diff.alike, "visit")} equal; times are not compared${leftOut}</p>
       <${Times} diff=${diff} />
     </section>
     ${
@@ -67,7 +67,7 @@ export function Diff() {
   </div>`;
 }
 
-// Which steps took longer or shorter, by more than a part of the longer time.
+// The steps whose durations differ by more than a fraction of the longer one.
 function Times({ diff }) {
   const [noise, setNoise] = useState(0.2);
   const apart = diff.times.filter(([, , a, b]) => Math.abs(a - b) > noise * Math.max(a, b));
@@ -85,7 +85,7 @@ function Times({ diff }) {
   </section>`;
 }
 
-// Which run this one is compared with, where a server has others.
+// The selection of the run B, if a server offers other runs.
 function Other() {
   const { diff } = model.value.doc;
   const [runs, setRuns] = useState([]);
@@ -106,7 +106,7 @@ function Other() {
 
 function Side({ side, other }) {
   const made = model.value;
-  if (!side) return html`<p class="quiet">It did not come there.</p>`;
+  if (!side) return html`<p class="quiet">Not reached.</p>`;
   if (side.skipped) return html`<p>skipped: ${side.skipped}</p>`;
   const paths = other ? changed(made.parsed(side.value), made.parsed(other.value)) : [];
   return html`<div>
@@ -115,12 +115,12 @@ function Side({ side, other }) {
     ${side.error >= 0 ? html`<p class="why is-failed">${made.words(side.error)}</p>` : ""}
     ${side.value >= 0 ? html`<${ValueBox} value=${side.value} label="value" />` : ""}
     ${paths.length ? html`<p class="quiet">differs at ${paths.slice(0, 8).map((path) => html`
-      <code key=${path}>${path || "all of it"}</code> `)}
+      <code key=${path}>${path || "the whole value"}</code> `)}
       ${paths.length > 8 ? `and ${paths.length - 8} more places` : ""}</p>` : ""}
   </div>`;
 }
 
-// The places at which two values differ, by path.
+// The paths at which two values differ.
 function changed(one, other, path = [], found = []) {
   if (found.length > 200 || one === undefined || other === undefined) return found;
   const isBoth =

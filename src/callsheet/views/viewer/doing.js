@@ -1,8 +1,8 @@
-// What people do with a run where a server does it: buttons that say what came of it.
+// Shared parts of forms that send actions to a server, with their errors.
 import { useRef, useState } from "preact/hooks";
 import { html } from "./ui.js";
 
-// A way to read things: [what went wrong, whether something is being read, read(something)].
+// A hook for asynchronous requests: [error message, whether one is running, read(request)].
 export function useReading() {
   const [wrong, setWrong] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -19,8 +19,8 @@ export function useReading() {
   return [wrong, isBusy, read];
 }
 
-// A way to do things, one at a time: [what went wrong, whether something is being done, do(something)].
-// A second key or click can come before the page shows that the first is being carried out: it does nothing.
+// A hook for actions, one at a time: [error message, whether one is running, act(action)].
+// A second key press or click before the page shows that the first action is running is ignored.
 export function useDoing() {
   const [wrong, isBusy, read] = useReading();
   const isDoing = useRef(false);
@@ -33,14 +33,14 @@ export function useDoing() {
   return [wrong, isBusy, act];
 }
 
-// What takes the value of a field that was changed.
+// Returns an event handler that passes the value of a changed field to a setter.
 export const into = (set) => (event) => set(event.currentTarget.value);
 
 export function Wrong({ said }) {
   return said ? html`<p class="why is-failed" role="alert">${said}</p>` : "";
 }
 
-// What somebody has typed as a value: JSON where it is some, else the text itself.
+// Returns the value of a typed text: parsed if it is JSON, otherwise the text itself.
 export function typed(text) {
   try {
     return JSON.parse(text);

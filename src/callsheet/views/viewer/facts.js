@@ -1,4 +1,4 @@
-// What was known after an event: every variable with what it is worth, who said it, and who used it.
+// The variables after an event: values, confidence, where each comes from and who used it.
 import { Confidence, VirtualList, html } from "./ui.js";
 import { origin } from "./model.js";
 import { model, pickVisit, pickWrite, seq, variable } from "./state.js";
@@ -13,10 +13,10 @@ export function Facts() {
         aria-hidden="true"><span>fact</span>
           <span>variable</span>
           <span>value</span>
-          <span>worth</span>
+          <span>confidence</span>
           <span>from</span>
           <span>used by</span></div>
-    <${VirtualList} label="What is known" count=${rows.length} height=${30} follow=${chosen}
+    <${VirtualList} label="Facts" count=${rows.length} height=${30} follow=${chosen}
         row=${(n) => html`<${Row} key=${rows[n].name} write=${rows[n]} isChosen=${n === chosen} />`} />
   </div>`;
 }

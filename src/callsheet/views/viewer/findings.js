@@ -1,4 +1,4 @@
-// What rules say of the plan, of the hand-off and of the run; each leads to what it is about.
+// Findings of rules about the plan, the hand-off and the run, each with a link to its place.
 import { LEVELS, VirtualList, counted, html } from "./ui.js";
 import { goTo, model, pickStep, pickWrite } from "./state.js";
 
@@ -9,7 +9,7 @@ export function Findings() {
   const rows = made.findings;
   if (!rows.length)
     return html`
-      <p class="quiet pad">No rule has anything to say: neither of the plan, nor of the hand-off, nor of the run.</p>`;
+      <p class="quiet pad">No findings in the plan, the hand-off or the run.</p>`;
   const levels = ["error", "warning", "hint"]
     .map((level) => [level, rows.filter((row) => row.level === level).length])
     .filter(([, n]) => n);

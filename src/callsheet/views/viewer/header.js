@@ -1,7 +1,7 @@
-// The head of the page: how the run ended in words, where it failed and what likely led to it apart, and what it took.
+// The head of the page: the outcome of the run, its likely cause, its totals, and actions.
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
 import { Wrong, useDoing } from "./doing.js";
-import { unpacked } from "./packed.js";
+import { decompressed } from "./compressed.js";
 import { acts, isHelping, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
@@ -35,7 +35,7 @@ export function Header() {
       }</p>
     </div>
     <dl class="sums">
-      <div><dt>took</dt><dd>${duration(run.seconds)}</dd></div>
+      <div><dt>duration</dt><dd>${duration(run.seconds)}</dd></div>
       <div><dt>calls</dt>
         <dd>${usage.calls.toLocaleString("en")}${retries && html` <small>${retries}</small>`}</dd></div>
       ${usage.model_calls ? html`<div><dt>model calls</dt>
@@ -47,26 +47,26 @@ export function Header() {
     </dl>
     <div class="acts">
       ${isLiving ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
-      <${Deeds} />
+      <${Actions} />
       <${Export} />
-      <button class="plain" onClick=${nextTheme} title="Light, dark, or as the system says (t)">${
+      <button class="plain" onClick=${nextTheme} title="Theme: light, dark or that of the system (t)">${
         { auto: "◐ auto", light: "○ light", dark: "● dark" }[theme.value]
       }</button>
-      <button class="plain" onClick=${() => (isHelping.value = true)} title="Keys and words (?)">? help</button>
+      <button class="plain" onClick=${() => (isHelping.value = true)} title="Help (?)">? help</button>
     </div>
   </header>`;
 }
 
-// What may be done with the whole run, where a server does it.
-function Deeds() {
+// Actions on the whole run, if a server offers them.
+function Actions() {
   const [wrong, isBusy, act] = useDoing();
   const { status } = model.value.run;
   if (!acts.value) return "";
   const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
   const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
   const canGoOn = status === "interrupted" || isAnswered;
-  const button = (name, deed) => html`
-    <button class="plain" disabled=${isBusy} onClick=${() => act(deed)}>${name}</button>`;
+  const button = (name, action) => html`
+    <button class="plain" disabled=${isBusy} onClick=${() => act(action)}>${name}</button>`;
   return html`<${Wrong} said=${wrong} />
     ${canGoOn ? button("Resume", acts.value.resume) : ""}
     ${isOver ? "" : button("Cancel", acts.value.cancel)}`;
@@ -88,7 +88,7 @@ function Cause() {
 function Chain({ run }) {
   if (run.chain.ok)
     return html`<span class="chain" title=${`The hash of the last event: ${run.head}`}>
-      <span aria-hidden="true">✓</span> whole <code>${run.head.slice(0, 8)}</code></span>`;
+      <span aria-hidden="true">✓</span> intact <code>${run.head.slice(0, 8)}</code></span>`;
   return html`<span class="chain is-broken" title=${run.chain.why}>
     <span aria-hidden="true">✗</span> broken at event ${run.chain.seq}</span>`;
 }
@@ -105,7 +105,7 @@ function Export() {
   return html`<details class="menu">
     <summary>Export</summary>
     <div>
-      ${item("Copy a link to what is shown", () => copy(location.href.split("#")[0] + link(), () => {}))}
+      ${item("Copy a link to this view", () => copy(location.href.split("#")[0] + link(), () => {}))}
       ${made.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, made.doc.lctl.text)) : ""}
       ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(made), "application/x-ndjson"))}
       ${item("Spans as OTLP", () => save(made, "packed", "otlp.jsonl", "application/x-ndjson"))}
@@ -116,13 +116,13 @@ function Export() {
   </details>`;
 }
 
-// Spans or provenance as a file; where the page has none, the tab OTel says which command gives them.
+// Downloads spans or provenance; if the page has none, shows the tab OTel, which names the command.
 async function save(made, part, name, type) {
   try {
-    const told = acts.value ? await acts.value.spans() : made.doc.otel;
-    if (told[part]) return download(`${made.run.id}.${name}`, await unpacked(told[part]), type);
+    const otel = acts.value ? await acts.value.spans() : made.doc.otel;
+    if (otel[part]) return download(`${made.run.id}.${name}`, await decompressed(otel[part]), type);
   } catch {
-    // the tab tells what is wrong
+    // the tab shows the error
   }
   lower.value = "otel";
 }
@@ -150,34 +150,33 @@ function eventLines(made) {
 
 const KEYS = [
   ["j k", "next, previous step"],
-  ["Tab Enter", "to a step of the graph, choose it; again: to its end"],
-  ["h l", "one event back, on"],
-  ["H L", "ten events back, on"],
+  ["Tab Enter", "focus a step of the graph, select it; again: go to its end"],
+  ["h l", "previous, next event"],
+  ["H L", "ten events back, forward"],
   ["g G", "first, last event"],
   ["space", "playback"],
   ["1 2 3 4", "graph, waterfall, log, plan"],
   ["f w c i", "facts, lineage, confidence, findings"],
-  ["d", "what differs from the other run"],
+  ["d", "differences from the other run"],
   ["/", "search"],
   ["n N", "next, previous hit"],
   ["t", "light, dark, auto"],
-  ["?", "this"],
+  ["?", "this help"],
 ];
 
 export function Help() {
   if (!isHelping.value) return "";
-  return html`<${Dialog} title="Keys and words" onClose=${() => (isHelping.value = false)}>
+  return html`<${Dialog} title="Help" onClose=${() => (isHelping.value = false)}>
     <dl class="keys">${KEYS.map(([key, text]) => html`
       <div key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
-    <h3>Three words</h3>
-    <p><b>Playback</b> goes through the journal: nothing runs. To <b>re-run from a step</b> is to do the later steps
-    again, with the results before it taken from the journal. A <b>fork</b> is a new run with something changed, that
-    names this one as its parent. This page only plays back; under <b>From here</b> a step has the commands
-    for the others.</p>
+    <h3>Terms</h3>
+    <p><b>Playback</b> steps through the journal; nothing is executed. A <b>rerun from a step</b> executes that step and
+    the later ones again; the results of earlier steps come from the journal. A <b>fork</b> is a new run with a change,
+    whose parent is this run. For both, see <b>Rerun or fork</b> of a step.</p>
     <h3>Confidence</h3>
-    <p>The numbers are a policy of who runs callsheet, by the kind of source, and are not measured. No value is worth
-    more than what it was made of. Below .70 a fact is flagged, below .60 a person should look, below .40
-    it is not handed on.</p>
+    <p>The numbers are set by kind of source, as a policy, and are not measured. The confidence of a value is at most
+    that of its sources. Below .70 a fact is flagged, below .60 a person should review it, below .40 it is not
+    handed on.</p>
     <p class="quiet">${model.value.run.made_by}</p>
   <//>`;
 }

@@ -1,4 +1,4 @@
-// The keyboard: single keys, but for when something is typed.
+// Keyboard shortcuts: single keys, except while text is entered.
 import { goTo, isHelping, lower, model, nextStep, nextTheme, play, seq, tab, TABS } from "./state.js";
 import { nextHit } from "./search.js";
 
@@ -29,7 +29,7 @@ export function listen() {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !model.value) return;
     if (isHelping.value) {
-      if (event.key === "Escape") isHelping.value = false; // also where it has not been drawn yet
+      if (event.key === "Escape") isHelping.value = false; // also before the dialog has been rendered
       return;
     }
     const { tagName, type } = event.target;
@@ -39,7 +39,7 @@ export function listen() {
       (tagName === "INPUT" && type !== "range" && type !== "checkbox")
     )
       return;
-    if (event.key === " " && tagName !== "BODY" && tagName !== "DIV") return; // it presses what has the focus
+    if (event.key === " " && tagName !== "BODY" && tagName !== "DIV") return; // the space key activates the focused element
     const move = MOVES[event.key];
     if (!move) return;
     event.preventDefault();

@@ -1,24 +1,24 @@
-// The run as it would be handed on, at its end or after any step, and what came of each hand-off.
+// The LCTL document of the run, at its end or after any step, and the states of its hand-offs.
 import { useMemo } from "preact/hooks";
 import { CopyButton, Source, bytes, download, html } from "./ui.js";
-import { boundary, boundaryAt, documentAt } from "./handed.js";
+import { boundary, boundaryAt, documentAt } from "./handoff.js";
 import { goTo, isThen, model, pickVisit, seq } from "./state.js";
 
-// What came of a hand-off: shape, word, and whether somebody has to look.
+// The states of a hand-off: symbol, text and status class.
 const STATES = {
-  taken: ["✓", "taken up", "ok"],
-  concerns: ["⚑", "taken up with concerns", "stopped"],
+  taken: ["✓", "accepted", "ok"],
+  concerns: ["⚑", "accepted with concerns", "stopped"],
   refused: ["✗", "refused", "failed"],
-  unsaid: ["○", "no ack", "skipped"],
-  waits: ["◔", "waits", "open"],
-  given: ["→", "given", "ok"],
+  unsaid: ["○", "not acknowledged", "skipped"],
+  waits: ["◔", "pending", "open"],
+  given: ["→", "delivered", "ok"],
 };
 const KINDS = { agent: "to an agent", person: "to a person", process: "to the next process", end: "at the end" };
 
 export function Lctl() {
   const made = model.value;
   if (!made.doc.lctl.text)
-    return html`<p class="quiet pad">The document tells values, and is left out of this report.</p>`;
+    return html`<p class="quiet pad">The document contains values and is omitted from this report.</p>`;
   return html`<div class="lctl"><${Hops} /><${Document} /></div>`;
 }
 
@@ -30,7 +30,7 @@ function Document() {
   const at = place < 0 ? null : boundary(steps, place);
   const name = at ? `${made.run.id}.${at.label.replace("/", "-")}.lctl.yaml` : `${made.run.id}.lctl.yaml`;
   const what = at ? "Hand-off" : kind === "debug" ? "Post-mortem" : "Hand-off";
-  return html`<section class="document" aria-label="The document">
+  return html`<section class="document" aria-label="Document">
     <div class="bar">
       <span>
         <b>${what}</b>${" "}
@@ -42,11 +42,11 @@ function Document() {
         <button class="plain" onClick=${() => download(name, text)}>Download</button>
       </span>
     </div>
-    <${Source} label="The document" text=${text} />
+    <${Source} label="Document" text=${text} />
   </section>`;
 }
 
-// Whether the document is that of the whole run, or the one after the step that the scrubber stands at.
+// The selection of the document: of the whole run, or after the step at the current event.
 function Moment({ steps, place }) {
   const made = model.value;
   if (!steps)
@@ -61,7 +61,7 @@ function Moment({ steps, place }) {
     <span class="quiet">of</span>${" "}
     <select value=${isBefore ? "now" : isThen.value ? String(place) : "end"} onChange=${pick}>
       <option value="end">the whole run</option>
-      ${isBefore ? html`<option value="now">the event that is shown: no step was settled</option>` : ""}
+      ${isBefore ? html`<option value="now">the current event: no step has finished</option>` : ""}
       ${steps.at.map(
         ([at, label], n) => html`<option key=${n} value=${String(n)}>after ${label} (event ${at})</option>`,
       )}
@@ -75,13 +75,13 @@ function Hops() {
   return html`<section class="hops" aria-label="Hand-offs">
     <h3>Hand-offs</h3>
     ${come.length ? html`<ol>${come.map((hop) => html`<${Hop} key=${hop.n} hop=${hop} />`)}</ol>` : ""}
-    ${come.length ? "" : html`<p class="quiet">The run had not been handed on by event ${seq.value}.</p>`}
+    ${come.length ? "" : html`<p class="quiet">No hand-off up to event ${seq.value}.</p>`}
   </section>`;
 }
 
 function Hop({ hop }) {
   const made = model.value;
-  const isOpen = hop.until && hop.until > seq.value; // what is to come is not told before
+  const isOpen = hop.until && hop.until > seq.value; // later outcomes are not shown
   const [shape, word, look] = STATES[isOpen ? "waits" : hop.state];
   const isOver = hop.until > hop.seq && !isOpen;
   const go = () => (hop.visit >= 0 ? pickVisit(hop.visit, true) : goTo(hop.until || hop.seq));

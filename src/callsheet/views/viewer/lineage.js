@@ -1,4 +1,4 @@
-// Where a value came from, back to what the run was given, and what was made of it.
+// The lineage of a value: its sources back to the inputs of the run, and its uses.
 import { useState } from "preact/hooks";
 import { Confidence, argument, html } from "./ui.js";
 import { ValueBox } from "./value.js";
@@ -12,7 +12,7 @@ export function Lineage() {
   const write = written.value;
   if (!write) {
     const names = made.variablesAt(seq.value).slice(-30);
-    return html`<div class="pad"><p>Where did this value come from?</p>
+    return html`<div class="pad"><p>Select a variable to see its lineage.</p>
       <p>${names.map((each) => html`<button key=${each.name} class="plain"
           onClick=${() => pickVariable(each.name)}>$${each.name}</button> `)}</p></div>`;
   }
@@ -21,14 +21,14 @@ export function Lineage() {
     <section aria-label="The value">
       <h3>${made.place(write.name, path)} <small class="quiet">event ${write.seq}</small></h3>
       <${ValueBox} value=${write.value} onPick=${(at) => pickWrite(write, at)} path=${path} open=${path.length + 2} />
-      <p class="quiet">Choose a place in it to ask about that alone.</p>
+      <p class="quiet">Select a part of the value to see the lineage of that part.</p>
     </section>
-    <section aria-label="Made of">
-      <h3>Made of</h3>
+    <section aria-label="Sources">
+      <h3>Sources</h3>
       <${Back} key=${`${write.n}/${path.join(".")}`} write=${write} path=${path} depth=${3} seen=${[]} isRoot=${true} />
     </section>
-    <section aria-label="Reached">
-      <h3>Reached</h3>
+    <section aria-label="Uses">
+      <h3>Uses</h3>
       <${On} key=${`${write.n}/${path.join(".")}`} write=${write} path=${path} depth=${3} isRoot=${true} />
     </section>
   </div>`;
@@ -72,10 +72,10 @@ function Back({ write, path, depth, isRoot }) {
   if (write.visit < 0) return isRoot ? html`<p><${By} write=${write} /></p>` : "";
   const flows = made.into(write, plain(path));
   const { literals } = made.step(made.visits[write.visit]);
-  if (!flows.length && !literals.length) return isRoot ? html`<p><${By} write=${write} />, of nothing else</p>` : "";
+  if (!flows.length && !literals.length) return isRoot ? html`<p><${By} write=${write} />, without sources</p>` : "";
   if (!isOpen)
     return html`<button class="plain more"
-        onClick=${() => setOpen(true)}>… made of ${flows.length + literals.length}</button>`;
+        onClick=${() => setOpen(true)}>… sources: ${flows.length + literals.length}</button>`;
   return html`${isRoot ? html`<p><${By} write=${write} /></p>` : ""}<ul class="web">
     ${flows.slice(0, most).map((flow, n) => {
       const from = flow.write >= 0 ? made.writes[flow.write] : null;
@@ -97,19 +97,19 @@ function On({ write, path, depth, isRoot }) {
   const [isOpen, setOpen] = useState(depth > 0);
   const [most, setMost] = useState(MOST);
   const flows = made.from(write, plain(path));
-  if (!flows.length) return isRoot ? html`<p class="quiet">Nobody has read it.</p>` : "";
+  if (!flows.length) return isRoot ? html`<p class="quiet">No step has read it.</p>` : "";
   if (!isOpen)
-    return html`<button class="plain more" onClick=${() => setOpen(true)}>… reached ${flows.length}</button>`;
+    return html`<button class="plain more" onClick=${() => setOpen(true)}>… uses: ${flows.length}</button>`;
   return html`<ul class="web">
     ${flows.slice(0, most).map((flow, n) => {
       const to = flow.write >= 0 ? made.writes[flow.write] : null;
       return html`<li key=${n}><button class="link"
           onClick=${() => pickVisit(flow.visit.n)}>${made.label(flow.visit)} ${made.step(flow.visit).tool}</button>
         ${" "}<span class="quiet">${ROLES[flow.role]} ${flow.argument ? `as ${argument(flow.argument)}` : ""}</span>
-        ${to ? html` made <button class="link"
+        ${to ? html` produced <button class="link"
             onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : `$${to.name}`}</button>${" "}
               <${What} write=${to} path=${[]} /><${On} write=${to} path=${[]} depth=${depth - 1} />` : html`${" "}
-                <span class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "kept nothing"}</span>`}</li>`;
+                <span class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "stored no result"}</span>`}</li>`;
     })}
     ${flows.length > most ? html`<li><button class="plain"
         onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}

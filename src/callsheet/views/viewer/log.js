@@ -1,4 +1,4 @@
-// The events of the journal, one a row, up to a hundred thousand and more.
+// The events of the journal, one a row. Only visible rows are rendered, since there may be over 100,000.
 import { useMemo } from "preact/hooks";
 import { VirtualList, counted, html } from "./ui.js";
 import { ValueBox } from "./value.js";
@@ -66,11 +66,11 @@ function Row({ event, isNow, isLater }) {
 }
 
 function Detail({ event }) {
-  return html`<section class="detail" aria-label="The event">
+  return html`<section class="detail" aria-label="Event">
     <p><b>event ${event.seq}</b> ${event.type} <code>${event.key}</code>${" "}
       <span class="quiet">epoch ${event.epoch}, hash ${event.hash}…</span></p>
     ${event.value >= 0 ? html`<${ValueBox} value=${event.value} label="value" />` : ""}
     ${event.more >= 0 ? html`<${ValueBox} value=${event.more} label="body" />` : ""}
-    ${event.value < 0 && event.more < 0 ? html`<p class="quiet">It has no body.</p>` : ""}
+    ${event.value < 0 && event.more < 0 ? html`<p class="quiet">No body.</p>` : ""}
   </section>`;
 }

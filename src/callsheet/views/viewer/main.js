@@ -1,4 +1,4 @@
-// A page that shows one run: a report, or a page whose run a server gives.
+// The entry point of a page with one run: a report, or a page that loads the run from a server.
 import { render } from "preact";
 import { html } from "./ui.js";
 import { Viewer, open } from "./viewer.js";
@@ -6,7 +6,7 @@ import { listen } from "./keys.js";
 import { embedded, served } from "./sources.js";
 import { keepAddress, keepTheme } from "./state.js";
 
-// Show a run in an element; `source` is one of sources.js.
+// Shows a run in an element; `source` is a source of sources.js.
 export function mount(element, source) {
   keepTheme();
   element.textContent = "";

@@ -1,8 +1,8 @@
-// The run as the viewer works on it: rows with names, and the questions that panels ask. Nothing here draws.
+// The data model of a run: rows as objects, and the queries of the panels. No rendering.
 
 export const FORMAT = 2;
 
-const BLOCKED = 0.4; // below it a fact is not handed on
+const BLOCKED = 0.4; // the confidence below which a fact is not handed on
 
 function rows(table) {
   const { columns } = table;
@@ -13,7 +13,7 @@ function rows(table) {
   });
 }
 
-// A number as it was written: JSON in a browser would round it.
+// A number that a browser's JSON would round, as its text.
 export class Exact {
   constructor(text) {
     this.text = text;
@@ -66,7 +66,7 @@ export class Model {
     return `${generation}${this.step(visit).id}${visit.nth > 1 ? `@${visit.nth}` : ""}`;
   }
 
-  // What a link calls a selection: the label of a visit, or a step that has not been come to.
+  // Resolves the label in a link: of a visit, or of a step that was not reached.
   find(label) {
     const visit = this.labels.get(label);
     if (visit) return { plan: visit.plan, step: visit.step, visit: visit.n };
@@ -96,7 +96,7 @@ export class Model {
     return false;
   }
 
-  // The visit of a step that is shown after an event: the last that had begun, else the first.
+  // The visit of a step to show after an event: the last one that had begun, otherwise the first.
   visitAt(plan, step, seq) {
     const list = this.visitsOf[plan][step];
     return list[Math.max(0, upto(list, seq) - 1)] || null;
@@ -133,7 +133,7 @@ export class Model {
     return event ? event.t : 0;
   }
 
-  // A moment of the axis as a time of day, in seconds since 1970. What a fork has from its parent was earlier.
+  // Converts a time of the axis to seconds since 1970. The events from the parent of a fork are earlier.
   clockAt(t) {
     const { began, created, inherited } = this.run;
     return inherited && t <= inherited ? began + t : created + t - inherited;
@@ -141,7 +141,7 @@ export class Model {
 
   // ------------------------------------------------------------ values
 
-  // A value as { text, size, cut, kind }: `cut` of a shortened one, `kind` of one that was left out.
+  // A value as { text, size, cut, kind }: `cut` for a shortened one, `kind` for an omitted one.
   value(n) {
     if (n < 0) return { text: "", size: 0 };
     const shown = this.doc.values[n];
@@ -174,7 +174,7 @@ export class Model {
     return cut && !shown.endsWith("…") ? `${shown}…` : shown;
   }
 
-  // A text that a row points to, such as an error.
+  // The text with a number in the table of values, such as an error.
   words(n) {
     const value = this.parsed(n);
     return typeof value === "string" ? plain(value) : this.preview(n, 400);
@@ -197,9 +197,9 @@ export class Model {
     return value;
   }
 
-  // ------------------------------------------------------------ where data came from, and went
+  // ------------------------------------------------------------ lineage
 
-  // What a visit has read, for one item or for all: { role, argument, name, write, path }.
+  // The reads of a visit, for one item or for all: { role, argument, name, write, path }.
   reads(visit, item = null) {
     const step = this.step(visit);
     const found = [];
@@ -227,14 +227,14 @@ export class Model {
     return [...items].sort((a, b) => a - b);
   }
 
-  // The items whose results a visit has given: a loop that failed may have made fewer than it called for.
+  // The items with results of a visit; a failed loop may have fewer results than calls.
   resultItems(visit) {
     const items = this.itemsOf(visit);
     const value = visit.write >= 0 ? this.at(this.writes[visit.write], []) : undefined;
     return Array.isArray(value) ? items.slice(0, value.length) : items;
   }
 
-  // What a place in a value was made of.
+  // The sources of a part of a value.
   into(write, path) {
     if (write.visit < 0) return [];
     const visit = this.visits[write.visit];
@@ -261,7 +261,7 @@ export class Model {
     return this._readers;
   }
 
-  // Who has read a place in a value: { visit, role, argument, write } with what that made of it, or -1.
+  // The uses of a part of a value: { visit, role, argument, path, write }; `write` is the result, or -1.
   from(write, path) {
     const found = [];
     for (const visit of this.readers.get(write.n) || []) {
@@ -278,12 +278,12 @@ export class Model {
     return answer >= 0 && this.writes[answer].visit === visit.n ? answer : -1;
   }
 
-  // The names of variables and places, as plans write them.
+  // A variable with a path, in the notation of plans.
   place(name, path) {
     return ["$" + name, ...path].join(".");
   }
 
-  // Which values did not come along an arrow of data from one step to another, by an event: { name, why, value }.
+  // The value that was not passed on between two steps up to an event, or null: { name, why, value }.
   lost(plan, start, end, seq) {
     const from = this.plans[plan].steps[start];
     const to = this.plans[plan].steps[end];
@@ -295,12 +295,12 @@ export class Model {
     const came = version >= 0 ? this.writes[version] : null;
     if (!came) return { name, why: "lost" };
     const by = came.visit >= 0 ? this.visits[came.visit] : null;
-    if (!by || by.plan !== plan || by.step !== start) return null; // another step gave it
+    if (!by || by.plan !== plan || by.step !== start) return null; // it is the output of another step
     const fact = this.factAt.get(version);
     return fact && fact.value < BLOCKED ? { name, why: "blocked", value: fact.value } : null;
   }
 
-  // ------------------------------------------------------------ what was spent
+  // ------------------------------------------------------------ resource use
 
   spent(visit) {
     if (!this._spent.has(visit.n)) this._spent.set(visit.n, this.sum(visit));
@@ -324,7 +324,7 @@ export class Model {
   }
 }
 
-// How many of the rows, which stand in the order of their events, had come by an event.
+// The number of rows, which are sorted by event, up to an event.
 function upto(list, seq) {
   let low = 0;
   let high = list.length;
@@ -345,19 +345,19 @@ function overlap(one, other) {
 
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-// A text in which what cannot be seen, or turns the order of what is read, is written out.
+// Returns a text with control and bidirectional characters escaped.
 export const plain = (text) =>
   text.replace(UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-// Whether a value is the text that stands in the place of a secret.
+// Whether a value is a placeholder for a secret.
 export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);
 
-const ORIGINS = { plan: "in the plan", edit: "set by hand", input: "given to the run" };
+const ORIGINS = { plan: "in the plan", edit: "edited", input: "input" };
 
-// Who has set what no step has.
+// The origin of a write that no step made.
 export const origin = (write) => ORIGINS[write.made] || "before";
 
-// A value on one line.
+// Returns a value on one line, truncated.
 export function preview(value, most = 120) {
   if (value === undefined) return "–";
   if (value instanceof Exact) return value.text;

@@ -1,7 +1,7 @@
-// The spans of the run: the very OTLP that `callsheet trace export` sends, without arguments and results.
+// The spans of the run, in the OTLP of `callsheet trace export`, without arguments and results.
 import { useEffect, useState } from "preact/hooks";
 import { CopyButton, Source, bytes, counted, download, html } from "./ui.js";
-import { unpacked } from "./packed.js";
+import { decompressed } from "./compressed.js";
 import { acts, model } from "./state.js";
 
 const SIGNALS = { resourceSpans: "spans", resourceLogs: "log records", resourceMetrics: "metrics" };
@@ -9,19 +9,19 @@ const SIGNALS = { resourceSpans: "spans", resourceLogs: "log records", resourceM
 export function Otel() {
   const made = model.value;
   const [otel, setOtel] = useState(made.doc.otel);
-  const [told, setTold] = useState(null);
+  const [loaded, setLoaded] = useState(null);
   const [signal, setSignal] = useState(0);
   useEffect(() => {
     if (!acts.value) setOtel(made.doc.otel);
-    else acts.value.spans().then(setOtel, (error) => setTold({ why: error.message })); // a server gives them apart
+    else acts.value.spans().then(setOtel, (error) => setLoaded({ why: error.message })); // a server sends them separately
   }, [made]);
   useEffect(() => {
     let isGone = false;
-    setTold(null);
+    setLoaded(null);
     if (otel.packed)
-      unpacked(otel.packed).then(
-        (text) => isGone || setTold(text),
-        (error) => isGone || setTold({ why: error.message }),
+      decompressed(otel.packed).then(
+        (text) => isGone || setLoaded(text),
+        (error) => isGone || setLoaded({ why: error.message }),
       );
     return () => {
       isGone = true;
@@ -32,18 +32,18 @@ export function Otel() {
       The spans of this run are not in this page:${" "}
       <code>callsheet trace export ${made.run.id} --file ${made.run.id}.otlp.jsonl</code>
     </p>`;
-  if (told === null) return html`<p class="quiet pad">Unpacking the spans…</p>`;
-  if (told.why) return html`<p class="quiet pad">This browser cannot unpack the spans: ${told.why}</p>`;
-  const requests = told.trimEnd().split("\n").map((line) => JSON.parse(line));
+  if (loaded === null) return html`<p class="quiet pad">Decompressing the spans…</p>`;
+  if (loaded.why) return html`<p class="quiet pad">The spans cannot be shown: ${loaded.why}</p>`;
+  const requests = loaded.trimEnd().split("\n").map((line) => JSON.parse(line));
   const shown = requests[signal] || requests[0];
   const text = JSON.stringify(shown, null, 1);
   const kinds = [counted(otel.spans, "span"), counted(otel.logs, "log record"), counted(otel.metrics, "metric")];
-  const save = () => download(`${made.run.id}.otlp.jsonl`, told, "application/x-ndjson");
+  const save = () => download(`${made.run.id}.otlp.jsonl`, loaded, "application/x-ndjson");
   return html`<div class="otel">
     <div class="bar">
       <span>
         <b>OTLP</b>${" "}
-        <span class="quiet">${kinds.join(", ")}, ${bytes(otel.bytes)}; no arguments, no results</span>
+        <span class="quiet">${kinds.join(", ")}, ${bytes(otel.bytes)}; without arguments and results</span>
       </span>
       <label>
         <span class="quiet">show</span>${" "}

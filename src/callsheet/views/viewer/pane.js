@@ -1,8 +1,8 @@
-// The step that is looked at: what went in, what came out, its calls, who used what it gave.
+// The selected step: its inputs and output, its calls, and who used its result.
 import { useState } from "preact/hooks";
 import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { Onwards } from "./onwards.js";
+import { Branching } from "./branching.js";
 import { origin, plain } from "./model.js";
 import {
   goTo,
@@ -23,11 +23,11 @@ const ROLES = { condition: "if", source: "each of" };
 export function Pane() {
   const made = model.value;
   const at = step.value;
-  if (!at) return html`<aside class="pane panel" aria-label="Step"><p class="quiet">Choose a step.</p></aside>`;
+  if (!at) return html`<aside class="pane panel" aria-label="Step"><p class="quiet">Select a step.</p></aside>`;
   const row = made.plans[at.plan].steps[at.step];
   const chosen = shown.value;
   const state = chosen ? made.stateOf(chosen, seq.value) : "pending";
-  const visit = state === "pending" ? null : chosen; // what is still to come is not told before
+  const visit = state === "pending" ? null : chosen; // later outcomes are not shown
   const isOver = visit && state !== "open";
   return html`<aside class="pane panel" aria-label=${`Step ${row.id}`}>
     <header>
@@ -51,14 +51,14 @@ export function Pane() {
       ${chosen ? html`<div><dt>journal</dt><dd><button class="link"
           onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to${" "}
             <button class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""} · <button class="link"
-          onClick=${() => knew(chosen)}>what it knew</button></dd></div>` : ""}
+          onClick=${() => knew(chosen)}>facts at that time</button></dd></div>` : ""}
     </dl>
-    ${chosen ? html`<${Onwards} at=${seq.value} label=${made.label(chosen)} />` : ""}
+    ${chosen ? html`<${Branching} at=${seq.value} label=${made.label(chosen)} />` : ""}
     ${visit && visit.calls[1] ? html`<${Calls} key=${visit.n} visit=${visit} />` : ""}
   </aside>`;
 }
 
-// The facts as they were when the visit began.
+// Shows the facts at the beginning of the visit.
 function knew(visit) {
   goTo(visit.seq);
   lower.value = "facts";
@@ -85,12 +85,12 @@ function Blame({ visit }) {
   if (!visit || !blame || blame.visit !== visit.n || !blame.suspects.length) return "";
   const made = model.value;
   const said = {
-    error: "an error stood where a result would",
-    cast: "a value did not fit its cast",
-    unset: "nothing was there",
-    empty: "it was empty",
+    error: "an error was stored instead of a result",
+    cast: "the value did not fit its cast",
+    unset: "the value was missing",
+    empty: "the value was empty",
   };
-  return html`<section class="blame"><h3>What likely led to it</h3><ol>
+  return html`<section class="blame"><h3>Likely causes</h3><ol>
     ${blame.suspects.slice(0, 5).map(
       (each, n) =>
         html`<li key=${n}><button class="link"
@@ -105,8 +105,8 @@ function Blame({ visit }) {
         }</li>`,
     )}
   </ol>
-    <p class="quiet">A guess by rule: first errors, then values that did not fit, then what was not there or
-    empty.</p></section>`;
+    <p class="quiet">By heuristic order: errors, then values that did not fit their casts, then missing or
+    empty values.</p></section>`;
 }
 
 function Source({ write }) {
@@ -169,7 +169,7 @@ function Output({ row, visit }) {
 function Users({ visit }) {
   const made = model.value;
   const users = made.readers.get(visit.write) || [];
-  if (!users.length) return html`<span class="quiet">nobody</span>`;
+  if (!users.length) return html`<span class="quiet">no step</span>`;
   return html`${users.slice(0, 20).map((each) => html`<button key=${each.n} class="link"
       onClick=${() => pickVisit(each.n)}>${made.label(each)}</button> `)}${users.length > 20 ? html`
         <span class="quiet">and ${users.length - 20} more</span>` : ""}`;
@@ -219,23 +219,23 @@ function Calls({ visit }) {
 
 function Result({ call, answer }) {
   if (!answer)
-    return html`<p class="quiet">${call.left ? "It left and was never answered." : "It has not left."}</p>`;
+    return html`<p class="quiet">${call.left ? "It was sent and never answered." : "It was not sent."}</p>`;
   if (answer.value >= 0) return html`<${ValueBox} value=${answer.value} label=${`event ${answer.seq}`} />`;
   return answer.more >= 0
     ? html`<${ValueBox} value=${answer.more} label=${`event ${answer.seq}, ${answer.type}`} />`
     : html`<p class="quiet">nothing</p>`;
 }
 
-// What a model was asked: its messages as text, made once more of what the journal has.
+// The prompt of a model call: its messages, rebuilt from the journal.
 function Prompt({ call }) {
   const made = model.value;
-  const named = call.asked ? html`<code>${call.asked}</code>` : "a prompt of its own";
+  const named = call.asked ? html`<code>${call.asked}</code>` : "a custom prompt";
   if (call.prompt < 0)
-    return html`<p class="quiet">It was asked with ${named}. Its text is not told: the rules of an agent, and prompts
-      of other versions or models of your own, are not in the journal. What went into it stands under Args.</p>`;
+    return html`<p class="quiet">The model was asked with ${named}. Its text is not available: the instructions of an
+      agent, and prompts of other versions or custom models, are not in the journal. The inputs are under Args.</p>`;
   const messages = made.parsed(call.prompt);
   if (!messages) return html`<${ValueBox} value=${call.prompt} label=${call.asked} />`;
-  return html`<div class="prompt"><p class="quiet">${named}, with what the journal has of its inputs</p>
+  return html`<div class="prompt"><p class="quiet">${named}, rebuilt from the inputs in the journal</p>
     ${messages.map(
       ({ role, content }, n) => html`<div key=${n} class="value">
         <div class="value-head"><span class="quiet">${role}</span><${CopyButton} text=${content} /></div>

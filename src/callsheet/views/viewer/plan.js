@@ -1,4 +1,4 @@
-// The plan as it was written, each step's lines with how far it was.
+// The text of the plan, with the status of each step.
 import { useMemo } from "preact/hooks";
 import { CopyButton, STATUS, VirtualList, html } from "./ui.js";
 import { plain } from "./model.js";
@@ -22,12 +22,12 @@ export function PlanText() {
   return html`<div class="plan">
     <div class="bar">
       <span><b>${plan.title || plan.goal || "plan"}</b>${" "}
-        <code title=${plan.hash}>${plan.hash.slice(0, 12)}</code>${number ? ` · made at event ${plan.seq}` : ""}</span>
+        <code title=${plan.hash}>${plan.hash.slice(0, 12)}</code>${number ? ` · compiled at event ${plan.seq}` : ""}</span>
       <${CopyButton} text=${plan.source} />
     </div>
     ${
       plan.source
-        ? html`<${VirtualList} label="The text of the plan" class="source" count=${lines.length} height=${22}
+        ? html`<${VirtualList} label="Text of the plan" class="source" count=${lines.length} height=${22}
             follow=${follow} row=${(
             n,
           ) => {

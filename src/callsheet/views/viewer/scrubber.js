@@ -1,4 +1,4 @@
-// The time of the run, event by event: what every panel shows is the run as it was after this one.
+// The slider over the events of the run; all panels show the run after the current event.
 import { useMemo } from "preact/hooks";
 import { clock, duration, html } from "./ui.js";
 import { goTo, isPlaying, model, play, seq } from "./state.js";
@@ -11,12 +11,12 @@ export function Scrubber() {
   return html`<section class="scrub" aria-label="Playback">
     <div class="buttons">
       <button class="plain" onClick=${() => goTo(1)} aria-label="First event" title="First event (g)">|◀</button>
-      <button class="plain" onClick=${() => goTo(seq.value - 1)} aria-label="One event back"
-          title="One event back (h)">◀</button>
+      <button class="plain" onClick=${() => goTo(seq.value - 1)} aria-label="Previous event"
+          title="Previous event (h)">◀</button>
       <button class="plain play" onClick=${play} aria-pressed=${isPlaying.value}
-          title="Playback: nothing runs (space)">${isPlaying.value ? "❚❚ pause" : "► play"}</button>
-      <button class="plain" onClick=${() => goTo(seq.value + 1)} aria-label="One event on"
-          title="One event on (l)">▶</button>
+          title="Playback of the journal; nothing is executed (space)">${isPlaying.value ? "❚❚ pause" : "► play"}</button>
+      <button class="plain" onClick=${() => goTo(seq.value + 1)} aria-label="Next event"
+          title="Next event (l)">▶</button>
       <button class="plain" onClick=${() => goTo(made.last)} aria-label="Last event"
           title="Last event (G)">▶|</button>
     </div>
@@ -31,7 +31,7 @@ export function Scrubber() {
   </section>`;
 }
 
-// Where something went wrong, along the events.
+// Marks of errors, calls in doubt and questions along the slider.
 function Density({ made }) {
   const marks = useMemo(() => {
     const found = new Map();

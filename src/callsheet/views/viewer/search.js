@@ -1,4 +1,4 @@
-// Search over steps, variables, values and calls: all that the page has.
+// Search over steps, variables, values, calls and errors.
 import { computed, signal } from "@preact/signals";
 import { goTo, model, pickStep, pickVisit, pickWrite, query } from "./state.js";
 import { plain } from "./model.js";

@@ -1,9 +1,9 @@
-// A plan that has not run, drawn as the graph of a run is: its steps, and what each waits for.
+// The graph of a plan that has not run, drawn like that of a run.
 import { useMemo } from "preact/hooks";
 import { html } from "./ui.js";
 import { EDGE, GAP, Groups, HIGH, WIDE, cut, places, way, wide } from "./dag.js";
 
-const MOST = 500; // steps that are drawn
+const MOST = 500; // the maximum number of steps
 
 export function Sketch({ plan, onPick }) {
   const { layout, steps } = plan;
@@ -15,7 +15,7 @@ export function Sketch({ plan, onPick }) {
   return html`<div class="dag sketch" tabindex="0" role="group" aria-label="The plan as a graph">
     ${steps.length > MOST ? html`<p class="notice">These are the first ${MOST} of ${steps.length} steps.</p>` : ""}
     <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group"
-        aria-label="Steps and what they wait for">
+        aria-label="Steps and dependencies">
       <defs>
         <marker id="tip-sketch" class="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"
             orient="auto"><path d="M0 0.6 L8 4 L0 7.4 z" /></marker>

@@ -1,11 +1,11 @@
-// Where the viewer's data comes from: the page itself, or a server that tells when there is more.
+// Sources of the viewer's data: the page itself, or a server that reports changes.
 //
-// A source is { isLive, open(show, fail) }: `show(document)` is called with the data, and again when it has grown.
-// What `open` gives back, if anything, ends that; `wake()` asks anew, after something was done with the run.
+// A source is { isLive, open(show, fail) }: `show(document)` is called with the data, and again after changes.
+// `open` may return a function that closes the source; `wake()` requests the data again after an action.
 
-import { grown } from "./grown.js";
+import { applyChanges } from "./changes.js";
 
-const PAUSE = 400; // milliseconds at least between two documents
+const PAUSE = 400; // the minimum time between two requests, in milliseconds
 
 export function embedded(element) {
   return {
@@ -23,7 +23,7 @@ export function embedded(element) {
   };
 }
 
-// `documents` is the address of the document, `events` that of a stream whose messages say that the journal has grown.
+// `documents` is the URL of the document, `events` that of a stream with a message for each change of the journal.
 export function served(documents, events) {
   const source = {
     isLive: true,
@@ -33,8 +33,8 @@ export function served(documents, events) {
       let isAsking = false;
       let isStale = false;
       let isClosed = false;
-      let data = null; // the document as it was given last
-      let name = ""; // by which the server knows it
+      let data = null; // the last document
+      let name = ""; // its ETag
       const ask = async () => {
         if (isClosed) return;
         if (isAsking) {
@@ -47,16 +47,16 @@ export function served(documents, events) {
           const base = name ? `${documents.includes("?") ? "&" : "?"}base=${name}` : "";
           const answer = await fetch(documents + base, { headers: { accept: "application/json" } });
           if (!answer.ok) throw new Error(await reason(answer));
-          const told = await answer.json();
+          const update = await answer.json();
           if (isClosed) return;
-          data = told.base ? grown(data, told) : told;
+          data = update.base ? applyChanges(data, update) : update;
           name = (answer.headers.get("etag") || "").replaceAll('"', "");
           show(data);
           if (!stream && events) stream = listen(data.events ? data.events.rows.length : 0);
         } catch (error) {
-          if (!isClosed) fail(`the server gave no data: ${error.message}`);
+          if (!isClosed) fail(`the server returned no data: ${error.message}`);
         }
-        // a long run takes longer to tell: it is asked for less often
+        // the document of a long run takes longer, so it is requested less often
         const pause = Math.max(PAUSE, 3 * (performance.now() - began));
         setTimeout(() => {
           isAsking = false;
@@ -69,10 +69,10 @@ export function served(documents, events) {
       const listen = (after) => {
         const opened = new EventSource(`${events}${events.includes("?") ? "&" : "?"}after=${after}`);
         opened.onmessage = ask;
-        opened.onerror = ask; // which says whether the server is gone; the browser itself asks for the stream again
+        opened.onerror = ask; // shows an error if the server is gone; the browser reconnects the stream itself
         opened.addEventListener("standing", ask);
         opened.addEventListener("end", () => {
-          opened.close(); // else the browser would ask again, for ever
+          opened.close(); // otherwise the browser would reconnect forever
           ask();
         });
         return opened;
@@ -84,7 +84,7 @@ export function served(documents, events) {
       const look = () => {
         if (!document.hidden) ask();
         else if (stream) {
-          stream.close(); // browsers have few streams for one server: nobody looks at this one
+          stream.close(); // browsers allow few connections to a server, and this page is hidden
           stream = null;
         }
       };
@@ -100,7 +100,7 @@ export function served(documents, events) {
   return source;
 }
 
-// Why a server gave no answer: what its problem says, else the status.
+// The reason of an error response: the detail of its problem document, otherwise the status.
 async function reason(answer) {
   try {
     return (await answer.json()).detail || `${answer.status} ${answer.statusText}`;

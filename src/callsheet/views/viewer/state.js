@@ -1,4 +1,4 @@
-// What is looked at: signals, kept in the address, so that a link shows another the same.
+// The state of the viewer as signals. It is kept in the URL, so that a link shows the same view.
 import { batch, computed, effect, signal } from "@preact/signals";
 import { Model } from "./model.js";
 
@@ -6,29 +6,29 @@ export const model = signal(null);
 export const failure = signal("");
 export const isLive = signal(false);
 export const seq = signal(0);
-export const step = signal(null); // { plan, step, visit }, visit -1 for the one at the event that is shown
+export const step = signal(null); // { plan, step, visit }, visit -1 for the one at the current event
 export const variable = signal(null); // { name, path }
 export const tab = signal("dag");
 export const lower = signal("facts");
-export const isThen = signal(false); // whether documents are those after the event that is shown
+export const isThen = signal(false); // whether documents are those after the current event
 export const query = signal("");
 export const isPlaying = signal(false);
 export const isHelping = signal(false);
 export const theme = signal("auto");
-export const base = signal(""); // what an address begins with where a page shows more than one run: "run=ID"
-export const acts = signal(null); // what may be done with the run, where a server does it
+export const base = signal(""); // the beginning of the URL fragment if a page shows several runs: "run=ID"
+export const acts = signal(null); // the actions that a server offers for the run
 
 export const TABS = ["dag", "waterfall", "log", "plan"];
 export const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff", "waits"];
 
-// The visit that is shown of the selected step.
+// The current visit of the selected step.
 export const visit = computed(() => {
   const at = step.value;
   if (!at || !model.value) return null;
   return at.visit >= 0 ? model.value.visits[at.visit] : model.value.visitAt(at.plan, at.step, seq.value);
 });
 
-// The write that the selected variable stands at.
+// The current write of the selected variable.
 export const written = computed(() => {
   const at = variable.value;
   if (!at || !model.value) return null;
@@ -37,7 +37,7 @@ export const written = computed(() => {
 
 const waiting = (made) => made.doc.asks.length + made.doc.doubts.length;
 
-let hasPicked = false; // whether somebody has chosen a step
+let hasPicked = false; // whether the user has selected a step
 
 export function show(document) {
   const old = model.value;
@@ -52,7 +52,7 @@ export function show(document) {
   });
 }
 
-// Go on at the end of a run that has grown: what has come up is shown, unless somebody looks at something else.
+// Follows the end of a run that has grown, and shows new questions and failures unless a step is selected.
 function follow(old, made) {
   seq.value = made.last;
   if (waiting(made) && !waiting(old)) lower.value = "waits";
@@ -62,7 +62,7 @@ function follow(old, made) {
 
 const failureOf = (made) => (made.doc.blame && made.doc.blame.visit >= 0 ? made.visits[made.doc.blame.visit] : null);
 
-// No run is shown any more.
+// Resets the state when no run is shown any more.
 export function forget() {
   stop();
   hasPicked = false;
@@ -85,10 +85,10 @@ function start(made) {
   read();
 }
 
-// ---------------------------------------------------------------- the address
+// ---------------------------------------------------------------- the URL
 
 let isReading = false;
-let known = ""; // the address as it was last read or written
+let known = ""; // the URL fragment that was last read or written
 
 export function read() {
   known = location.hash;
@@ -139,11 +139,11 @@ export function keepAddress() {
   let timer = 0;
   effect(() => {
     if (!model.value) return;
-    link(); // whatever it is made of, a change of that comes here again
+    link(); // subscribes this effect to all signals of the link
     if (isReading) return;
     clearTimeout(timer);
     timer = setTimeout(() => {
-      // an address that was changed meanwhile is about to be read, and stays
+      // a URL that was changed meanwhile is about to be read, and is kept
       if (!model.value || location.hash !== known || location.hash === link()) return;
       history.replaceState(null, "", link());
       known = location.hash;
@@ -151,7 +151,7 @@ export function keepAddress() {
   });
 }
 
-// ---------------------------------------------------------------- moves
+// ---------------------------------------------------------------- navigation
 
 export function goTo(at) {
   seq.value = Math.max(1, Math.min(model.value.last, at));
@@ -199,7 +199,7 @@ export function nextStep(by) {
   pickStep(plan, place);
 }
 
-// ---------------------------------------------------------------- playback: nothing runs, the journal is gone through
+// ---------------------------------------------------------------- playback of the journal; nothing is executed
 
 let player = 0;
 
@@ -226,7 +226,7 @@ export function play() {
   );
 }
 
-// ---------------------------------------------------------------- light and dark
+// ---------------------------------------------------------------- theme
 
 const THEMES = ["auto", "light", "dark"];
 
@@ -238,7 +238,7 @@ export function keepTheme() {
   try {
     theme.value = THEMES.includes(localStorage.callsheetTheme) ? localStorage.callsheetTheme : "auto";
   } catch {
-    theme.value = "auto"; // a page from disk may not be let to keep anything
+    theme.value = "auto"; // a page from disk may have no storage
   }
   effect(() => {
     document.documentElement.dataset.theme = theme.value;

@@ -1,4 +1,4 @@
-// The steps of all plans, in the order of their texts, each with how far it was.
+// The steps of all plans in text order, with their status.
 import { Status, VirtualList, html } from "./ui.js";
 import { model, pickStep, seq, step } from "./state.js";
 

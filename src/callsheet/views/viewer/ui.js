@@ -1,4 +1,4 @@
-// The small parts that all panels are made of: templates, status, numbers, lists that draw only what is seen.
+// Shared components of all panels: templates, status, numbers, virtual lists.
 import { h } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import htm from "htm";
@@ -6,7 +6,7 @@ import { plain } from "./model.js";
 
 export const html = htm.bind(h);
 
-// Status is told by a shape and a word; colour only repeats it.
+// Status is shown by a symbol and a word, and not by colour alone.
 export const STATUS = {
   pending: ["○", "pending"],
   open: ["◔", "running"],
@@ -25,7 +25,7 @@ export function Status({ of, words = true }) {
 
 export const LEVELS = { error: ["✗", "error"], warning: ["▲", "warning"], hint: ["·", "hint"] };
 
-// A confidence with the word of its band: the number alone says nothing about what follows from it.
+// The name of a confidence's band.
 export function band(value) {
   if (value >= 0.95) return "verified";
   if (value >= 0.8) return "high";
@@ -50,8 +50,9 @@ export function duration(seconds) {
   if (seconds < 0.0005) return "<1 ms";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const whole = Math.round(seconds);
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
@@ -60,7 +61,7 @@ export function bytes(count) {
   return count < 1e6 ? `${(count / 1000).toFixed(1)} kB` : `${(count / 1e6).toFixed(1)} MB`;
 }
 
-// The name of an argument; one that has only a place is counted from 1.
+// The name of an argument; positional ones are numbered from 1.
 export const argument = (name) => (/^\d+$/.test(name) ? `#${Number(name) + 1}` : name);
 
 export const counted = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
@@ -78,7 +79,7 @@ export function day(seconds) {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
-// Tabs as one stop of the Tab key; arrows go from one to the next.
+// A tab list: one stop of the Tab key, arrow keys move between the tabs.
 export function Tabs({ label, tabs, current, onPick, id }) {
   const move = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -105,7 +106,7 @@ export function Tabs({ label, tabs, current, onPick, id }) {
   </div>`;
 }
 
-// Rows of one height, of which only those in sight are drawn. `follow` is a row that is brought into sight
+// Rows of equal height, of which only visible ones are rendered. `follow` is a row that is scrolled into view
 // when it changes.
 export function VirtualList({ count, height, row, label, follow = -1, role = "list", class: name = "", onKeyDown }) {
   const box = useRef(null);
@@ -143,7 +144,7 @@ export function VirtualList({ count, height, row, label, follow = -1, role = "li
   </div>`;
 }
 
-// A dialog in the top layer: the page behind it cannot be reached until it is closed.
+// A modal dialog.
 export function Dialog({ title, onClose, children }) {
   const box = useRef(null);
   useLayoutEffect(() => {
@@ -187,7 +188,7 @@ export function CopyButton({ text, label = "Copy" }) {
     })}>${said || label}</button>`;
 }
 
-// A text of many lines, of which only those in sight are drawn.
+// A text of many lines, of which only visible ones are rendered.
 export function Source({ text, label }) {
   const lines = useMemo(() => plain(text).replace(/\n$/, "").split("\n"), [text]);
   return html`<${VirtualList} label=${label} class="source" count=${lines.length} height=${20} row=${(n) => html`

@@ -1,4 +1,4 @@
-// A value as a tree whose places can be asked where they came from. It is text, whatever it holds.
+// A value as a tree, with links to the lineage of its parts. Values are rendered as text, never as HTML.
 import { useState } from "preact/hooks";
 import { CopyButton, bytes, html } from "./ui.js";
 import { Exact, isSealed, plain, preview } from "./model.js";
@@ -7,12 +7,12 @@ import { model } from "./state.js";
 const MOST_CHILDREN = 100;
 const MOST_TEXT = 2000;
 
-// `onPick(path)` makes the names of places buttons; `path` is the place that is chosen.
+// With `onPick(path)`, names of parts are buttons; `path` is the selected part.
 export function ValueBox({ value, label = "", onPick = null, path = null, open = 2 }) {
   const made = model.value;
   const { text, size, cut, kind } = made.value(value);
-  if (kind) return html`<p class="left-out">${label ? `${label}: ` : ""}left out (${kind}, ${bytes(size)})</p>`;
-  const told = cut ? `, the first ${bytes(text.length)} are here` : "";
+  if (kind) return html`<p class="left-out">${label ? `${label}: ` : ""}omitted (${kind}, ${bytes(size)})</p>`;
+  const told = cut ? `, truncated to ${bytes(text.length)}` : "";
   const parsed = cut ? undefined : made.parsed(value);
   return html`<div class="value">
     <div class="value-head">
@@ -20,7 +20,7 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
       <${CopyButton} text=${text} /></div>
     ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree">
       <${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
-    ${cut ? html`<p class="quiet">The whole of it: <code>callsheet show ${made.run.id} --events</code></p>` : ""}
+    ${cut ? html`<p class="quiet">Full value: <code>callsheet show ${made.run.id} --events</code></p>` : ""}
   </div>`;
 }
 
@@ -61,7 +61,7 @@ function Node({ value, name, path, onPick, chosen, open }) {
 function Leaf({ value }) {
   const [isWhole, setWhole] = useState(false);
   if (isSealed(value))
-    return html`<span class="sealed" title="A secret: this report does not have it">${value}</span>`;
+    return html`<span class="sealed" title="A secret, which is not part of this report">${value}</span>`;
   if (value instanceof Exact) return html`<span class="json number">${value.text}</span>`;
   if (typeof value !== "string")
     return html`<span class="json ${typeof value}">${String(JSON.stringify(value))}</span>`;

@@ -1,4 +1,4 @@
-// The viewer of a run: all of its panels, fed by a source.
+// The viewer of a run: all panels, with data from a source.
 import { Tabs, html } from "./ui.js";
 import { Header, Help } from "./header.js";
 import { Scrubber } from "./scrubber.js";
@@ -36,7 +36,7 @@ const BELOW = {
 
 export function Viewer() {
   if (failure.value && !model.value)
-    return html`<main class="nothing"><h1>There is nothing to show</h1><p>${failure.value}</p></main>`;
+    return html`<main class="nothing"><h1>No data</h1><p>${failure.value}</p></main>`;
   if (!model.value) return html`<main class="nothing"><p>Reading the journal…</p></main>`;
   const made = model.value;
   const waits = made.doc.asks.length + made.doc.doubts.length;
@@ -51,17 +51,17 @@ export function Viewer() {
     ["otel", "OTel"],
     ["cost", "Cost"],
     ["diff", "Diff"],
-    ...(waits ? [["waits", html`Waits <small>${waits}</small>`]] : []),
+    ...(waits ? [["waits", html`Pending <small>${waits}</small>`]] : []),
   ];
   return html`<div class="app">
     <${Header} />
     <${Scrubber} />
     <div class="notices">
       ${made.notes.redacted ? html`
-        <p class="notice">Values are left out of this report: names, kinds and sizes are kept.</p>` : ""}
-      ${failure.value ? html`<p class="notice" role="status">What is shown may be old: ${failure.value}</p>` : ""}
+        <p class="notice">Values are omitted from this report; names, types and sizes are kept.</p>` : ""}
+      ${failure.value ? html`<p class="notice" role="status">The data may be outdated: ${failure.value}</p>` : ""}
       ${made.run.chain.ok ? "" : html`<p class="notice is-broken" role="alert">
-        The journal was changed: the chain is broken at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
+        The journal was modified: the hash chain is broken at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
     </div>
     <main class="middle">
       <${Steps} />
@@ -76,8 +76,8 @@ export function Viewer() {
       </section>
       <${Pane} />
     </main>
-    <section class="below panel" aria-label="What is known">
-      <div class="tab-line"><${Tabs} id="below" label="What is known" current=${lower.value}
+    <section class="below panel" aria-label="Details">
+      <div class="tab-line"><${Tabs} id="below" label="Details" current=${lower.value}
           onPick=${(name) => (lower.value = name)} tabs=${below} /><${Search} /></div>
       <div class="tab-body" id="below-panel" role="tabpanel" aria-labelledby="below-tab-${lower.value}">
         <${Below} /></div>
@@ -86,14 +86,14 @@ export function Viewer() {
   </div>`;
 }
 
-// Show what a source gives; gives what ends that.
+// Shows the data of a source; returns a function that closes it.
 export function open(source) {
   forget();
   isLive.value = source.isLive;
   const close = source.open(
     (document_) => {
       if (document_.format !== FORMAT)
-        failure.value = `its data has format ${document_.format}, and this viewer reads ${FORMAT}`;
+        failure.value = `the data has format ${document_.format}; this viewer supports format ${FORMAT}`;
       else {
         failure.value = "";
         show(document_);

@@ -1,4 +1,4 @@
-// What the run waits for: people's answers, and decisions about calls that may have taken place.
+// What the run waits for: answers of people, and decisions about calls in doubt.
 import { useState } from "preact/hooks";
 import { CopyButton, clock, day, html } from "./ui.js";
 import { ValueBox } from "./value.js";
@@ -11,7 +11,7 @@ export function Waits() {
   return html`<div class="waits pad">
     ${asks.map((ask) => html`<${Asked} key=${`${ask.key} ${ask.digest}`} ask=${ask} />`)}
     ${doubts.map((call) => html`<${Doubt} key=${call.key} call=${call} />`)}
-    ${asks.length + doubts.length ? "" : html`<p class="quiet">The run waits for nobody.</p>`}
+    ${asks.length + doubts.length ? "" : html`<p class="quiet">The run is not waiting for anyone.</p>`}
   </div>`;
 }
 
@@ -30,8 +30,8 @@ function Asked({ ask }) {
     <p class="quiet">asked ${when(made, ask.since)}${until}</p>
     ${ask.text >= 0 ? html`<p>${made.words(ask.text)}</p>` : ""}
     ${ask.given >= 0 ? html`<${ValueBox} value=${ask.given} label="arguments" />` : ""}
-    ${ask.why.map((reason) => html`<p key=${reason}>because ${made.words(reason)}</p>`)}
-    ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not gone on with it yet.</span></p>` : ""}
+    ${ask.why.map((reason) => html`<p key=${reason}>reason: ${made.words(reason)}</p>`)}
+    ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not continued yet.</span></p>` : ""}
     ${!ask.answered && acts.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} />` : ""}
     ${acts.value ? "" : html`<${Command} text=${`callsheet approve ${made.run.id} ${ask.key}`} />`}
   </section>`;
@@ -49,7 +49,7 @@ function Answer({ ask, isApproval }) {
   };
   return html`<form class="answer" onSubmit=${send}>
     ${isApproval ? html`
-      <button type="button" class="plain strong" disabled=${isBusy} onClick=${() => say({})}>Yes, call it</button>` : ""}
+      <button type="button" class="plain strong" disabled=${isBusy} onClick=${() => say({})}>Approve</button>` : ""}
     ${ask.options.map(
       (option) => html`<button type="button" class="plain strong" key=${option} disabled=${isBusy}
         onClick=${() => say({ answer: made.parsed(option) })}>${made.words(option)}</button>`,
@@ -57,15 +57,15 @@ function Answer({ ask, isApproval }) {
     ${isFree ? html`<label>Answer <input value=${text} onInput=${into(setText)} /></label>
       <button class="plain strong" disabled=${isBusy}>Send</button>` : ""}
     <button type="button" class="plain" disabled=${isBusy}
-      onClick=${() => say({ deny: true })}>${isApproval ? "No" : "No answer"}</button>
+      onClick=${() => say({ deny: true })}>${isApproval ? "Deny" : "Decline to answer"}</button>
     <${Wrong} said=${wrong} />
   </form>`;
 }
 
 const VERDICTS = [
-  ["retry", "Make it again", "it did not take place, or may take place twice"],
-  ["skip", "Pass over it", "go on without its result"],
-  ["fail", "It has failed", "go on as its ON_FAIL says"],
+  ["retry", "Retry", "it did not take place, or may take place twice"],
+  ["skip", "Skip", "continue without its result"],
+  ["fail", "Mark as failed", "continue with its ON_FAIL"],
 ];
 
 function Doubt({ call }) {
@@ -73,7 +73,7 @@ function Doubt({ call }) {
   const command = `callsheet decide ${made.run.id} ${call.key}`;
   return html`<section>
     <h3>@${call.tool} may have taken place <code>${call.key}</code></h3>
-    <p class="quiet">left ${when(made, call.since)}; ${made.words(call.text)}</p>
+    <p class="quiet">sent ${when(made, call.since)}; ${made.words(call.text)}</p>
     ${call.given >= 0 ? html`<${ValueBox} value=${call.given} label="arguments" />` : ""}
     ${acts.value ? html`<${Verdict} call=${call} />` : html`<${Command} text=${command} />`}
   </section>`;
@@ -92,8 +92,8 @@ function Verdict({ call }) {
       ([decision, label, meaning]) => html`<button type="button" class="plain" key=${decision} title=${meaning}
         disabled=${isBusy} onClick=${() => say({ decision })}>${label}</button>`,
     )}
-    <label>It took place, and gave <input value=${text} onInput=${into(setText)} /></label>
-    <button class="plain" disabled=${isBusy}>Go on with that</button>
+    <label>It took place with the result <input value=${text} onInput=${into(setText)} /></label>
+    <button class="plain" disabled=${isBusy}>Use this result</button>
     <${Wrong} said=${wrong} />
   </form>`;
 }

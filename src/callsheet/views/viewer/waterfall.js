@@ -1,4 +1,4 @@
-// When things happened, on the true axis of time: visits with their attempts, what they waited for, the longest way.
+// The timeline of the run: visits with their calls, waiting times, the critical path.
 import { useMemo, useState } from "preact/hooks";
 import { Status, VirtualList, duration, html } from "./ui.js";
 import { model, pickVisit, seq, visit as chosenVisit } from "./state.js";
@@ -41,13 +41,13 @@ export function Waterfall() {
       <div class="legend">
         <span class="key run">running</span><span class="key model">model</span>
           <span class="key wait">waiting</span><span class="key early">before its turn</span>
-            <span class="key way">longest way</span>
+            <span class="key way">critical path</span>
         <button class="plain" onClick=${look}>${zoom ? "all" : "zoom to step"}</button>
       </div>
       <div class="ticks" aria-hidden="true">${ticks(start, end).map((t) => html`<span key=${t}
           style=${{ left: x(t) }}>${duration(t)}</span>`)}</div>
     </div>
-    <${VirtualList} label="Visits in time" class="bars" count=${rows.length} height=${30} follow=${follow}
+    <${VirtualList} label="Timeline of visits" class="bars" count=${rows.length} height=${30} follow=${follow}
       row=${(n) => html`<${Row} key=${`${rows[n].visit.n}/${rows[n].call ? rows[n].call.key : ""}`} ...${rows[n]}
           x=${x} now=${now} start=${start} end=${end} isOpen=${open.has(rows[n].visit.n)} toggle=${toggle} />`} />
   </div>`;
@@ -81,7 +81,7 @@ function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
   return html`<div role="listitem" class=${["visit", ...kinds].filter(Boolean).join(" ")}>
     <span class="name">
       ${many && !call ? html`<button class="fold" aria-expanded=${isOpen}
-          aria-label=${`The calls of ${made.label(visit)}`}
+          aria-label=${`Calls of ${made.label(visit)}`}
           onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : html`<span class="fold"></span>`}
       <button class="pick" aria-current=${isChosen && !call ? "true" : undefined} onClick=${() => pickVisit(visit.n)}>
         ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${made.label(visit)}</b> `}
@@ -157,7 +157,7 @@ function barsOf(made, visit, row) {
   return [...bars, ...spans];
 }
 
-// A call among others of its visit.
+// The label of a call among those of its visit.
 function named(call, row) {
   const parts = [
     call.tool,

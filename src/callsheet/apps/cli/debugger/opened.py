@@ -24,7 +24,7 @@ from callsheet.trace.lineage.slices import Node, backward
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.search import search
 from callsheet.trace.standing import standing_of
-from callsheet.views.debugger import Row, Story, Worth, read_lines, row_at, rows_of, step_lines
+from callsheet.views.debugger import FactConfidence, Row, Story, read_lines, row_at, rows_of, step_lines
 from callsheet.views.lineage import why_lines
 from callsheet.views.report.facts import facts_of
 from callsheet.views.report.visits import Times, times_of
@@ -52,7 +52,7 @@ class OpenedRun:
         events = list(journal.events(info.run_id))
         self._lineage = lineage_of(self._plan, journal.entries(info.run_id), journal.plan_of)
         times = times_of(events, info)
-        rows = rows_of(self._lineage, self._worth(), times)
+        rows = rows_of(self._lineage, self._confidences(), times)
         lines = tuple(_event_line(event, len(events), times) for event in events)
         self.story = Story(self._head(times), rows, lines)
 
@@ -66,12 +66,16 @@ class OpenedRun:
         """How the run stands."""
         return shown_status(self._journal, self._info)
 
-    def _worth(self) -> dict[int, Worth]:
+    def _confidences(self) -> dict[int, FactConfidence]:
         if self._info.events > _MOST_TOLD:
             return {}
         record = record_of(self._plan, self._journal.events(self.run_id), self._journal.plan_of)
         facts = facts_of(self._lineage, record, {})
-        return {fact.write: Worth(fact.id, fact.value, fact.basis) for fact in facts if fact.write != NONE}
+        return {
+            fact.write: FactConfidence(fact.id, fact.value, fact.basis)
+            for fact in facts
+            if fact.write != NONE
+        }
 
     def _head(self, times: Times) -> str:
         info = self._info

@@ -1,21 +1,21 @@
-// What may be done from a step or an event on: run again, or fork. Where no server does it, as commands.
+// Rerun from a step or fork at an event; without a server, as commands to copy.
 import { useState } from "preact/hooks";
 import { CopyButton, html } from "./ui.js";
 import { Wrong, into, typed, useDoing } from "./doing.js";
 import { acts, model } from "./state.js";
 
-export function Onwards({ at, label }) {
+export function Branching({ at, label }) {
   return html`<details class="onwards">
-    <summary>From here</summary>
-    ${acts.value ? html`<${Deeds} at=${at} label=${label} />` : html`<${Commands} at=${at} label=${label} />`}
+    <summary>Rerun or fork</summary>
+    ${acts.value ? html`<${Actions} at=${at} label=${label} />` : html`<${Commands} at=${at} label=${label} />`}
   </details>`;
 }
 
 function Commands({ at, label }) {
   const { id } = model.value.run;
   const commands = [
-    ["Run again from this step", `callsheet rerun ${id} --from ${label}`],
-    ["Go on from this event, edited", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
+    ["Rerun from this step", `callsheet rerun ${id} --from ${label}`],
+    ["Fork at this event, with an edit", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
   ];
   return commands.map(
     ([text, command]) => html`<p key=${text}>
@@ -24,16 +24,16 @@ function Commands({ at, label }) {
   );
 }
 
-function Deeds({ at, label }) {
+function Actions({ at, label }) {
   const made = model.value;
   const [wrong, isBusy, act] = useDoing();
-  const [effects, setEffects] = useState(null); // what would change something outside, and { go } with a yes
+  const [effects, setEffects] = useState(null); // calls with side effects, and `go` to confirm them
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
-  const go = (deed, body) =>
+  const go = (action, body) =>
     act(async () => {
-      const refused = await acts.value[deed](body);
-      setEffects(refused ? { label, at: body.at, list: refused, go: () => go(deed, { ...body, effects: true }) } : null);
+      const refused = await acts.value[action](body);
+      setEffects(refused ? { label, at: body.at, list: refused, go: () => go(action, { ...body, effects: true }) } : null);
     });
   const fork = (event) => {
     event.preventDefault();
@@ -43,22 +43,22 @@ function Deeds({ at, label }) {
   const names = made.variablesAt(at).map((write) => write.name);
   return html`<div class="deeds">
     <p><button class="plain" disabled=${isBusy}
-        onClick=${() => go("rerun", { step: label })}>Run again from ${label}</button>
-      <small class="quiet">what came before it keeps its results</small></p>
+        onClick=${() => go("rerun", { step: label })}>Rerun from ${label}</button>
+      <small class="quiet">earlier steps keep their results</small></p>
     <form onSubmit=${fork}>
       <label>Fork after event ${at}, with <select value=${name} onChange=${into(setName)}>
-        <option value="">nothing changed</option>
+        <option value="">no change</option>
         ${names.map((each) => html`<option key=${each} value=${each}>$${each}</option>`)}
       </select></label>
-      ${name ? html`<label>= <input value=${value} placeholder="a text, or JSON"
+      ${name ? html`<label>= <input value=${value} placeholder="text or JSON"
         onInput=${into(setValue)} /></label>` : ""}
       <button class="plain" disabled=${isBusy}>Fork</button>
     </form>
-    ${isOfThis ? html`<div class="notice"><p>This may change something outside:</p>
+    ${isOfThis ? html`<div class="notice"><p>These calls may have side effects:</p>
       <ul>${effects.list.map(
         (each, n) => html`<li key=${n}><b>${each.step}</b> @${each.tool} <span class="quiet">${each.effect}</span></li>`,
       )}</ul>
-      <button class="plain strong" disabled=${isBusy} onClick=${effects.go}>Do it all the same</button></div>` : ""}
+      <button class="plain strong" disabled=${isBusy} onClick=${effects.go}>Continue anyway</button></div>` : ""}
     <${Wrong} said=${wrong} />
   </div>`;
 }

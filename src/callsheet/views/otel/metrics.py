@@ -1,7 +1,7 @@
 """Computes the metrics of a run from its spans.
 
-In: spans as they come out. Out: histograms of the run so far. They are cumulative and of one run each, so
-that sending them twice adds nothing.
+In: spans as they are finished. Out: histograms of the run so far. They are cumulative and each is of one run,
+so that sending them twice counts nothing twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DURATIONS = {
     Op.AGENT: AGENT_DURATION,
     Op.WORKFLOW: WORKFLOW_DURATION,
 }
-_SAID_OF = (
+_METRIC_ATTRIBUTES = (
     Gen.OPERATION,
     Gen.PROVIDER,
     Gen.REQUEST_MODEL,
@@ -59,35 +59,37 @@ class _Series:
 
 
 @dataclass(slots=True)
-class Tally:
-    """Counts the spans of one run."""
+class MetricsCollector:
+    """Accumulates the metrics of one run."""
 
     _series: dict[tuple[str, tuple[tuple[str, object], ...]], _Series] = field(
         default_factory=dict["tuple[str, tuple[tuple[str, object], ...]]", _Series]
     )
 
     def count(self, spans: Iterable[Span]) -> None:
-        """Count these spans; a step that made several calls is counted by its calls."""
+        """Count spans; of a step or item with several attempts, only the attempts are counted."""
         holders: set[str] = set()
-        told = list(spans)
-        for span in told:
+        spans = list(spans)
+        for span in spans:
             if Own.ATTEMPT in span.attributes:
                 holders.add(span.parent_id)
-        for span in told:
+        for span in spans:
             measure = _DURATIONS.get(span.attributes.get(Gen.OPERATION))  # type: ignore[arg-type]
             was_made = span.attributes.get(Own.STEP_STATUS) != "skipped"
             if measure is None or span.span_id in holders or not was_made:
                 continue
-            said: Attributes = {str(n): span.attributes[n] for n in _SAID_OF if n in span.attributes}
-            self._add(measure, said, (span.end - span.start) * _NANO)
+            attributes: Attributes = {
+                str(n): span.attributes[n] for n in _METRIC_ATTRIBUTES if n in span.attributes
+            }
+            self._add(measure, attributes, (span.end - span.start) * _NANO)
             if measure is MODEL_DURATION:
-                self._tokens(span, said)
+                self._tokens(span, attributes)
 
-    def _tokens(self, span: Span, said: Attributes) -> None:
+    def _tokens(self, span: Span, attributes: Attributes) -> None:
         for name, kind in ((Gen.INPUT_TOKENS, "input"), (Gen.OUTPUT_TOKENS, "output")):
             number = span.attributes.get(name)
             if isinstance(number, int):
-                of = {key: value for key, value in said.items() if key != Rpc.ERROR}
+                of = {key: value for key, value in attributes.items() if key != Rpc.ERROR}
                 self._add(TOKEN_USAGE, {**of, str(Gen.TOKEN_TYPE): kind}, float(number))
 
     def _add(self, measure: Measure, attributes: Attributes, value: float) -> None:
@@ -99,7 +101,7 @@ class Tally:
         series.add(value)
 
     def histograms(self, start: int, time: int) -> tuple[Histogram, ...]:
-        """All that was counted, from the start of the run to a moment, both in nanoseconds since 1970."""
+        """Returns all histograms, from `start` of the run to `time`, both in nanoseconds since 1970."""
         return tuple(
             Histogram(
                 s.measure.name,

@@ -1,8 +1,8 @@
-// The hand-off after any step: put together from its parts, to the byte what `callsheet lctl emit --step` writes.
+// Assembles the hand-off after any step from its parts; equal to the output of `callsheet lctl emit --step`.
 
 const WIDE = 100;
 
-// The place of the last boundary by an event, or -1 where no step had been settled.
+// The index of the last boundary up to an event, or -1 if no step had finished.
 export function boundaryAt(steps, seq) {
   let found = -1;
   steps.at.forEach(([at], n) => {
@@ -25,7 +25,7 @@ export function documentAt(steps, n) {
   const parts = [head, "trace:\n", ...steps.entries.slice(0, entries)];
   if (known.length) parts.push("facts:\n", ...known.map(([, , text]) => text));
   parts.push(
-    handoff(
+    handoffSection(
       fit.filter((id) => critical.has(id)),
       fit.filter((id) => !critical.has(id)),
       warnings,
@@ -44,13 +44,13 @@ function criticalAt(steps, n) {
   return found;
 }
 
-function handoff(critical, context, warnings) {
+function handoffSection(critical, context, warnings) {
   if (!critical.length && !context.length && !warnings) return "handoff: {critical_facts: []}\n";
   const lists = [listed("critical_facts", critical), context.length ? listed("context_facts", context) : ""];
   return `handoff:\n${lists.join("")}${warnings}`;
 }
 
-// A list of ids as YAML: on one line where that is short enough.
+// A list of ids as YAML, on one line if it is short enough.
 function listed(name, ids) {
   const line = `[${ids.join(", ")}]`;
   const head = `  ${name}:`;

@@ -1,17 +1,17 @@
-// A document that has grown: what a server says has changed, put into the one that is there. Neither is changed.
+// Applies the changes that a server sends to the current document. Neither is modified.
 
-// `told` is { set: [[path, value]], rows: [[path, length, [[place, row]]]], texts: [[path, line, count, lines]] }.
-export function grown(data, told) {
+// `changes` is { set: [[path, value]], rows: [[path, length, [[place, row]]]], texts: [[path, line, count, lines]] }.
+export function applyChanges(data, changes) {
   let made = data;
-  for (const [path, value] of told.set) made = put(made, path, () => value);
-  for (const [path, length, others] of told.rows) {
+  for (const [path, value] of changes.set) made = put(made, path, () => value);
+  for (const [path, length, others] of changes.rows) {
     made = put(made, path, (old) => {
       const rows = old.slice(0, length);
       for (const [place, row] of others) rows[place] = row;
       return rows;
     });
   }
-  for (const [path, line, count, others] of told.texts) {
+  for (const [path, line, count, others] of changes.texts) {
     made = put(made, path, (old) => {
       const lines = old.split("\n");
       return [...lines.slice(0, line), ...others, ...lines.slice(line + count)].join("\n");
@@ -20,7 +20,7 @@ export function grown(data, told) {
   return made;
 }
 
-// The data with what `change` makes of the part at a path.
+// Returns a copy of the data with the part at a path replaced by `change(part)`.
 function put(data, path, change) {
   if (!path.length) return change(data);
   const [key, ...rest] = path;
