@@ -42,7 +42,7 @@ def word_of(note: Note) -> str | None:
     >>> word_of(Note(NoteKind.FINISHED, "S1")), word_of(Note(NoteKind.FACT, "S1"))
     ('ok', None)
     """
-    return note.outcome or _WORDS.get(note.kind)
+    return _WORDS.get(note.kind) if note.outcome is None else str(note.outcome)
 
 
 def said_of(note: Note) -> str:
