@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from callsheet.api.reach import absent_tools, pins_of, refused_tools
-from callsheet.apps.hosting.frost import Hold
+from callsheet.apps.hosting.collector import CollectorHold
 from callsheet.apps.hosting.orders import Resumption
 from callsheet.apps.hosting.preparing import House
 from callsheet.apps.models import Asked, asked_by, carried_on, with_fetched
@@ -41,7 +41,7 @@ async def carry_on(
     veil: Veil,
     watch: Watch,
     house: House,
-    hold: Hold,
+    hold: CollectorHold,
 ) -> RunOutcome:
     """Resume a run where its journal ends, until it ends or stops; raises as `resume_run` does.
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from callsheet.apps.hosting.attempts import MOST, PARDON, Attempts, given_up
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.carrying import carry_on
-from callsheet.apps.hosting.frost import Frost, Hold
+from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
 from callsheet.apps.hosting.orders import Resumption
 from callsheet.apps.hosting.preparing import House
 from callsheet.apps.hosting.reviving import Left
@@ -58,7 +58,7 @@ class Roster:
         self._waking = Waking(asks, self.go_on)
         self._attempts = Attempts(place_of(journal.path))
         self._pardon: asyncio.TimerHandle | None = None
-        self._frost = Frost()
+        self._collector = CollectorControl()
         self._beginning = 0
         """The number of runs that are being recorded now."""
         self._is_closing = False
@@ -120,14 +120,14 @@ class Roster:
         finally:
             self._beginning -= 1
 
-    def hold(self, steps: int | None = None) -> Hold:
+    def hold(self, steps: int | None = None) -> CollectorHold:
         """A hold on the garbage collector for a run of so many steps; None is treated as large."""
-        return Hold(self._frost, steps)
+        return CollectorHold(self._collector, steps)
 
     # ------------------------------------------------------------ carrying
 
     def carry(
-        self, run_id: str, terms: Resumption, hold: Hold | None = None, *, is_revived: bool = False
+        self, run_id: str, terms: Resumption, hold: CollectorHold | None = None, *, is_revived: bool = False
     ) -> None:
         """Queue a run that is in the journal, unless the host has been closed meanwhile."""
         hold = hold or self.hold()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from callsheet.apps.hosting.frost import LARGE, Frost, Hold
+from callsheet.apps.hosting.collector import LARGE, CollectorControl, CollectorHold
 from callsheet.runtime.beside import at_once
 
 
@@ -24,7 +24,7 @@ def state() -> tuple[bool, bool]:
 
 
 def test_of_a_large_run_nothing_is_collected_while_it_is_made_and_it_is_left_out_until_its_end():
-    hold = Hold(Frost(), LARGE)
+    hold = CollectorHold(CollectorControl(), LARGE)
     assert state() == (True, False)
     hold.begin()
     hold.begin()
@@ -38,7 +38,7 @@ def test_of_a_large_run_nothing_is_collected_while_it_is_made_and_it_is_left_out
 
 
 def test_for_a_small_run_nothing_is_done():
-    hold = Hold(Frost(), LARGE - 1)
+    hold = CollectorHold(CollectorControl(), LARGE - 1)
     hold.begin()
     assert state() == (True, False)
     hold.built(LARGE - 1)
@@ -47,7 +47,7 @@ def test_for_a_small_run_nothing_is_done():
 
 
 def test_a_run_that_nobody_knows_counts_as_large_until_it_is_known():
-    hold = Hold(Frost())
+    hold = CollectorHold(CollectorControl())
     hold.begin()
     assert state() == (False, False)
     hold.built(1)
@@ -56,15 +56,15 @@ def test_a_run_that_nobody_knows_counts_as_large_until_it_is_known():
 
 @pytest.mark.parametrize("steps", [LARGE, None])
 def test_a_run_that_is_given_up_lets_go(steps):
-    hold = Hold(Frost(), steps)
+    hold = CollectorHold(CollectorControl(), steps)
     hold.begin()
     hold.release()
     assert state() == (True, False)
 
 
 def test_of_two_the_last_lets_go():
-    frost = Frost()
-    first, second = Hold(frost, LARGE), Hold(frost, LARGE)
+    control = CollectorControl()
+    first, second = CollectorHold(control, LARGE), CollectorHold(control, LARGE)
     first.begin()
     second.begin()
     first.built(LARGE)
@@ -77,7 +77,7 @@ def test_of_two_the_last_lets_go():
 
 
 async def test_what_is_made_later_is_kept_as_well_whatever_it_raises():
-    hold = Hold(Frost(), LARGE)
+    hold = CollectorHold(CollectorControl(), LARGE)
     hold.built(LARGE)
     assert await hold.beside(at_once, gc.isenabled) is False
 
@@ -93,7 +93,7 @@ async def test_what_is_made_later_is_kept_as_well_whatever_it_raises():
 
 def test_a_collector_that_somebody_has_turned_off_stays_off():
     gc.disable()
-    hold = Hold(Frost(), LARGE)
+    hold = CollectorHold(CollectorControl(), LARGE)
     hold.begin()
     hold.built(LARGE)
     hold.release()

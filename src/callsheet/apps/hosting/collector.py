@@ -19,7 +19,7 @@ LARGE: Final = 2_000
 """The number of steps from which a full collection causes a noticeable pause."""
 
 
-class Frost:
+class CollectorControl:
     """The shared counters of one host's holds; to be used on the thread of its event loop only."""
 
     def __init__(self) -> None:
@@ -52,14 +52,14 @@ class Frost:
             gc.unfreeze()
 
 
-class Hold:
+class CollectorHold:
     """The hold of one run on the collector: while it is built, and while it exists; none for a small run.
 
     Without `steps` the run is treated as large until `built` gives their number.
     """
 
-    def __init__(self, frost: Frost, steps: int | None = None) -> None:
-        self._frost = frost
+    def __init__(self, control: CollectorControl, steps: int | None = None) -> None:
+        self._control = control
         self._steps = steps
         self._is_building = self._is_kept = False
 
@@ -71,7 +71,7 @@ class Hold:
         """Start building the data of the run."""
         if not self._is_small and not self._is_building:
             self._is_building = True
-            self._frost.begin()
+            self._control.begin()
 
     def built(self, steps: int) -> None:
         """The data has been built, for a plan of so many steps."""
@@ -92,9 +92,9 @@ class Hold:
             return
         if not self._is_small:
             was_kept, self._is_kept = self._is_kept, True
-            self._frost.keep()
+            self._control.keep()
             if was_kept:
-                self._frost.let_go()
+                self._control.let_go()
         self._end()
 
     def release(self) -> None:
@@ -102,9 +102,9 @@ class Hold:
         self._end()
         if self._is_kept:
             self._is_kept = False
-            self._frost.let_go()
+            self._control.let_go()
 
     def _end(self) -> None:
         if self._is_building:
             self._is_building = False
-            self._frost.end()
+            self._control.end()
