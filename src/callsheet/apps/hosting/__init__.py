@@ -6,17 +6,17 @@ and the MCP server are built on it.
 
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.host import Host, Started
-from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
+from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import Standing
 
 __all__ = [
     "Carried",
-    "ForkOrder",
+    "ForkRequest",
     "Host",
-    "Order",
-    "RerunOrder",
-    "Resumption",
+    "RerunRequest",
+    "ResumeOptions",
+    "RunRequest",
     "SharedTools",
     "Stage",
     "Standing",

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from callsheet.api.reach import absent_tools, pins_of, refused_tools
 from callsheet.apps.hosting.collector import CollectorHold
-from callsheet.apps.hosting.orders import Resumption
-from callsheet.apps.hosting.preparing import House
+from callsheet.apps.hosting.preparing import HostConfig
+from callsheet.apps.hosting.requests import ResumeOptions
 from callsheet.apps.models import Asked, asked_by, carried_on, with_fetched
 from callsheet.apps.session import Setup, Toolbox
 from callsheet.apps.veil import Veil
@@ -37,17 +37,17 @@ _T = TypeVar("_T")
 async def carry_on(
     journal: Journal,
     run_id: str,
-    terms: Resumption,
+    terms: ResumeOptions,
     veil: Veil,
     watch: Watch,
-    house: House,
+    config: HostConfig,
     hold: CollectorHold,
 ) -> RunOutcome:
     """Resume a run where its journal ends, until it ends or stops; raises as `resume_run` does.
 
     `hold` keeps the garbage collector off the run's data while it is loaded.
     """
-    tools, say, beside = house.tools, house.say, house.beside
+    tools, say, beside = config.tools, config.say, config.beside
 
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
@@ -71,7 +71,7 @@ async def carry_on(
         return await hold.beside(beside, look)
 
     hold.begin()
-    observer = terms.ears.observer
+    observer = terms.listeners.observer
     watch = replace(
         watch,
         observer=None if observer is None else _on_loop(veil.observing(observer)),
@@ -84,13 +84,13 @@ async def carry_on(
         ports_for,
         in_doubt=terms.in_doubt,
         watch=watch,
-        present=terms.ears.present,
+        present=terms.listeners.present,
         limits=terms.limits,
         beside=held,
     )
 
 
-def _check(start: Start, plan: Plan, toolbox: Toolbox, asked: Asked, terms: Resumption) -> None:
+def _check(start: Start, plan: Plan, toolbox: Toolbox, asked: Asked, terms: ResumeOptions) -> None:
     """Raise CallsheetError if the tools differ from those that the run was started with."""
     registry = toolbox.registry
     gone = [registry.missing(name) for name in absent_tools(plan, registry, asked.agents)]

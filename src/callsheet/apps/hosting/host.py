@@ -1,6 +1,6 @@
 """`Host`: starts, resumes, ends and watches many runs in one process.
 
-In: orders. Out: run ids; everything else is in the journal. A run is in the journal before its order is
+In: requests. Out: run ids; everything else is in the journal. A run is in the journal before its request is
 answered, so that none is lost if the process dies.
 """
 
@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeVar
 from callsheet.api.given import id_of_run
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.carried import Carried
-from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
-from callsheet.apps.hosting.preparing import House, prepare
+from callsheet.apps.hosting.preparing import HostConfig, prepare
+from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.revising import consented, revised
 from callsheet.apps.hosting.reviving import Left, left_by
 from callsheet.apps.hosting.roster import Roster
@@ -84,10 +84,10 @@ class Host:
         self.tools = SharedTools(setup, more_tools)
         self.veil = Veil(setup.settings.secrets.shapes)
         bounds = limits or setup.settings.limits
-        self.house = House(self.tools, bounds, policy, say, self.beside, journal.path, name)
+        self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
         self._roster = Roster(
-            journal, self.house, self.veil, self.asks, most_running=most_running, most_queued=most_queued
+            journal, self.config, self.veil, self.asks, most_running=most_running, most_queued=most_queued
         )
 
     async def __aenter__(self) -> Host:
@@ -99,7 +99,7 @@ class Host:
         await self.close()
 
     async def close(self, patience: float = 0.0) -> None:
-        """Refuse further orders, wait `patience` seconds for the running runs, then interrupt them."""
+        """Refuse further requests, wait `patience` seconds for the running runs, then interrupt them."""
         await self._roster.close(patience)
         await self.tools.close()
         self._readers.shutdown(wait=True, cancel_futures=True)
@@ -110,56 +110,58 @@ class Host:
 
     # ------------------------------------------------------------ new runs
 
-    async def start(self, order: Order) -> Started:
+    async def start(self, request: RunRequest) -> Started:
         """Check a plan, record its run, and queue it.
 
         Raises CallsheetError: the errors of the plan, JRN001 or JRN003 for its run id, API011 if the queue is
         full, API016 if the host is closing.
         """
         self._roster.check_open()
-        run_id = id_of_run(order.run_id)
+        run_id = id_of_run(request.run_id)
         if self.journal.parts.reader.runs.has(run_id):
             raise run_exists(run_id)
-        steps = len(order.text.require().steps)
+        steps = len(request.text.require().steps)
         hold = self._roster.hold(steps)
         hold.begin()
         try:
-            prepared = await prepare(order, self.house)
+            prepared = await prepare(request, self.config)
             self.veil.know(prepared.launch.known + prepared.known)
             with self._roster.reserved():
                 launch, known = prepared.launch, prepared.known
                 await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
                 hold.built(steps)
-                self._roster.carry(run_id, Resumption(ears=order.ears), hold)
+                self._roster.carry(run_id, ResumeOptions(listeners=request.listeners), hold)
         except BaseException:
             hold.release()
             raise
         return Started(run_id, prepared.diagnostics)
 
-    async def rerun(self, run_id: str, order: RerunOrder) -> Started:
+    async def rerun(self, run_id: str, request: RerunRequest) -> Started:
         """Run a plan again from a step as a new run; raises what `callsheet rerun` raises."""
         self._roster.check_open()
-        made = await self.beside(lambda: forking.rerun(self.journal, run_id, order.place, order.by))
-        return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
+        made = await self.beside(lambda: forking.rerun(self.journal, run_id, request.place, request.by))
+        return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
-    async def fork(self, run_id: str, order: ForkOrder) -> Started:
+    async def fork(self, run_id: str, request: ForkRequest) -> Started:
         """Continue from an event in a new run, with edits; raises what `callsheet fork` raises."""
         self._roster.check_open()
-        edits, revision = order.edits, None
+        edits, revision = request.edits, None
         known = await self.beside(lambda: credentials_for(self.journal, run_id))
         if edits.changes_plan:
             draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
             revision = await revised(draft, self.tools)
-        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision, known))
-        return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
+        made = await self.beside(
+            lambda: forking.fork(self.journal, run_id, request.at, edits, revision, known)
+        )
+        return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def _branch_off(
-        self, made: forking.Forking, name: str | None, terms: Resumption, *, effects: bool
+        self, made: forking.Forking, name: str | None, terms: ResumeOptions, *, effects: bool
     ) -> Started:
         consented(made, agreed=effects)
         new_id = id_of_run(name)
         with self._roster.reserved():
-            await self.beside(lambda: made.write(self.journal, new_id, self.house.name))
+            await self.beside(lambda: made.write(self.journal, new_id, self.config.name))
             if made.folded.machine.result is not None:
                 await self.beside(lambda: forking.conclude(self.journal, new_id))
             else:
@@ -203,7 +205,7 @@ class Host:
         """The events of a run after the number `after`, and new ones; see `watching.follow`."""
         return follow(Sight(self.journal, self.beside, self.carried, self.standing), run_id, after)
 
-    async def resume(self, run_id: str, terms: Resumption | None = None) -> None:
+    async def resume(self, run_id: str, terms: ResumeOptions | None = None) -> None:
         """Queue a run to be resumed; `problem` tells later if that failed.
 
         Raises CallsheetError: JRN002 for an unknown run, JRN004 for one that is running here or elsewhere,
@@ -217,7 +219,7 @@ class Host:
                 f"run {run_id} is carried on already",
                 "watch it; it can be resumed when it stands still",
             )
-        self._roster.carry(run_id, terms or Resumption())
+        self._roster.carry(run_id, terms or ResumeOptions())
 
     async def revive(self) -> Left:
         """Resume the runs that a host of this `name` left when it ended, as far as there is room.
@@ -226,7 +228,7 @@ class Host:
         their time is up. A run during which the server died repeatedly is not resumed, and `problem` says so.
         Returns the ids of all three kinds.
         """
-        return self._roster.revive(await self.beside(lambda: left_by(self.house.name, self.journal)))
+        return self._roster.revive(await self.beside(lambda: left_by(self.config.name, self.journal)))
 
     async def wait(self, run_id: str, patience: float | None = None) -> bool:
         """Wait at most `patience` seconds until a run has stopped here; whether it has."""

@@ -15,8 +15,8 @@ from callsheet.apps.hosting.attempts import MOST, PARDON, Attempts, given_up
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.carrying import carry_on
 from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
-from callsheet.apps.hosting.orders import Resumption
-from callsheet.apps.hosting.preparing import House
+from callsheet.apps.hosting.preparing import HostConfig
+from callsheet.apps.hosting.requests import ResumeOptions
 from callsheet.apps.hosting.reviving import Left
 from callsheet.apps.hosting.waking import Waking
 from callsheet.apps.veil import Veil
@@ -41,7 +41,7 @@ class Roster:
     def __init__(
         self,
         journal: Journal,
-        house: House,
+        config: HostConfig,
         veil: Veil,
         asks: Callable[[str], Awaitable[list[PendingAsk]]],
         *,
@@ -49,7 +49,7 @@ class Roster:
         most_queued: int,
     ) -> None:
         self._journal = journal
-        self._house = house
+        self._config = config
         self._veil = veil
         self._most = most_running + most_queued
         self._places = asyncio.Semaphore(most_running)
@@ -127,7 +127,12 @@ class Roster:
     # ------------------------------------------------------------ carrying
 
     def carry(
-        self, run_id: str, terms: Resumption, hold: CollectorHold | None = None, *, is_revived: bool = False
+        self,
+        run_id: str,
+        terms: ResumeOptions,
+        hold: CollectorHold | None = None,
+        *,
+        is_revived: bool = False,
     ) -> None:
         """Queue a run that is in the journal, unless the host has been closed meanwhile."""
         hold = hold or self.hold()
@@ -142,7 +147,7 @@ class Roster:
         async def work(watch: Watch) -> RunOutcome:
             if is_revived:
                 self._attempts.begin(run_id)
-            return await carry_on(self._journal, run_id, terms, self._veil, watch, self._house, hold)
+            return await carry_on(self._journal, run_id, terms, self._veil, watch, self._config, hold)
 
         carried = Carried(run_id, self._places, work)
         self._carried[run_id] = carried
@@ -155,7 +160,7 @@ class Roster:
             return
         if is_owned(place_of(self._journal.path), run_id):
             return
-        self.carry(run_id, Resumption(), is_revived=is_revived)
+        self.carry(run_id, ResumeOptions(), is_revived=is_revived)
 
     def revive(self, left: Left) -> Left:
         """Resume the runs that an earlier host left, as far as there is room; returns what was done.

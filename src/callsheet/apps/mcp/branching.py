@@ -13,8 +13,8 @@ from typing import Any
 
 from mcp_types import ElicitResult, InputRequiredResult
 
-from callsheet.apps.hosting import ForkOrder, RerunOrder, Resumption, Started
-from callsheet.apps.hosting.orders import Ears
+from callsheet.apps.hosting import ForkRequest, RerunRequest, ResumeOptions, Started
+from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.hosting.revising import NeedsConsent
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.bench import Bench
@@ -35,7 +35,7 @@ _ASKED = "effects"
 _MOST_EFFECTS = 20
 _COLUMNS = 120
 
-_Branch = Callable[[bool, Resumption], Awaitable[Started]]
+_Branch = Callable[[bool, ResumeOptions], Awaitable[Started]]
 """Branches a run off, told whether what changes something may happen, and on what terms it goes on."""
 
 
@@ -53,9 +53,9 @@ async def _dry_run(bench: Bench, args: given.DryRunGiven, caller: Caller) -> Rep
 async def _rerun(bench: Bench, args: given.RerunGiven, caller: Caller) -> Answer:
     parent = await _parent(bench, args.run_id)
 
-    async def branch(agreed: bool, terms: Resumption) -> Started:
-        order = RerunOrder(place=args.step, effects=agreed, by=caller.name, terms=terms)
-        return await bench.host.rerun(parent, order)
+    async def branch(agreed: bool, terms: ResumeOptions) -> Started:
+        request = RerunRequest(place=args.step, effects=agreed, by=caller.name, terms=terms)
+        return await bench.host.rerun(parent, request)
 
     return await _branched(bench, caller, parent, branch, agreed=args.effects, waits=args.wait)
 
@@ -71,8 +71,8 @@ async def _fork(bench: Bench, args: given.ForkGiven, caller: Caller) -> Answer:
     edits = Edits(dict(args.variables), arguments, dict(args.steps), caller.name)
     event = at
 
-    async def branch(agreed: bool, terms: Resumption) -> Started:
-        return await bench.host.fork(parent, ForkOrder(at=event, edits=edits, effects=agreed, terms=terms))
+    async def branch(agreed: bool, terms: ResumeOptions) -> Started:
+        return await bench.host.fork(parent, ForkRequest(at=event, edits=edits, effects=agreed, terms=terms))
 
     return await _branched(bench, caller, parent, branch, agreed=args.effects, waits=args.wait)
 
@@ -90,7 +90,7 @@ async def _branched(
             return await answered(bench, caller)
         agreed = _says_yes(caller.answers.get(_ASKED))
     progress = Progress(plan_in(bench, parent))
-    terms = Resumption(ears=Ears(progress.note if waits else None))
+    terms = ResumeOptions(listeners=Listeners(progress.note if waits else None))
     try:
         started = await branch(agreed, terms)
     except NeedsConsent as needed:

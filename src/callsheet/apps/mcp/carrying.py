@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import anyio
 from mcp_types import InputRequiredResult
 
-from callsheet.apps.hosting import Resumption
-from callsheet.apps.hosting.orders import Ears
+from callsheet.apps.hosting import ResumeOptions
+from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.mcp.asking import forms_of, take_answers, waits_for
 from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.calling import Caller
@@ -87,7 +87,7 @@ async def go_on(run: CarriedRun) -> None:
     host = run.bench.host
     if host.carried(run.run_id) is None:
         run.progress.from_start()
-        await host.resume(run.run_id, Resumption(ears=Ears(run.progress.note)))
+        await host.resume(run.run_id, ResumeOptions(listeners=Listeners(run.progress.note)))
 
 
 async def _stopped(run: CarriedRun) -> RunOutcome:

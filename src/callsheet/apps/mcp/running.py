@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.apps.hosting import Order
-from callsheet.apps.hosting.orders import Ears
+from callsheet.apps.hosting import RunRequest
+from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.calling import Caller
@@ -30,8 +30,8 @@ async def _execute(bench: Bench, args: given.ExecuteGiven, caller: Caller) -> An
     if caller.state is not None:
         return await answered(bench, caller)
     text = await asyncio.to_thread(plan_given, bench, args, "plan_execute")
-    order_of = _Ordered(text, args.variables, args.secrets)
-    return await _started(bench, caller, order_of, waits=args.wait)
+    to_run = _PlanToRun(text, args.variables, args.secrets)
+    return await _started(bench, caller, to_run, waits=args.wait)
 
 
 async def _create_and_execute(bench: Bench, args: given.CreateAndExecuteGiven, caller: Caller) -> Answer:
@@ -39,7 +39,7 @@ async def _create_and_execute(bench: Bench, args: given.CreateAndExecuteGiven, c
         return await answered(bench, caller)
     stored = await made_plan(bench, args.goal, args.context)
     text = await asyncio.to_thread(text_of_stored, stored, args.variables)
-    return await _started(bench, caller, _Ordered(text, args.variables, ()), waits=args.wait)
+    return await _started(bench, caller, _PlanToRun(text, args.variables, ()), waits=args.wait)
 
 
 async def _resume(bench: Bench, args: given.ResumeGiven, caller: Caller) -> Answer:
@@ -52,7 +52,7 @@ async def _resume(bench: Bench, args: given.ResumeGiven, caller: Caller) -> Answ
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered:
+class _PlanToRun:
     """A plan that is to be run, and what it is given."""
 
     text: PlanText
@@ -71,15 +71,15 @@ def plan_given(bench: Bench, args: given.ExecuteGiven | given.DryRunGiven, tool:
     return plan_text(args.ltp_text, syntax=syntax, variables=args.variables)
 
 
-async def _started(bench: Bench, caller: Caller, ordered: _Ordered, *, waits: bool) -> Answer:
-    progress = Progress(ordered.text.require())
-    order = Order(
-        text=ordered.text,
-        inputs=ordered.variables,
-        secrets=frozenset(ordered.secrets),
-        ears=Ears(progress.note if waits else None),
+async def _started(bench: Bench, caller: Caller, to_run: _PlanToRun, *, waits: bool) -> Answer:
+    progress = Progress(to_run.text.require())
+    request = RunRequest(
+        text=to_run.text,
+        inputs=to_run.variables,
+        secrets=frozenset(to_run.secrets),
+        listeners=Listeners(progress.note if waits else None),
     )
-    started = await bench.host.start(order)
+    started = await bench.host.start(request)
     run = CarriedRun(bench, caller, started.run_id, progress, started.diagnostics)
     return await carried(run) if waits else begun(run)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from callsheet.apps.hosting import ForkOrder, RerunOrder
+from callsheet.apps.hosting import ForkRequest, RerunRequest
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page
@@ -23,14 +23,14 @@ async def rerun(asked: Asked[bodies.RerunBody, Nothing]) -> Response:
     """
     state, body, run_id = asked.state, asked.body, asked.path["run_id"]
     await state.host.beside(lambda: state.host.info(run_id))
-    order = RerunOrder(
+    request = RerunRequest(
         place=body.step,
         effects=body.effects,
         run_id=body.run_id,
         by=body.by,
         terms=terms_of(body.limits, accepts=body.accept_changed_tools),
     )
-    return accepted(state, await state.host.rerun(run_id, order))
+    return accepted(state, await state.host.rerun(run_id, request))
 
 
 async def fork(asked: Asked[bodies.ForkBody, Nothing]) -> Response:
@@ -40,14 +40,14 @@ async def fork(asked: Asked[bodies.ForkBody, Nothing]) -> Response:
     arguments = {(each.step, each.name): each.value for each in body.arguments}
     if len(arguments) < len(body.arguments):
         raise Problem("API008", "arguments: one argument of a step is given twice")
-    order = ForkOrder(
+    request = ForkRequest(
         at=body.at,
         edits=Edits(dict(body.variables), arguments, dict(body.steps), body.by),
         effects=body.effects,
         run_id=body.run_id,
         terms=terms_of(body.limits, accepts=body.accept_changed_tools),
     )
-    return accepted(state, await state.host.fork(run_id, order))
+    return accepted(state, await state.host.fork(run_id, request))
 
 
 async def delete(asked: Asked[Nothing, Nothing]) -> Response:

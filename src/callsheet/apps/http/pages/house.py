@@ -43,7 +43,7 @@ async def list_tools(asked: Asked[Nothing, Nothing]) -> Response:
 
 async def get_policy(asked: Asked[Nothing, Nothing]) -> Response:
     """The policy that all runs are under, and those that a request may name where there is none."""
-    policy = asked.state.host.house.policy
+    policy = asked.state.host.config.policy
     told: dict[str, Any] | None = None
     if policy is not None:
         said = replace(policy, files=())

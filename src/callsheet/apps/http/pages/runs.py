@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
-from callsheet.apps.hosting import Order, Resumption, Started
+from callsheet.apps.hosting import ResumeOptions, RunRequest, Started
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
 from callsheet.apps.http.pages.plans import text_for
@@ -87,7 +87,7 @@ async def start_run(asked: Asked[bodies.RunBody, Nothing]) -> Response:
             "SEC005", f"{twice[0]} is given twice", help="once: in inputs or in secrets"
         )
     text = await text_for(state, body, given)
-    order = Order(
+    request = RunRequest(
         text=text,
         inputs=given,
         secrets=frozenset(body.secrets),
@@ -100,7 +100,7 @@ async def start_run(asked: Asked[bodies.RunBody, Nothing]) -> Response:
         approved=tuple(body.approved),
         accepts_changed_tools=body.accept_changed_tools,
     )
-    started = await state.host.start(order)
+    started = await state.host.start(request)
     return accepted(state, started, text.source)
 
 
@@ -152,16 +152,16 @@ async def resume_run(asked: Asked[bodies.ResumeBody, Nothing]) -> Response:
     return accepted(state, Started(run_id))
 
 
-def terms_of(limits: bodies.LimitsBody, verdict: Resolution | None = None, *, accepts: bool) -> Resumption:
+def terms_of(limits: bodies.LimitsBody, verdict: Resolution | None = None, *, accepts: bool) -> ResumeOptions:
     """The terms on which a run is carried on."""
-    from callsheet.apps.hosting.orders import tightened  # noqa: PLC0415 - beside its only use
+    from callsheet.apps.hosting.requests import tightened  # noqa: PLC0415 - beside its only use
 
     changes = changes_of(limits)
 
     def change(own: Limits) -> Limits:
         return tightened(own, changes)
 
-    return Resumption(in_doubt=verdict, accepts_changed_tools=accepts, limits=change if changes else None)
+    return ResumeOptions(in_doubt=verdict, accepts_changed_tools=accepts, limits=change if changes else None)
 
 
 def resolution(body: bodies.InDoubtBody) -> Resolution:

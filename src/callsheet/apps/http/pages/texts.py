@@ -118,7 +118,7 @@ async def _proved(asked: Asked[bodies.VerifyBody, Nothing]) -> Proved:
 
 def _policy(state: State, named: str | None) -> Policy:
     """The policy that is named, else the one in force; raises Problem where there is none."""
-    own = state.host.house.policy
+    own = state.host.config.policy
     if named is None and own is None:
         raise Problem("API008", "policy: it is missing, and no policy is in force", "name one: strict")
     return load_policy(named) if named is not None else own or load_policy("strict")
@@ -134,7 +134,7 @@ async def compile_goal(asked: Asked[bodies.CompileBody, Nothing]) -> Response:
         toolbox,
         context=body.context,
         library=state.library() if body.library else None,
-        policy=state.host.house.policy,
+        policy=state.host.config.policy,
     )
     return answered(made.to_json())
 
@@ -150,7 +150,7 @@ async def dry_run(asked: Asked[bodies.DryRunBody, Nothing]) -> Response:
         assume=body.assume,
         price=body.price,
         approve=body.approve,
-        policy=state.host.house.policy or (None if body.policy is None else load_policy(body.policy)),
+        policy=state.host.config.policy or (None if body.policy is None else load_policy(body.policy)),
         approved=body.approved,
         journal=state.host.journal.path,
     )

@@ -22,7 +22,7 @@ _NOT_BOUNDS = frozenset({"schedule", "retry_delay", "retry_backoff", "max_retry_
 
 
 @dataclass(frozen=True, slots=True)
-class Ears:
+class Listeners:
     """The observer of a run, and the respondent that answers its questions while it is running.
 
     The observer gets masked notes. Without a respondent, a run that waits for people frees its place and is
@@ -34,7 +34,7 @@ class Ears:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class RunRequest:
     """A plan to be run.
 
     `inputs` are variables by name; those named in `secrets` are encrypted in the journal. `limits` are
@@ -53,11 +53,11 @@ class Order:
     policy: Policy | None = None
     approved: tuple[str, ...] = ()
     accepts_changed_tools: bool = False
-    ears: Ears = field(default_factory=Ears)
+    listeners: Listeners = field(default_factory=Listeners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resumption:
+class ResumeOptions:
     """The terms on which a run is resumed, as in `callsheet resume`.
 
     `limits` is a function from the run's current limits to the new ones.
@@ -66,29 +66,29 @@ class Resumption:
     in_doubt: Resolution | None = None
     accepts_changed_tools: bool = False
     limits: Callable[[Limits], Limits] | None = None
-    ears: Ears = field(default_factory=Ears)
+    listeners: Listeners = field(default_factory=Listeners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RerunOrder:
+class RerunRequest:
     """Run a plan again from a step of another run; `effects` allows calls that change something outside."""
 
     place: str
     effects: bool = False
     run_id: str | None = None
     by: str = ""
-    terms: Resumption = field(default_factory=Resumption)
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForkOrder:
+class ForkRequest:
     """Continue in a new run after the event `at` of another, with edits."""
 
     at: int
     edits: Edits = field(default_factory=Edits)
     effects: bool = False
     run_id: str | None = None
-    terms: Resumption = field(default_factory=Resumption)
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
 
 
 def tightened(own: Limits, changes: Mapping[str, Any]) -> Limits:

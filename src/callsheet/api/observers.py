@@ -14,7 +14,7 @@ from callsheet.sealing.veiled import Hides
 from callsheet.store import EventType, Journal
 
 
-class Ears(NamedTuple):
+class Observers(NamedTuple):
     """The observers of a run: its event stream and its step log, either of which may be absent."""
 
     stream: EventStream | None = None
