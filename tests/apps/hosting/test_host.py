@@ -17,7 +17,7 @@ from apps.conftest import SERVER
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
 from callsheet.apps.cli.reading import text_of
-from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, Standing
+from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.attempts import Attempts
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
@@ -75,7 +75,7 @@ async def began(name):
 
 async def stands(host, run_id, status):
     async with asyncio.timeout(60):
-        while host.standing(run_id).status != status:  # noqa: ASYNC110 - as above
+        while host.state(run_id).status != status:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
 
 
@@ -98,7 +98,7 @@ async def test_a_run_is_in_the_journal_before_its_request_is_answered_and_comes_
         assert host.journal.find_run(started.run_id).events >= 1
         outcome = await host.outcome(started.run_id)
         assert (str(outcome.result.status), outcome.result.response) == ("done", "42")
-        assert host.standing(started.run_id).is_final
+        assert host.state(started.run_id).is_final
         assert host.journal.verify(started.run_id) is None
 
 
@@ -108,8 +108,8 @@ async def test_a_bounded_number_is_under_way_and_the_rest_queued_and_none_is_los
             (await host.start(request('S1: @HOLD (name="go") > $x', run_id=f"r{n}"))).run_id for n in range(6)
         ]
         await began("go")
-        await until(lambda: [host.standing(r).status for r in runs].count("running") == 2)
-        assert [host.standing(r).status for r in runs].count("queued") == 4
+        await until(lambda: [host.state(r).status for r in runs].count("running") == 2)
+        assert [host.state(r).status for r in runs].count("queued") == 4
         touch("go")
         for run in runs:
             assert str((await host.outcome(run)).result.status) == "done"
@@ -154,7 +154,7 @@ async def test_what_was_queued_or_under_way_when_a_host_closed_goes_on_in_the_ne
         assert [info.status for info in journal.runs()] == [RunStatus.RUNNING] * 2
     touch("go")
     async with open_host(folder) as host:
-        assert {host.standing(run).status for run in (first, second)} == {"interrupted"}
+        assert {host.state(run).status for run in (first, second)} == {"interrupted"}
         for run, said in ((first, "go"), (second, "2")):
             await host.resume(run)
             assert (await host.outcome(run)).result.response == said
@@ -192,11 +192,11 @@ async def test_a_wrong_plan_is_refused_with_places_and_leaves_nothing(folder):
 async def test_a_watcher_gets_every_event_once_and_how_the_run_stands(folder):
     async with open_host(folder) as host:
         run = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
-        events, standings = [], []
+        events, states = [], []
 
         async def watch():
             async for told in host.watch(run):
-                (standings if isinstance(told, Standing) else events).append(told)
+                (states if isinstance(told, RunState) else events).append(told)
 
         watching = asyncio.create_task(watch())
         await began("go")
@@ -205,8 +205,8 @@ async def test_a_watcher_gets_every_event_once_and_how_the_run_stands(folder):
         await asyncio.wait_for(watching, 60)
         info = host.journal.find_run(run)
         assert [event.seq for event in events] == [*range(1, info.events + 1)]
-        assert standings[-1].status == "done"
-        late = [told.seq async for told in host.watch(run, after=2) if not isinstance(told, Standing)]
+        assert states[-1].status == "done"
+        late = [told.seq async for told in host.watch(run, after=2) if not isinstance(told, RunState)]
         assert late == [*range(3, info.events + 1)]
 
 
@@ -253,7 +253,7 @@ async def test_a_call_in_doubt_is_decided_and_the_run_goes_on(folder):
         await host.resume("r")
         outcome = await host.outcome("r")
         assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
-        assert host.standing("r").status == "in_doubt"
+        assert host.state("r").status == "in_doubt"
         await host.decide("r", ["S1"], Decision.SKIP)
         await host.resume("r")
         assert str((await host.outcome("r")).result.status) == "done"
@@ -316,7 +316,7 @@ async def test_a_run_whose_tools_are_gone_stays_as_it_was_and_says_why(folder):
         with pytest.raises(CallsheetError) as caught:
             await host.outcome("r")
         assert codes(caught) == ["TOL001"]
-        assert host.standing("r").status == "interrupted"
+        assert host.state("r").status == "interrupted"
         assert host.problem("r") is not None
 
 

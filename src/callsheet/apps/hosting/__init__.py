@@ -8,7 +8,7 @@ from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.host import Host, Started
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.hosting.watching import Standing
+from callsheet.apps.hosting.watching import RunState
 
 __all__ = [
     "Carried",
@@ -17,8 +17,8 @@ __all__ = [
     "RerunRequest",
     "ResumeOptions",
     "RunRequest",
+    "RunState",
     "SharedTools",
     "Stage",
-    "Standing",
     "Started",
 ]

@@ -24,7 +24,7 @@ from callsheet.apps.hosting.reviving import Left, left_by
 from callsheet.apps.hosting.roster import Roster
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.telling import told_outcome
-from callsheet.apps.hosting.watching import Sight, Standing, follow
+from callsheet.apps.hosting.watching import RunSource, RunState, follow
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.session import Setup
 from callsheet.apps.veil import Veil
@@ -177,10 +177,10 @@ class Host:
             raise self.journal.parts.reader.runs.unknown(run_id)
         return info
 
-    def standing(self, run_id: str) -> Standing:
+    def state(self, run_id: str) -> RunState:
         """The current state of a run, as `callsheet runs` shows it, or `queued`."""
         info = self.info(run_id)
-        return Standing(self.status(info), info.events, info.status.is_final)
+        return RunState(self.status(info), info.events, info.status.is_final)
 
     def status(self, info: RunInfo) -> str:
         """The status of a run as shown to people."""
@@ -201,9 +201,9 @@ class Host:
         """The runs that are queued or running here."""
         return self._roster.all()
 
-    def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
+    def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | RunState]:
         """The events of a run after the number `after`, and new ones; see `watching.follow`."""
-        return follow(Sight(self.journal, self.beside, self.carried, self.standing), run_id, after)
+        return follow(RunSource(self.journal, self.beside, self.carried, self.state), run_id, after)
 
     async def resume(self, run_id: str, terms: ResumeOptions | None = None) -> None:
         """Queue a run to be resumed; `problem` tells later if that failed.

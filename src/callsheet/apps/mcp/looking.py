@@ -36,8 +36,8 @@ async def _explain(bench: Bench, args: given.RunGiven, caller: Caller) -> Reply:
     story = await bench.host.beside(lambda: told_story(bench, args.run_id))
     data = await asyncio.to_thread(story_json, story)
     text = "\n".join(map(without_controls, story_lines(story, bench.hint)))
-    standing = bench.host.standing(story.info.run_id).status
-    return Reply(text, data | {"status": standing}, links=run_links(story.info.run_id))
+    state = bench.host.state(story.info.run_id).status
+    return Reply(text, data | {"status": state}, links=run_links(story.info.run_id))
 
 
 async def _list(bench: Bench, args: given.ListRunsGiven, caller: Caller) -> Reply:

@@ -108,7 +108,7 @@ def accepted(state: State, started: Started, source: Source | None = None) -> Re
     """The answer for a run that is in the journal now."""
     data = {
         "run_id": started.run_id,
-        "status": state.host.standing(started.run_id).status,
+        "status": state.host.state(started.run_id).status,
         "diagnostics": to_json(started.diagnostics, source),
     }
     return answered(data, 202, {"Location": f"/v1/runs/{started.run_id}"})
@@ -139,8 +139,8 @@ async def cancel_run(asked: Asked[bodies.CancelBody, Nothing]) -> Response:
     host, run_id = asked.state.host, asked.path["run_id"]
     outcome = await host.cancel(run_id, asked.body.reason, asked.body.patience)
     if outcome is None:
-        standing = await host.beside(lambda: host.standing(run_id))
-        return answered({"run_id": run_id, "status": standing.status, "in_doubt": []}, 202)
+        state = await host.beside(lambda: host.state(run_id))
+        return answered({"run_id": run_id, "status": state.status, "in_doubt": []}, 202)
     return answered(await _stands(asked.state, host.veil.outcome(outcome)))
 
 
@@ -179,10 +179,10 @@ async def decide_calls(asked: Asked[bodies.DecideBody, Nothing]) -> Response:
 
 
 async def _stands(state: State, outcome: RunOutcome) -> dict[str, Any]:
-    standing = await state.host.beside(lambda: state.host.standing(outcome.run_id))
+    run = await state.host.beside(lambda: state.host.state(outcome.run_id))
     return {
         "run_id": outcome.run_id,
-        "status": standing.status,
+        "status": run.status,
         "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from callsheet.apps.hosting import Standing
+from callsheet.apps.hosting import RunState
 from callsheet.apps.http import bodies
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
@@ -57,7 +57,7 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
         async for told in _with_signs_of_life(events, state):
             if told is None:
                 yield _ALIVE
-            elif isinstance(told, Standing):
+            elif isinstance(told, RunState):
                 yield _message({"status": told.status, "events": told.events}, name="standing")
             else:
                 yield _message(event_json(told), number=told.seq)
@@ -73,10 +73,10 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
 
 
 async def _with_signs_of_life(
-    events: AsyncGenerator[Event | Standing], state: State
-) -> AsyncIterator[Event | Standing | None]:
+    events: AsyncGenerator[Event | RunState], state: State
+) -> AsyncIterator[Event | RunState | None]:
     """What comes, and None where nothing has come for a while; it ends when the server is stopped."""
-    following: asyncio.Task[Event | Standing] | None = None
+    following: asyncio.Task[Event | RunState] | None = None
     stopping = asyncio.create_task(state.stopping.wait())
     try:
         while not state.stopping.is_set():
