@@ -65,7 +65,7 @@ async def open_host(folder, *, settings=None, **more):
 
 async def until(true):
     async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what is waited for rings no bell
+        while not true():  # noqa: ASYNC110 - what is waited for rings no changed
             await asyncio.sleep(0.01)
 
 
@@ -142,7 +142,7 @@ async def test_of_two_who_resume_a_run_at_once_one_does(folder):
         came = await asyncio.gather(*(host.resume("r") for _ in range(3)), return_exceptions=True)
         refused = [each for each in came if isinstance(each, CallsheetError)]
         assert [error.diagnostics[0].code for error in refused] == ["JRN004"] * 2
-        assert len(host.all_carried()) == 1
+        assert len(host.hosted_runs()) == 1
 
 
 async def test_what_was_queued_or_under_way_when_a_host_closed_goes_on_in_the_next_one(folder):

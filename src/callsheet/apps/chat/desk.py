@@ -18,8 +18,8 @@ from callsheet.apps.chat.purse import Purse
 from callsheet.apps.chat.screen import Screen
 from callsheet.apps.compiling import compiled_on
 from callsheet.apps.hosting.host import Host
+from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
-from callsheet.apps.hosting.telling import told_outcome
 from callsheet.apps.operations.dry_running import Supposed, dry_run_text
 from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
@@ -268,7 +268,7 @@ class Desk:
 
     async def _told(self, run_id: str) -> RunOutcome:
         """Where a run stands by its journal."""
-        return await self._host.beside(partial(told_outcome, self._host.journal, run_id))
+        return await self._host.beside(partial(recorded_outcome, self._host.journal, run_id))
 
     def _shown(self, outcome: RunOutcome) -> str:
         """Show where a run stands; gives the answer, if there is one."""

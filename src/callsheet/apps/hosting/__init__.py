@@ -4,16 +4,16 @@ In: a setup, a journal, and requests. Out: runs in the journal, and their events
 and the MCP server are built on it.
 """
 
-from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.host import Host, Started
+from callsheet.apps.hosting.hosted_run import HostedRun, Stage
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import RunState
 
 __all__ = [
-    "Carried",
     "ForkRequest",
     "Host",
+    "HostedRun",
     "RerunRequest",
     "ResumeOptions",
     "RunRequest",

@@ -16,14 +16,14 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.api.given import id_of_run
 from callsheet.apps.credentials import credentials_for
-from callsheet.apps.hosting.carried import Carried
+from callsheet.apps.hosting.hosted_run import HostedRun
+from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.preparing import HostConfig, prepare
+from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.revising import consented, revised
-from callsheet.apps.hosting.reviving import Left, left_by
 from callsheet.apps.hosting.roster import Roster
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.hosting.telling import told_outcome
 from callsheet.apps.hosting.watching import RunSource, RunState, follow
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.session import Setup
@@ -130,7 +130,7 @@ class Host:
                 launch, known = prepared.launch, prepared.known
                 await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
                 hold.built(steps)
-                self._roster.carry(run_id, ResumeOptions(listeners=request.listeners), hold)
+                self._roster.enqueue(run_id, ResumeOptions(listeners=request.listeners), hold)
         except BaseException:
             hold.release()
             raise
@@ -165,10 +165,10 @@ class Host:
             if made.folded.machine.result is not None:
                 await self.beside(lambda: forking.conclude(self.journal, new_id))
             else:
-                self._roster.carry(new_id, terms)
+                self._roster.enqueue(new_id, terms)
         return Started(new_id)
 
-    # ------------------------------------------------------------ runs that there are
+    # ------------------------------------------------------------ recorded runs
 
     def info(self, run_id: str) -> RunInfo:
         """The run with exactly this id; raises JournalError (JRN002) if there is none."""
@@ -184,26 +184,26 @@ class Host:
 
     def status(self, info: RunInfo) -> str:
         """The status of a run as shown to people."""
-        carried = self._roster.get(info.run_id)
-        if carried is not None and not info.status.is_final:
-            return str(carried.stage)
+        run = self._roster.get(info.run_id)
+        if run is not None and not info.status.is_final:
+            return str(run.stage)
         return shown_status(self.journal, info)
 
     def problem(self, run_id: str) -> CallsheetError | None:
         """Why the last attempt to run it here failed; None if it did not."""
         return self._roster.problem(run_id)
 
-    def carried(self, run_id: str) -> Carried | None:
+    def hosted(self, run_id: str) -> HostedRun | None:
         """The run if it is queued or running here, else None."""
         return self._roster.get(run_id)
 
-    def all_carried(self) -> list[Carried]:
+    def hosted_runs(self) -> list[HostedRun]:
         """The runs that are queued or running here."""
         return self._roster.all()
 
     def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | RunState]:
         """The events of a run after the number `after`, and new ones; see `watching.follow`."""
-        return follow(RunSource(self.journal, self.beside, self.carried, self.state), run_id, after)
+        return follow(RunSource(self.journal, self.beside, self.hosted, self.state), run_id, after)
 
     async def resume(self, run_id: str, terms: ResumeOptions | None = None) -> None:
         """Queue a run to be resumed; `problem` tells later if that failed.
@@ -216,24 +216,24 @@ class Host:
         if await self._is_elsewhere(run_id) or self._roster.get(run_id) is not None:
             raise JournalError(
                 "JRN004",
-                f"run {run_id} is carried on already",
-                "watch it; it can be resumed when it stands still",
+                f"run {run_id} is running already",
+                "watch it; it can be resumed when it has stopped",
             )
-        self._roster.carry(run_id, terms or ResumeOptions())
+        self._roster.enqueue(run_id, terms or ResumeOptions())
 
-    async def revive(self) -> Left:
+    async def revive(self) -> LeftRuns:
         """Resume the runs that a host of this `name` left when it ended, as far as there is room.
 
         Runs that were queued or running are resumed; those that wait for people, when an answer comes or
         their time is up. A run during which the server died repeatedly is not resumed, and `problem` says so.
         Returns the ids of all three kinds.
         """
-        return self._roster.revive(await self.beside(lambda: left_by(self.config.name, self.journal)))
+        return self._roster.revive(await self.beside(lambda: runs_left_by(self.config.name, self.journal)))
 
     async def wait(self, run_id: str, patience: float | None = None) -> bool:
         """Wait at most `patience` seconds until a run has stopped here; whether it has."""
-        carried = self._roster.get(run_id)
-        return carried is None or await carried.stopped(patience)
+        run = self._roster.get(run_id)
+        return run is None or await run.stopped(patience)
 
     async def outcome(self, run_id: str) -> RunOutcome:
         """Wait until a run has stopped here, and return its outcome from the journal, with secrets sealed.
@@ -244,7 +244,7 @@ class Host:
         problem = self._roster.problem(run_id)
         if problem is not None:
             raise problem
-        return self.veil.outcome(await self.beside(lambda: told_outcome(self.journal, run_id)))
+        return self.veil.outcome(await self.beside(lambda: recorded_outcome(self.journal, run_id)))
 
     async def cancel(
         self, run_id: str, reason: str = "cancelled", patience: float = PATIENCE
@@ -255,14 +255,14 @@ class Host:
         is damaged.
         """
         before = await self.beside(lambda: self.info(run_id))
-        carried = self._roster.get(run_id)
-        if carried is None or before.status.is_final:
+        run = self._roster.get(run_id)
+        if run is None or before.status.is_final:
             return await cancel_run(self.journal, run_id, reason, patience)
         began = time.monotonic()
-        carried.cancel(reason)
-        if not await carried.stopped(patience):
+        run.cancel(reason)
+        if not await run.stopped(patience):
             return None
-        task = carried.task
+        task = run.task
         if not task.cancelled() and task.exception() is None and task.result().result is not None:
             return task.result()
         left = max(0.0, patience - (time.monotonic() - began))

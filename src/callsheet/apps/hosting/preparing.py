@@ -131,8 +131,8 @@ def _policy(request: RunRequest, config: HostConfig) -> Policy | None:
     if request.policy is not None:
         raise CallsheetError.single(
             "API020",
-            f"all runs here are under the policy {config.policy.name}, and the request names one",
-            help="leave the policy out; who runs callsheet says which one holds",
+            f"all runs of this server are under the policy {config.policy.name}, and the request names one",
+            help="omit the policy; the operator of the server sets it",
         )
     return config.policy
 
@@ -147,7 +147,7 @@ def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, .
     plan, registry = request.text.require(), toolbox.registry
     unknown = sorted(request.secrets - inputs.keys())
     if unknown:
-        raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret and is not given")
+        raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret, but has no value")
     own = set(_rules(setup.settings.approve))
     found = (
         *toolbox.diagnostics,
@@ -183,7 +183,7 @@ def _check_approved(plan: Plan, approved: tuple[str, ...], policy: Policy | None
     ids = [step.id for step in plan.steps]
     for given in approved:
         if policy is None:
-            raise CallsheetError.single("CFG011", "steps are approved, and there is no policy that asks")
+            raise CallsheetError.single("CFG011", "steps are approved, but no policy requires approval")
         if given not in ids:
             near = did_you_mean(given, ids)
             way_out = f"did you mean {' or '.join(near)}?" if near else None

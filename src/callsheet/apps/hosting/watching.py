@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from callsheet.apps.hosting.carried import Carried
+from callsheet.apps.hosting.hosted_run import HostedRun
 from callsheet.runtime.beside import Beside
 from callsheet.store import Journal
 from callsheet.store.events import Event
@@ -38,7 +38,7 @@ class RunSource(NamedTuple):
 
     journal: Journal
     beside: Beside
-    carried: Callable[[str], Carried | None]
+    hosted: Callable[[str], HostedRun | None]
     state: Callable[[str], RunState]
 
 
@@ -51,8 +51,8 @@ async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerat
     """
     told: str | None = None
     while True:
-        carried = source.carried(run_id)
-        rung = None if carried is None else carried.bell.hear()
+        run = source.hosted(run_id)
+        change = None if run is None else run.changed.next()
         state = await source.beside(lambda: source.state(run_id))
         if told is None:
             yield state
@@ -66,21 +66,21 @@ async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerat
             told = state.status
         if state.is_final and after >= state.events:
             return
-        await _wait(rung)
+        await _wait(change)
 
 
 def _page(journal: Journal, run_id: str, after: int) -> list[Event]:
     return list(islice(journal.events(run_id, after, lenient=True), _PAGE))
 
 
-async def _wait(rung: asyncio.Event | None) -> None:
+async def _wait(change: asyncio.Event | None) -> None:
     """Wait until something is written, or until the next poll."""
-    if rung is None:
+    if change is None:
         await asyncio.sleep(_POLL)
         return
     try:
         async with asyncio.timeout(_POLL):
-            await rung.wait()
+            await change.wait()
     except TimeoutError:
         return
     await asyncio.sleep(_REST)

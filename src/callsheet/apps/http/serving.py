@@ -23,8 +23,8 @@ import uvicorn
 from uvicorn.config import WSProtocolType
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.hosting.attempts import MOST
-from callsheet.apps.hosting.reviving import Left
+from callsheet.apps.hosting.attempts import MAX_ATTEMPTS
+from callsheet.apps.hosting.left_runs import LeftRuns
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
 from callsheet.apps.http.protocol import MOST_UNREAD, ApiProtocol
@@ -253,14 +253,14 @@ async def serve(
                 await host.close(wishes.drain)
 
 
-def _tell(left: Left, say: Callable[[str], None]) -> None:
+def _tell(left: LeftRuns, say: Callable[[str], None]) -> None:
     count = len(left.interrupted)
     if count:
-        say(f"{count} run{'s' * (count != 1)} that the last server left go{'es' * (count == 1)} on")
+        say(f"resuming {count} run{'s' * (count != 1)} of the previous server")
     for run_id in left.given_up[:_MOST_SAID]:
-        say(f"run {run_id} is left as it is: {MOST} servers have died with it [API050]")
+        say(f"run {run_id} is not resumed: the server died {MAX_ATTEMPTS} times while running it [API050]")
     if len(left.given_up) > _MOST_SAID:
-        say(f"and {len(left.given_up) - _MOST_SAID} others, which callsheet runs has as interrupted")
+        say(f"and {len(left.given_up) - _MOST_SAID} others, listed by callsheet runs as interrupted")
 
 
 class _Server(uvicorn.Server):

@@ -85,7 +85,7 @@ async def carried(run: CarriedRun) -> Answer:
 async def go_on(run: CarriedRun) -> None:
     """Carry a run on, unless it goes on already."""
     host = run.bench.host
-    if host.carried(run.run_id) is None:
+    if host.hosted(run.run_id) is None:
         run.progress.from_start()
         await host.resume(run.run_id, ResumeOptions(listeners=Listeners(run.progress.note)))
 
@@ -96,7 +96,7 @@ async def _stopped(run: CarriedRun) -> RunOutcome:
     try:
         await host.wait(run.run_id)
     except asyncio.CancelledError:
-        carried = host.carried(run.run_id)
+        carried = host.hosted(run.run_id)
         if carried is not None:
             with anyio.CancelScope(shield=True):
                 await carried.interrupt()

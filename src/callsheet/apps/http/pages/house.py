@@ -25,7 +25,7 @@ _TAG = "house"
 
 async def health(asked: Asked[Nothing, Nothing]) -> Response:
     """Whether the server is well, and how much it has to do; needs no token."""
-    stages = [run.stage for run in asked.state.host.all_carried()]
+    stages = [run.stage for run in asked.state.host.hosted_runs()]
     return answered(
         {
             "ok": True,

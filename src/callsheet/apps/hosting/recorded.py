@@ -1,4 +1,4 @@
-"""The current outcome of a run that this process does not carry, from its journal.
+"""The current outcome of a run that this process does not enqueue, from its journal.
 
 In: a journal and a run's id. Out: its outcome, with placeholders for secrets.
 """
@@ -12,7 +12,7 @@ from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal
 
 
-def told_outcome(journal: Journal, run_id: str) -> RunOutcome:
+def recorded_outcome(journal: Journal, run_id: str) -> RunOutcome:
     """The outcome of a run that is not running.
 
     Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events cannot be read.

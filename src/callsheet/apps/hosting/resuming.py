@@ -34,7 +34,7 @@ from callsheet.store.records import Start
 _T = TypeVar("_T")
 
 
-async def carry_on(
+async def resume_in_host(
     journal: Journal,
     run_id: str,
     terms: ResumeOptions,

@@ -1,7 +1,7 @@
 """One run of a host, from its place in the queue until it stops.
 
-In: the work of the run, a semaphore for running runs. Out: its outcome, and a bell that rings whenever events
-have been written.
+In: the work of the run, a semaphore for running runs. Out: its outcome, and a signal whenever events have
+been written.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ class Stage(StrEnum):
     RUNNING = "running"
 
 
-class Bell:
+class ChangeSignal:
     """Wakes all tasks that wait for the next change."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake all waiting tasks."""
-        rung, self._next = self._next, asyncio.Event()
-        rung.set()
+        change, self._next = self._next, asyncio.Event()
+        change.set()
 
-    def hear(self) -> asyncio.Event:
-        """The event that the next `ring` sets."""
+    def next(self) -> asyncio.Event:
+        """The event that the next `notify` sets."""
         return self._next
 
 
-class Carried:
+class HostedRun:
     """A queued or running run, as a task on the current event loop."""
 
-    def __init__(self, run_id: str, places: asyncio.Semaphore, work: Work) -> None:
+    def __init__(self, run_id: str, slots: asyncio.Semaphore, work: Work) -> None:
         self.run_id = run_id
         self.stage = Stage.QUEUED
-        self.bell = Bell()
-        self._places = places
+        self.changed = ChangeSignal()
+        self._slots = slots
         self._driver: LocalDriver | None = None
         self._reason: str | None = None
-        self.task = asyncio.create_task(self._carry(work), name=f"callsheet run {run_id}")
-        self.task.add_done_callback(lambda _: self.bell.ring())
+        self.task = asyncio.create_task(self._run_queued(work), name=f"callsheet run {run_id}")
+        self.task.add_done_callback(lambda _: self.changed.notify())
 
-    async def _carry(self, work: Work) -> RunOutcome:
-        async with self._places:
+    async def _run_queued(self, work: Work) -> RunOutcome:
+        async with self._slots:
             self.stage = Stage.RUNNING
-            self.bell.ring()
+            self.changed.notify()
             return await work(Watch(after_batch=self._wrote, on_driver=self._drives, hears_all=False))
 
     async def _wrote(self) -> None:
-        self.bell.ring()
+        self.changed.notify()
 
     def _drives(self, driver: LocalDriver) -> None:
         self._driver = driver

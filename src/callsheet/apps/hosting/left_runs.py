@@ -21,7 +21,7 @@ from callsheet.store.runs import RunInfo
 _log = logging.getLogger("callsheet.hosting")
 
 
-class Left(NamedTuple):
+class LeftRuns(NamedTuple):
     """The runs that a host left: to resume at once, those it died of, and those that wait, with questions."""
 
     interrupted: Sequence[str] = ()
@@ -29,10 +29,10 @@ class Left(NamedTuple):
     waiting: Mapping[str, Sequence[PendingAsk]] = {}
 
 
-def left_by(name: str, journal: Journal) -> Left:
+def runs_left_by(name: str, journal: Journal) -> LeftRuns:
     """The runs that hosts of this name left in a journal; none for an empty name."""
     if not name:
-        return Left()
+        return LeftRuns()
     place = place_of(journal.path)
     interrupted = [
         info.run_id
@@ -44,7 +44,7 @@ def left_by(name: str, journal: Journal) -> Left:
         for info in journal.runs(status=RunStatus.WAITING)
         if _is_of(name, journal, info)
     }
-    return Left(interrupted[::-1], waiting=waiting)
+    return LeftRuns(interrupted[::-1], waiting=waiting)
 
 
 def _is_of(name: str, journal: Journal, info: RunInfo) -> bool:

@@ -18,7 +18,7 @@ _LATE = 0.05
 """Seconds added to the deadline of a question, so that it has certainly passed."""
 
 
-class Waking:
+class Wakeups:
     """The timers of waiting runs; `asks` returns the questions of a run, `go_on` resumes it."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Waking:
         self._looking: set[asyncio.Task[None]] = set()
         self._has_stopped = False
 
-    def see_to(self, run_id: str, waiting: Sequence[PendingAsk]) -> None:
+    def schedule(self, run_id: str, waiting: Sequence[PendingAsk]) -> None:
         """Arrange that a waiting run is resumed if it is already answered, or when a question times out."""
         if not waiting or self._has_stopped:
             return
@@ -42,7 +42,7 @@ class Waking:
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 
-    def leave(self, run_id: str) -> None:
+    def cancel(self, run_id: str) -> None:
         """Cancel the timer of a run that has been resumed."""
         alarm = self._alarms.pop(run_id, None)
         if alarm is not None:
