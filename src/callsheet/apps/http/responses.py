@@ -30,29 +30,29 @@ STATUS: Schema = {
 
 PROBLEM = table(
     {
-        "type": text("the page that explains the code"),
+        "type": text("the address of the page that explains the code"),
         "title": text(),
         "status": {"type": "integer"},
         "detail": text("what is wrong"),
         "code": text("the first diagnostic's code"),
         "diagnostics": DIAGNOSTICS,
-        "effects": rows(any_object(), "what a new run would change outside, where nobody has agreed to it"),
+        "effects": rows(any_object(), "effects of the new run that need consent"),
     },
     optional=("effects",),
-    description="a mistake or a refusal, as RFC 9457 has it, with diagnostics",
+    description="an error as in RFC 9457, with diagnostics",
 )
 
 RUN_ROW = table(
     {
         "run_id": text(),
         "status": STATUS,
-        "plan": text("what its plan is called"),
+        "plan": text("the name of the plan"),
         "plan_hash": text(),
         "created": _TIME,
         "updated": _TIME,
-        "events": count("how many events its journal has"),
+        "events": count("the number of its events"),
         "parent": optional(text("the run that it branched off from")),
-        "forked_at": optional(count("the event of the parent up to which it has that run's events")),
+        "forked_at": optional(count("the last event shared with the parent")),
     }
 )
 RUNS = table({"runs": rows(RUN_ROW), "more": flag("whether there are older ones")})
@@ -65,7 +65,7 @@ RUN: Schema = {
         **STORY["properties"],
         "problem": {
             "anyOf": [PROBLEM, {"type": "null"}],
-            "description": "why it could not be carried on here the last time",
+            "description": "why the last attempt to run it on this server failed",
         },
     },
     "required": [*STORY["required"], "problem"],
@@ -96,7 +96,7 @@ CANCELLED = table({"run_id": text(), "status": STATUS, "in_doubt": rows(DOUBT)})
 DECIDED = table({"run_id": text(), "status": STATUS, "in_doubt": rows(DOUBT)})
 
 HEALTH = table({"ok": flag(), "version": text(), "running": count(), "queued": count()})
-SESSION = table({"signed_in": flag(), "seconds": count("how long the sign-in holds")})
+SESSION = table({"signed_in": flag(), "seconds": count("how long the session lasts")})
 
 PLANS = table({"plans": rows(LISTED)})
 
@@ -127,7 +127,7 @@ POLICY = table(
     {
         "in_force": {
             "anyOf": [table({"name": text(), "policy": any_object(), "hash": text()}), {"type": "null"}],
-            "description": "the policy that all runs are under, if there is one",
+            "description": "the policy of the server, if any",
         },
         "shipped": _TEXTS,
     }
@@ -136,7 +136,7 @@ EXPLAINED = table(
     {
         "ok": flag(),
         "policy": text(),
-        "steps": rows(any_object(), "whose data each step takes and gives"),
+        "steps": rows(any_object(), "the labels of the data that each step reads and writes"),
         "diagnostics": DIAGNOSTICS,
     }
 )
@@ -147,7 +147,7 @@ WHY = table(
         "variable": text(),
         "path": {"type": "array"},
         "direction": {"type": "string", "enum": ["forward", "backward"]},
-        "more": flag("whether a way leads to places that are not told of"),
+        "more": flag("whether there are further places"),
         "nodes": rows(any_object()),
         "calls": rows(any_object()),
     },
@@ -158,10 +158,10 @@ MOMENT = table(
         "run_id": text(),
         "event": any_object(),
         "status": text(),
-        "turn": optional(text("the step whose turn it was")),
+        "turn": optional(text("the next step")),
         "done": {"type": ["array", "null"], "items": text()},
         "failed": {"type": ["object", "null"]},
-        "open": rows(any_object(), "calls under way"),
+        "open": rows(any_object(), "calls in progress"),
         "variables": any_object(),
         "visits": any_object(),
         "response": optional(text()),
@@ -177,7 +177,7 @@ DIFF = table(
         "equal": flag(),
         "from": any_object(),
         "inputs": any_object(),
-        "alike": count("visits of steps that did the same"),
+        "alike": count("the number of equal visits"),
         "first": {"type": ["object", "null"]},
         "differing": rows(any_object()),
     }

@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from callsheet.apps.http import bodies, shapes
-from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
+from callsheet.apps.http import bodies, responses
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
 from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.differences import diff_json
@@ -32,9 +32,9 @@ JSON_LINES = "application/x-ndjson"
 YAML = "application/yaml"
 
 
-async def why(asked: Asked[Nothing, bodies.WhyQuery]) -> Response:
-    """Say what a value of a run was made of, or what was made of it, the nearest places first."""
-    host, run_id, query = asked.state.host, asked.path["run_id"], asked.query
+async def why(req: ApiRequest[Empty, bodies.WhyQuery]) -> Response:
+    """The lineage of a value of a run, backward or forward, nearest places first."""
+    host, run_id, query = req.state.host, req.path["run_id"], req.query
 
     def told() -> dict[str, Any]:
         info = host.info(run_id)
@@ -43,39 +43,39 @@ async def why(asked: Asked[Nothing, bodies.WhyQuery]) -> Response:
         )
         return slice_json(run_id, lineage, graph, start, is_forward=query.forward)
 
-    return answered(await host.beside(told))
+    return json_response(await host.beside(told))
 
 
-async def at(asked: Asked[Nothing, Nothing]) -> Response:
-    """The run as it was after one of its events."""
-    host, run_id = asked.state.host, asked.path["run_id"]
-    seq = number(asked.path["seq"])
+async def at(req: ApiRequest[Empty, Empty]) -> Response:
+    """The state of a run after one of its events."""
+    host, run_id = req.state.host, req.path["run_id"]
+    seq = number(req.path["seq"])
 
     def told() -> dict[str, Any]:
         info = host.info(run_id)
         check_event(info, seq)
         return moment_json(run_id, *standing_of(host.journal, info, seq))
 
-    return answered(await host.beside(told))
+    return json_response(await host.beside(told))
 
 
 def number(text: str) -> int:
-    """The number of an event in an address; raises Problem for what is none."""
+    """Parse the number of an event in a path; raises Problem (API009) if it is invalid."""
     if not (text.isascii() and text.isdigit() and len(text) <= 16):
-        raise Problem("API009", f"{text[:40]!a} is no number of an event", "they are counted from 1")
+        raise Problem("API009", f"{text[:40]!a} is not the number of an event", "events are numbered from 1")
     return int(text)
 
 
-async def diff(asked: Asked[Nothing, bodies.DiffQuery]) -> Response:
-    """Where two runs first part, and what follows from it."""
-    host, run_id, other = asked.state.host, asked.path["run_id"], asked.query.other
+async def diff(req: ApiRequest[Empty, bodies.DiffQuery]) -> Response:
+    """Where two runs first diverge, and what follows from it."""
+    host, run_id, other = req.state.host, req.path["run_id"], req.query.other
     told = await host.beside(lambda: diff_json(host.journal, host.info(run_id), host.info(other)))
-    return answered(told)
+    return json_response(told)
 
 
-async def journal(asked: Asked[Nothing, bodies.JournalQuery]) -> Response:
-    """The events of a run as they stand in the journal, a JSON object a line."""
-    state, run_id, query = asked.state, asked.path["run_id"], asked.query
+async def journal(req: ApiRequest[Empty, bodies.JournalQuery]) -> Response:
+    """The events of a run as recorded in the journal, one JSON object per line."""
+    state, run_id, query = req.state, req.path["run_id"], req.query
     first = await state.host.beside(partial(_events, state, run_id, query.after, min(query.limit, _LINES)))
     return StreamingResponse(_lines(state, run_id, query.limit, first), media_type=JSON_LINES)
 
@@ -94,15 +94,15 @@ async def _lines(state: State, run_id: str, left: int, page: list[Event]) -> Asy
         page = await state.host.beside(partial(_events, state, run_id, page[-1].seq, min(left, _LINES)))
 
 
-async def lctl(asked: Asked[Nothing, bodies.LctlQuery]) -> Response:
-    """The run as an LCTL document: the hand-off where it stands, or the post-mortem of one that failed."""
-    host, run_id, query = asked.state.host, asked.path["run_id"], asked.query
+async def lctl(req: ApiRequest[Empty, bodies.LctlQuery]) -> Response:
+    """The run as an LCTL document: a hand-off of its current state, or the post-mortem of a failed run."""
+    host, run_id, query = req.state.host, req.path["run_id"], req.query
     if query.debug and query.at is not None:
-        raise Problem("API008", "query: debug tells the whole run: leave `at` out")
+        raise Problem("API008", "query: debug covers the whole run: omit `at`")
     moment: str | int | None = query.at
     if query.at is not None and query.at.isascii() and query.at.isdigit():
         moment = int(query.at)
-    is_yaml = YAML in asked.request.headers.get("accept", "")
+    is_yaml = YAML in req.request.headers.get("accept", "")
 
     def told() -> bytes:
         host.info(run_id)
@@ -115,66 +115,78 @@ async def lctl(asked: Asked[Nothing, bodies.LctlQuery]) -> Response:
     return Response(body, media_type=YAML if is_yaml else "application/json", headers={"vary": "Accept"})
 
 
-async def report(asked: Asked[Nothing, bodies.ReportQuery]) -> Response:
-    """The run as one HTML page, which opens anywhere without a network."""
-    page = await asked.state.host.beside(lambda: report_page(_document(asked)))
+async def report(req: ApiRequest[Empty, bodies.ReportQuery]) -> Response:
+    """The run as one self-contained HTML page."""
+    page = await req.state.host.beside(lambda: report_page(_document(req)))
     headers = {
-        "content-disposition": f'attachment; filename="{asked.path["run_id"]}.html"',
+        "content-disposition": f'attachment; filename="{req.path["run_id"]}.html"',
         "content-security-policy": "sandbox",
     }
     return Response(page.encode("utf-8", "backslashreplace"), 200, headers, "text/html; charset=utf-8")
 
 
-def _document(asked: Asked[Nothing, bodies.ReportQuery]) -> Document:
-    host, query = asked.state.host, asked.query
-    host.info(asked.path["run_id"])
+def _document(req: ApiRequest[Empty, bodies.ReportQuery]) -> Document:
+    host, query = req.state.host, req.query
+    host.info(req.path["run_id"])
     if query.other is not None:
         host.info(query.other)
     showing = Showing(query.max_value, query.redact)
-    return report_document(host.journal, asked.path["run_id"], MADE_BY, showing, query.other)
+    return report_document(host.journal, req.path["run_id"], MADE_BY, showing, query.other)
 
 
-def _page(path: str, summary: str, answer: Any, answers: tuple[Answer, ...], query: Any = Nothing) -> Page:
-    return Page(
+def _get(
+    path: str, summary: str, handler: Any, responses: tuple[ResponseSpec, ...], query: Any = Empty
+) -> Endpoint:
+    return Endpoint(
         method="GET",
         path=f"/v1/runs/{{run_id}}/{path}",
         summary=summary,
         tag=_TAG,
-        answer=answer,
-        answers=answers,
+        handler=handler,
+        responses=responses,
         query=query,
         problems=(404, 409),
     )
 
 
-PAGES = (
-    _page("why", "Say why", why, (Answer(200, "The slice.", shapes.WHY),), bodies.WhyQuery),
-    _page("at/{seq}", "Go back to an event", at, (Answer(200, "The run then.", shapes.MOMENT),)),
-    _page(
-        "diff", "Compare two runs", diff, (Answer(200, "The differences.", shapes.DIFF),), bodies.DiffQuery
+ENDPOINTS = (
+    _get(
+        "why",
+        "Show the lineage of a value",
+        why,
+        (ResponseSpec(200, "The slice.", responses.WHY),),
+        bodies.WhyQuery,
     ),
-    _page(
+    _get("at/{seq}", "Show the state at an event", at, (ResponseSpec(200, "The state.", responses.MOMENT),)),
+    _get(
+        "diff",
+        "Compare two runs",
+        diff,
+        (ResponseSpec(200, "The differences.", responses.DIFF),),
+        bodies.DiffQuery,
+    ),
+    _get(
         "journal",
         "Read the journal",
         journal,
-        (Answer(200, "Events, a JSON object a line.", {"type": "string"}, JSON_LINES),),
+        (ResponseSpec(200, "Events, one JSON object per line.", {"type": "string"}, JSON_LINES),),
         bodies.JournalQuery,
     ),
-    _page(
+    _get(
         "lctl",
-        "Tell a run as an LCTL document",
+        "Export a run as an LCTL document",
         lctl,
         (
-            Answer(200, "The document, as JSON unless YAML is asked for.", {"type": "object"}),
-            Answer(200, "", {"type": "string"}, YAML),
+            ResponseSpec(200, "The document, as JSON unless YAML is accepted.", {"type": "object"}),
+            ResponseSpec(200, "", {"type": "string"}, YAML),
         ),
         bodies.LctlQuery,
     ),
-    _page(
+    _get(
         "report",
-        "Get a run as a page",
+        "Export a run as a page",
         report,
-        (Answer(200, "One HTML file.", {"type": "string"}, "text/html"),),
+        (ResponseSpec(200, "One HTML file.", {"type": "string"}, "text/html"),),
         bodies.ReportQuery,
     ),
 )

@@ -152,7 +152,7 @@ def test_a_run_branches_off_once_somebody_agrees(ended):
     assert api.get("/v1/runs/f")["from"]["by"] == "ada"
 
 
-def test_the_house_tells_of_itself(folder):
+def test_the_server_describes_itself(folder):
     with running(folder, policy=load_policy("strict")) as api:
         assert told(api, "GET", "/v1/health", authorization=None)["ok"]
         tools = told(api, "GET", "/v1/tools")["tools"]

@@ -19,7 +19,7 @@ _MOST_PRINTS = 8
 
 
 class _Watched:
-    """A run that is looked at: its prints by name, the numbers of its values; one document at a time."""
+    """The cached prints of a run by name, and the numbers of its values; `mutex` serializes its documents."""
 
     def __init__(self) -> None:
         self.mutex = threading.Lock()
@@ -27,19 +27,19 @@ class _Watched:
         self.numbers: Numbers = {}
 
 
-class Prints:
-    """The prints of the runs that were looked at last, for any thread."""
+class DocumentCache:
+    """The prints of the last viewed runs; thread-safe."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[tuple[str, str | None], _Watched] = OrderedDict()
         self._mutex = threading.Lock()
 
-    def told(
+    def changes_since(
         self, run: tuple[str, str | None], base: str | None, make: Callable[[Numbers], dict[str, Any]]
     ) -> tuple[str, dict[str, Any]]:
-        """The name of the document of a run, and what makes it out of the one named `base`; else all of it.
+        """The name of a run's document, and its changes since the document `base`, or all of it.
 
-        `run` is its id, and that of the one with which it is compared.
+        `run` is the id of the run and of the one with which it is compared.
         """
         watched = self._watched(run)
         with watched.mutex:

@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from callsheet.apps.hosting import RunState
 from callsheet.apps.http import bodies
-from callsheet.apps.http.page import Answer, Asked, Nothing, Page
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.schemas import Schema
@@ -23,30 +23,29 @@ _RETRY = b"retry: 1000\n\n"
 _ALIVE = b": still here\n\n"
 
 
-async def stream_run(asked: Asked[Nothing, bodies.EventsQuery]) -> Response:
-    """The events of a run after a number, then those that come, until it has ended.
+async def stream_run(req: ApiRequest[Empty, bodies.EventsQuery]) -> Response:
+    """The events of a run after a number, then new ones, until it has ended.
 
-    An event of the journal comes without a name. `standing` tells how the run stands now, `end` that nothing
-    more comes.
+    Events of the journal have no name. `standing` has the current status of the run; `end` closes the stream.
     """
-    state, run_id = asked.state, asked.path["run_id"]
-    after = _after(asked)
+    state, run_id = req.state, req.path["run_id"]
+    after = _after(req)
     await state.host.beside(lambda: state.host.info(run_id))
-    if len(state.streams) >= state.bounds.most_streams:
-        message = f"{len(state.streams)} streams are open, and no more are served"
+    if len(state.streams) >= state.request_limits.most_streams:
+        message = f"{len(state.streams)} streams are open, which is the limit"
         raise Problem("API006", message, "close others first", {"Retry-After": "5"})
     mark = object()
     state.streams.add(mark)
     return StreamingResponse(_lines(state, run_id, after, mark), media_type=MEDIA_TYPE)
 
 
-def _after(asked: Asked[Nothing, bodies.EventsQuery]) -> int:
-    """The last event that the client has: what it was sent last, else what its address says."""
-    told = asked.request.headers.get("last-event-id", "").strip()
+def _after(req: ApiRequest[Empty, bodies.EventsQuery]) -> int:
+    """The last event that the client has, from its header, else from its query."""
+    told = req.request.headers.get("last-event-id", "").strip()
     if not told:
-        return asked.query.after
+        return req.query.after
     if not (told.isascii() and told.isdigit() and len(told) <= 16):
-        raise Problem("API008", "Last-Event-ID is the number of an event")
+        raise Problem("API008", "Last-Event-ID must be the number of an event")
     return int(told)
 
 
@@ -54,7 +53,7 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
     events = state.host.watch(run_id, after)
     try:
         yield _RETRY
-        async for told in _with_signs_of_life(events, state):
+        async for told in _with_heartbeats(events, state):
             if told is None:
                 yield _ALIVE
             elif isinstance(told, RunState):
@@ -72,10 +71,10 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
         await events.aclose()
 
 
-async def _with_signs_of_life(
+async def _with_heartbeats(
     events: AsyncGenerator[Event | RunState], state: State
 ) -> AsyncIterator[Event | RunState | None]:
-    """What comes, and None where nothing has come for a while; it ends when the server is stopped."""
+    """The events, and None after each interval without one; ends when the server shuts down."""
     following: asyncio.Task[Event | RunState] | None = None
     stopping = asyncio.create_task(state.stopping.wait())
     try:
@@ -83,7 +82,9 @@ async def _with_signs_of_life(
             if following is None:
                 following = asyncio.ensure_future(anext(events))
             done, _ = await asyncio.wait(
-                {following, stopping}, timeout=state.bounds.heartbeat, return_when=asyncio.FIRST_COMPLETED
+                {following, stopping},
+                timeout=state.request_limits.heartbeat,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             if following not in done:
                 yield None
@@ -101,7 +102,7 @@ async def _with_signs_of_life(
 
 
 def _message(data: Any, *, name: str = "", number: int | None = None) -> bytes:
-    """A server-sent event; JSON has no line breaks of its own."""
+    """A server-sent event; `json_bytes` writes no line breaks."""
     head = b"" if number is None else b"id: %d\n" % number
     head += f"event: {name}\n".encode() if name else b""
     return head + b"data: " + json_bytes(data) + b"\n\n"
@@ -118,18 +119,18 @@ _SENT: Schema = {
     },
 }
 
-PAGES = (
-    Page(
+ENDPOINTS = (
+    Endpoint(
         method="GET",
         path="/v1/runs/{run_id}/events",
         summary="Follow a run",
         tag="runs",
-        answer=stream_run,
-        answers=(
-            Answer(
+        handler=stream_run,
+        responses=(
+            ResponseSpec(
                 200,
                 "Server-sent events: those of the journal without a name, with their number as the id; "
-                "`standing`, `end` and `problem` beside them.",
+                "and `standing`, `end` and `problem`.",
                 _SENT,
                 MEDIA_TYPE,
             ),

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.hosting import ResumeOptions, RunRequest, Started
-from callsheet.apps.http import bodies, shapes
-from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
-from callsheet.apps.http.pages.plans import text_for
+from callsheet.apps.http import bodies, responses
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
+from callsheet.apps.http.endpoints.plans import text_for
 from callsheet.apps.http.problems import Problem, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
@@ -29,18 +29,18 @@ from callsheet.runtime.inbox import inbox
 from callsheet.store.runs import RunInfo
 
 _TAG = "runs"
-_ACCEPTED = Answer(202, "The run is in the journal, and goes on as soon as there is a place.", shapes.STARTED)
+_ACCEPTED = ResponseSpec(202, "The run is recorded in the journal and queued.", responses.STARTED)
 
 
-async def list_runs(asked: Asked[Nothing, bodies.RunsQuery]) -> Response:
-    """The runs, the newest first; `more` says that there are older ones behind the last that is given."""
-    state, query = asked.state, asked.query
+async def list_runs(req: ApiRequest[Empty, bodies.RunsQuery]) -> Response:
+    """The runs, newest first; `more` tells whether there are older ones."""
+    state, query = req.state, req.query
     rows = await state.host.beside(lambda: _rows(state, query))
-    return answered({"runs": rows[: query.limit], "more": len(rows) > query.limit})
+    return json_response({"runs": rows[: query.limit], "more": len(rows) > query.limit})
 
 
 def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
-    """The runs that are asked for, and one more where there is one."""
+    """The requested runs, plus one if there are more."""
     host, rows = state.host, list[dict[str, Any]]()
     is_whole = all(part is None for part in (query.status, query.plan, query.text, query.before))
     wanted = (query.text or "").strip().lower()
@@ -77,14 +77,14 @@ def _row(info: RunInfo, status: str, name: str) -> dict[str, Any]:
     }
 
 
-async def start_run(asked: Asked[bodies.RunBody, Nothing]) -> Response:
-    """Check a plan and run it; what is wrong with it is told before anything runs."""
-    state, body = asked.state, asked.body
+async def start_run(req: ApiRequest[bodies.RunBody, Empty]) -> Response:
+    """Check a plan and queue its run; errors of the plan are reported before anything runs."""
+    state, body = req.state, req.body
     given = {**body.inputs, **body.secrets}
     twice = sorted(body.inputs.keys() & body.secrets.keys())
     if twice:
         raise CallsheetError.single(
-            "SEC005", f"{twice[0]} is given twice", help="once: in inputs or in secrets"
+            "SEC005", f"{twice[0]} is given twice", help="give it once: in inputs or in secrets"
         )
     text = await text_for(state, body, given)
     request = RunRequest(
@@ -105,24 +105,24 @@ async def start_run(asked: Asked[bodies.RunBody, Nothing]) -> Response:
 
 
 def accepted(state: State, started: Started, source: Source | None = None) -> Response:
-    """The answer for a run that is in the journal now."""
+    """The response for a run that has been recorded."""
     data = {
         "run_id": started.run_id,
         "status": state.host.state(started.run_id).status,
         "diagnostics": to_json(started.diagnostics, source),
     }
-    return answered(data, 202, {"Location": f"/v1/runs/{started.run_id}"})
+    return json_response(data, 202, {"Location": f"/v1/runs/{started.run_id}"})
 
 
 def changes_of(limits: bodies.LimitsBody) -> Mapping[str, Any]:
-    """The limits that a request names."""
+    """The limits that a request sets."""
     return limits.model_dump(exclude_none=True)
 
 
-async def get_run(asked: Asked[Nothing, Nothing]) -> Response:
-    """A run: its steps, what they came to, what it waits for, what it has used."""
-    state, run_id = asked.state, asked.path["run_id"]
-    return answered(await state.host.beside(lambda: _run(state, run_id)))
+async def get_run(req: ApiRequest[Empty, Empty]) -> Response:
+    """A run: its steps with their results, pending questions, usage."""
+    state, run_id = req.state, req.path["run_id"]
+    return json_response(await state.host.beside(lambda: _run(state, run_id)))
 
 
 def _run(state: State, run_id: str) -> dict[str, Any]:
@@ -134,26 +134,26 @@ def _run(state: State, run_id: str) -> dict[str, Any]:
     return {**story, "status": host.status(info), "problem": told}
 
 
-async def cancel_run(asked: Asked[bodies.CancelBody, Nothing]) -> Response:
-    """End a run for good, wherever it is: none of its calls is made any more."""
-    host, run_id = asked.state.host, asked.path["run_id"]
-    outcome = await host.cancel(run_id, asked.body.reason, asked.body.patience)
+async def cancel_run(req: ApiRequest[bodies.CancelBody, Empty]) -> Response:
+    """End a run for good, in whatever process it runs; it makes no further calls."""
+    host, run_id = req.state.host, req.path["run_id"]
+    outcome = await host.cancel(run_id, req.body.reason, req.body.patience)
     if outcome is None:
         state = await host.beside(lambda: host.state(run_id))
-        return answered({"run_id": run_id, "status": state.status, "in_doubt": []}, 202)
-    return answered(await _stands(asked.state, host.veil.outcome(outcome)))
+        return json_response({"run_id": run_id, "status": state.status, "in_doubt": []}, 202)
+    return json_response(await _stands(req.state, host.veil.outcome(outcome)))
 
 
-async def resume_run(asked: Asked[bodies.ResumeBody, Nothing]) -> Response:
-    """Carry a run on where its journal ends."""
-    state, body, run_id = asked.state, asked.body, asked.path["run_id"]
+async def resume_run(req: ApiRequest[bodies.ResumeBody, Empty]) -> Response:
+    """Resume a run where its journal ends."""
+    state, body, run_id = req.state, req.body, req.path["run_id"]
     verdict = None if body.in_doubt is None else resolution(body.in_doubt)
     await state.host.resume(run_id, terms_of(body.limits, verdict, accepts=body.accept_changed_tools))
     return accepted(state, Started(run_id))
 
 
 def terms_of(limits: bodies.LimitsBody, verdict: Resolution | None = None, *, accepts: bool) -> ResumeOptions:
-    """The terms on which a run is carried on."""
+    """The options of a resumption."""
     from callsheet.apps.hosting.requests import tightened  # noqa: PLC0415 - beside its only use
 
     changes = changes_of(limits)
@@ -165,17 +165,17 @@ def terms_of(limits: bodies.LimitsBody, verdict: Resolution | None = None, *, ac
 
 
 def resolution(body: bodies.InDoubtBody) -> Resolution:
-    """What becomes of a call in doubt."""
+    """The decision on calls in doubt."""
     return TookPlace(body.value) if body.decision == "value" else Decision(body.decision)
 
 
-async def decide_calls(asked: Asked[bodies.DecideBody, Nothing]) -> Response:
-    """Decide what becomes of calls that left and gave no answer."""
-    host, body, run_id = asked.state.host, asked.body, asked.path["run_id"]
+async def decide_calls(req: ApiRequest[bodies.DecideBody, Empty]) -> Response:
+    """Decide on calls in doubt: those that were sent and have no outcome."""
+    host, body, run_id = req.state.host, req.body, req.path["run_id"]
     outcome = await host.decide(run_id, body.calls, resolution(body), every=body.every)
     if body.resume and outcome.result is None and not outcome.in_doubt:
         await host.resume(run_id)
-    return answered(await _stands(asked.state, host.veil.outcome(outcome)))
+    return json_response(await _stands(req.state, host.veil.outcome(outcome)))
 
 
 async def _stands(state: State, outcome: RunOutcome) -> dict[str, Any]:
@@ -187,12 +187,12 @@ async def _stands(state: State, outcome: RunOutcome) -> dict[str, Any]:
     }
 
 
-async def approve_call(asked: Asked[bodies.ApproveBody, Nothing]) -> Response:
-    """Answer what a run asks; a run that stands still for it goes on."""
-    body, run_id = asked.body, asked.path["run_id"]
+async def approve_call(req: ApiRequest[bodies.ApproveBody, Empty]) -> Response:
+    """Answer a question of a run, and resume the run if it waits for the answer."""
+    body, run_id = req.body, req.path["run_id"]
     has_answer = "answer" in body.model_fields_set
     if body.deny and has_answer:
-        raise Problem("API008", "deny and answer contradict each other", "give one of them")
+        raise Problem("API008", "deny and answer exclude each other", "use one of them")
 
     def said(ask: PendingAsk) -> Said:
         if body.deny:
@@ -201,100 +201,104 @@ async def approve_call(asked: Asked[bodies.ApproveBody, Nothing]) -> Response:
             return Said.of(body.answer, by=body.by, note=body.note)
         return Said.approve(by=body.by, note=body.note)
 
-    ask = await asked.state.host.answer(run_id, said, body.key, digest=body.digest)
-    return answered(ask_json(ask))
+    ask = await req.state.host.answer(run_id, said, body.key, digest=body.digest)
+    return json_response(ask_json(ask))
 
 
-async def list_asks(asked: Asked[Nothing, Nothing]) -> Response:
-    """What all runs have asked people and nobody has answered, the oldest first."""
-    host = asked.state.host
+async def list_asks(req: ApiRequest[Empty, Empty]) -> Response:
+    """The unanswered questions of all runs, oldest first."""
+    host = req.state.host
     asks = await host.beside(lambda: inbox(host.journal))
-    return answered({"asks": [ask_json(ask) for ask in asks if not ask.is_answered]})
+    return json_response({"asks": [ask_json(ask) for ask in asks if not ask.is_answered]})
 
 
-PAGES = (
-    Page(
+ENDPOINTS = (
+    Endpoint(
         method="GET",
         path="/v1/runs",
         summary="List runs",
         tag=_TAG,
-        answer=list_runs,
-        answers=(Answer(200, "The runs.", shapes.RUNS),),
+        handler=list_runs,
+        responses=(ResponseSpec(200, "The runs.", responses.RUNS),),
         query=bodies.RunsQuery,
         problems=(404,),
     ),
-    Page(
+    Endpoint(
         method="POST",
         path="/v1/runs",
         summary="Start a run",
         tag=_TAG,
-        answer=start_run,
-        answers=(_ACCEPTED,),
+        handler=start_run,
+        responses=(_ACCEPTED,),
         body=bodies.RunBody,
         problems=(403, 404, 409, 503),
     ),
-    Page(
+    Endpoint(
         method="GET",
         path="/v1/runs/{run_id}",
-        summary="Look at a run",
+        summary="Show a run",
         tag=_TAG,
-        answer=get_run,
-        answers=(Answer(200, "The run.", shapes.RUN),),
+        handler=get_run,
+        responses=(ResponseSpec(200, "The run.", responses.RUN),),
         problems=(404, 409),
     ),
-    Page(
+    Endpoint(
         method="POST",
         path="/v1/runs/{run_id}/cancel",
         summary="End a run for good",
         tag=_TAG,
-        answer=cancel_run,
-        answers=(
-            Answer(200, "The run has ended; calls that may have taken place.", shapes.CANCELLED),
-            Answer(202, "Its process has been asked to end it, and has not done so yet.", shapes.CANCELLED),
+        handler=cancel_run,
+        responses=(
+            ResponseSpec(200, "The run has ended; with its calls in doubt.", responses.CANCELLED),
+            ResponseSpec(
+                202,
+                "Its process was asked to end it, but has not done so yet.",
+                responses.CANCELLED,
+            ),
         ),
         body=bodies.CancelBody,
         needs_body=False,
         problems=(404, 409, 503),
     ),
-    Page(
+    Endpoint(
         method="POST",
         path="/v1/runs/{run_id}/resume",
-        summary="Carry a run on",
+        summary="Resume a run",
         tag=_TAG,
-        answer=resume_run,
-        answers=(_ACCEPTED,),
+        handler=resume_run,
+        responses=(_ACCEPTED,),
         body=bodies.ResumeBody,
         needs_body=False,
         problems=(404, 409, 503),
     ),
-    Page(
+    Endpoint(
         method="POST",
         path="/v1/runs/{run_id}/decide",
-        summary="Decide about calls in doubt",
+        summary="Decide on calls in doubt",
         tag=_TAG,
-        answer=decide_calls,
-        answers=(Answer(200, "What is still in doubt.", shapes.DECIDED),),
+        handler=decide_calls,
+        responses=(ResponseSpec(200, "The calls still in doubt.", responses.DECIDED),),
         body=bodies.DecideBody,
         problems=(404, 409, 503),
     ),
-    Page(
+    Endpoint(
         method="POST",
         path="/v1/runs/{run_id}/approve",
-        summary="Answer what a run asks",
+        summary="Answer a question of a run",
         tag=_TAG,
-        answer=approve_call,
-        answers=(Answer(200, "What was answered.", shapes.ASK),),
+        handler=approve_call,
+        responses=(ResponseSpec(200, "The question that was answered.", responses.ASK),),
         body=bodies.ApproveBody,
         needs_body=False,
         problems=(404, 409, 503),
     ),
-    Page(
+    Endpoint(
         method="GET",
         path="/v1/inbox",
-        summary="List what waits for people",
+        summary="List pending questions",
         tag=_TAG,
-        answer=list_asks,
-        answers=(Answer(200, "What is asked.", shapes.INBOX),),
+        handler=list_asks,
+        responses=(ResponseSpec(200, "The questions.", responses.INBOX),),
         problems=(409,),
     ),
 )

@@ -1,4 +1,4 @@
-"""Endpoints that branch runs off (rerun, fork), and that delete runs."""
+"""Endpoints that branch runs (rerun, fork) and delete runs."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from starlette.responses import Response
 
 from callsheet.apps.hosting import ForkRequest, RerunRequest
 from callsheet.apps.hosting.deleting import delete_run
-from callsheet.apps.http import bodies, shapes
-from callsheet.apps.http.page import Answer, Asked, Nothing, Page
-from callsheet.apps.http.pages.runs import accepted, terms_of
+from callsheet.apps.http import bodies, responses
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec
+from callsheet.apps.http.endpoints.runs import accepted, terms_of
 from callsheet.apps.http.problems import Problem
 from callsheet.runtime.forking import Edits
 
-_ACCEPTED = Answer(202, "The new run is in the journal.", shapes.STARTED)
+_ACCEPTED = ResponseSpec(202, "The new run is in the journal.", responses.STARTED)
 
 
-async def rerun(asked: Asked[bodies.RerunBody, Nothing]) -> Response:
-    """Run a plan again from a step, as a new run that keeps the results of what came before.
+async def rerun(req: ApiRequest[bodies.RerunBody, Empty]) -> Response:
+    """Rerun a plan from a step as a new run, which keeps the earlier results.
 
-    Where something ahead may change something outside, `effects` has to be true; else the answer is 409 and
-    lists it.
+    If later steps may change something outside, `effects` must be true; otherwise the response is 409 and
+    lists these effects.
     """
-    state, body, run_id = asked.state, asked.body, asked.path["run_id"]
+    state, body, run_id = req.state, req.body, req.path["run_id"]
     await state.host.beside(lambda: state.host.info(run_id))
     request = RerunRequest(
         place=body.step,
@@ -33,13 +33,13 @@ async def rerun(asked: Asked[bodies.RerunBody, Nothing]) -> Response:
     return accepted(state, await state.host.rerun(run_id, request))
 
 
-async def fork(asked: Asked[bodies.ForkBody, Nothing]) -> Response:
-    """Go on from an event in a new run, with something edited there; as for `rerun` with `effects`."""
-    state, body, run_id = asked.state, asked.body, asked.path["run_id"]
+async def fork(req: ApiRequest[bodies.ForkBody, Empty]) -> Response:
+    """Continue from an event in a new run, with edits; `effects` as for rerun."""
+    state, body, run_id = req.state, req.body, req.path["run_id"]
     await state.host.beside(lambda: state.host.info(run_id))
     arguments = {(each.step, each.name): each.value for each in body.arguments}
     if len(arguments) < len(body.arguments):
-        raise Problem("API008", "arguments: one argument of a step is given twice")
+        raise Problem("API008", "arguments: an argument of a step occurs twice")
     request = ForkRequest(
         at=body.at,
         edits=Edits(dict(body.variables), arguments, dict(body.steps), body.by),
@@ -50,40 +50,40 @@ async def fork(asked: Asked[bodies.ForkBody, Nothing]) -> Response:
     return accepted(state, await state.host.fork(run_id, request))
 
 
-async def delete(asked: Asked[Nothing, Nothing]) -> Response:
-    """Delete a run that has ended, with all that the journal knows of it."""
-    host, run_id = asked.state.host, asked.path["run_id"]
+async def delete(req: ApiRequest[Empty, Empty]) -> Response:
+    """Delete a run that has ended, with all of its events."""
+    host, run_id = req.state.host, req.path["run_id"]
     await host.beside(lambda: delete_run(host.journal, host.info(run_id)))
     return Response(None, 204)
 
 
-PAGES = (
-    Page(
+ENDPOINTS = (
+    Endpoint(
         method="DELETE",
         path="/v1/runs/{run_id}",
         summary="Delete a run",
         tag="runs",
-        answer=delete,
-        answers=(Answer(204, "It is gone.", None, ""),),
+        handler=delete,
+        responses=(ResponseSpec(204, "The run was deleted.", None, ""),),
         problems=(404, 409, 503),
     ),
-    Page(
+    Endpoint(
         method="POST",
         path="/v1/runs/{run_id}/rerun",
-        summary="Run again from a step",
+        summary="Rerun from a step",
         tag="runs",
-        answer=rerun,
-        answers=(_ACCEPTED,),
+        handler=rerun,
+        responses=(_ACCEPTED,),
         body=bodies.RerunBody,
         problems=(404, 409, 503),
     ),
-    Page(
+    Endpoint(
         method="POST",
         path="/v1/runs/{run_id}/fork",
-        summary="Go on from an event with something edited",
+        summary="Fork from an event with edits",
         tag="runs",
-        answer=fork,
-        answers=(_ACCEPTED,),
+        handler=fork,
+        responses=(_ACCEPTED,),
         body=bodies.ForkBody,
         problems=(404, 409, 503),
     ),

@@ -8,8 +8,8 @@ from typing import Protocol
 from starlette.responses import Response
 
 from callsheet.api.reach import pins_for_library
-from callsheet.apps.http import bodies, shapes
-from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
+from callsheet.apps.http import bodies, responses
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.library import text_of_stored
@@ -23,7 +23,7 @@ _TAG = "plans"
 
 
 class NamesPlan(Protocol):
-    """A body that names a plan: by its text, or by an id of the library."""
+    """A body with a plan: its text, or its id in the library."""
 
     @property
     def plan(self) -> str | None:
@@ -32,24 +32,24 @@ class NamesPlan(Protocol):
 
     @property
     def plan_id(self) -> str | None:
-        """The id."""
+        """The id in the library."""
         ...
 
     @property
     def syntax(self) -> bodies.SyntaxName | None:
-        """How the text is written."""
+        """The syntax of the text; None to detect it."""
         ...
 
     @property
     def name(self) -> str:
-        """What diagnostics call the text."""
+        """The name of the text in diagnostics."""
         ...
 
 
 async def text_for(state: State, body: NamesPlan, variables: Iterable[str]) -> PlanText:
-    """The plan that a body names; raises Problem where it names none or two."""
+    """The plan of a body; raises Problem (API008) unless it has exactly one of text and id."""
     if (body.plan is None) == (body.plan_id is None):
-        raise Problem("API008", "a plan is named by `plan` or by `plan_id`", "give one of them")
+        raise Problem("API008", "the plan must be given as `plan` or as `plan_id`", "use one of them")
     names = tuple(variables)
     if body.plan_id is not None:
         plan_id = body.plan_id
@@ -63,22 +63,22 @@ def read_text(text: str, body: bodies.PlanBody | NamesPlan, variables: Iterable[
     return plan_text(text, body.name, syntax=syntax, variables=variables)
 
 
-async def list_plans(asked: Asked[Nothing, Nothing]) -> Response:
-    """All plans, in the order of their ids."""
-    state = asked.state
+async def list_plans(req: ApiRequest[Empty, Empty]) -> Response:
+    """All plans, ordered by id."""
+    state = req.state
     listed = await state.host.beside(lambda: state.library().list())
-    return answered({"plans": [listed_json(each) for each in listed]})
+    return json_response({"plans": [listed_json(each) for each in listed]})
 
 
-async def get_plan(asked: Asked[Nothing, Nothing]) -> Response:
-    """A plan of the library, or with ID@N a version of it."""
-    state, plan_id = asked.state, asked.path["plan_id"]
-    return answered(await state.host.beside(lambda: stored_json(state.library().load(plan_id))))
+async def get_plan(req: ApiRequest[Empty, Empty]) -> Response:
+    """A plan of the library; ID@N names a version."""
+    state, plan_id = req.state, req.path["plan_id"]
+    return json_response(await state.host.beside(lambda: stored_json(state.library().load(plan_id))))
 
 
-async def save_plan(asked: Asked[bodies.SavePlanBody, Nothing]) -> Response:
-    """Keep a plan under an id, with the hashes of the declarations of its tools."""
-    state, body, plan_id = asked.state, asked.body, asked.path["plan_id"]
+async def save_plan(req: ApiRequest[bodies.SavePlanBody, Empty]) -> Response:
+    """Save a plan under an id, with the hashes of its tools' declarations."""
+    state, body, plan_id = req.state, req.body, req.path["plan_id"]
     check_plan_id(plan_id)
     params = None if body.params is None else read_params(body.params)
     names = [param.name for param in params or ()]
@@ -101,60 +101,60 @@ async def save_plan(asked: Asked[bodies.SavePlanBody, Nothing]) -> Response:
         )
 
     stored = await state.host.beside(save)
-    return answered(stored_json(stored), 201 if is_new else 200)
+    return json_response(stored_json(stored), 201 if is_new else 200)
 
 
-async def delete_plan(asked: Asked[Nothing, Nothing]) -> Response:
-    """Delete a plan with all its versions; the whole id is needed."""
-    state, plan_id = asked.state, asked.path["plan_id"]
+async def delete_plan(req: ApiRequest[Empty, Empty]) -> Response:
+    """Delete a plan with all its versions; the id must be complete."""
+    state, plan_id = req.state, req.path["plan_id"]
 
     def delete() -> None:
         library = state.library()
         if plan_id not in library.ids():
-            raise Problem("PLN002", f"the library has no plan {plan_id[:80]!a}", "give the whole id")
+            raise Problem("PLN002", f"the library has no plan {plan_id[:80]!a}", "use the complete id")
         library.delete(plan_id)
 
     await state.host.beside(delete)
     return Response(None, 204)
 
 
-_PLAN = Answer(200, "The plan.", STORED)
-PAGES = (
-    Page(
+_PLAN = ResponseSpec(200, "The plan.", STORED)
+ENDPOINTS = (
+    Endpoint(
         method="GET",
         path="/v1/plans",
         summary="List the plans of the library",
         tag=_TAG,
-        answer=list_plans,
-        answers=(Answer(200, "The plans.", shapes.PLANS),),
+        handler=list_plans,
+        responses=(ResponseSpec(200, "The plans.", responses.PLANS),),
         problems=(422,),
     ),
-    Page(
+    Endpoint(
         method="GET",
         path="/v1/plans/{plan_id}",
-        summary="Look at a plan of the library",
+        summary="Show a plan of the library",
         tag=_TAG,
-        answer=get_plan,
-        answers=(_PLAN,),
+        handler=get_plan,
+        responses=(_PLAN,),
         problems=(404, 422),
     ),
-    Page(
+    Endpoint(
         method="PUT",
         path="/v1/plans/{plan_id}",
-        summary="Keep a plan in the library",
+        summary="Save a plan in the library",
         tag=_TAG,
-        answer=save_plan,
-        answers=(_PLAN, Answer(201, "The plan, which is new.", STORED)),
+        handler=save_plan,
+        responses=(_PLAN, ResponseSpec(201, "The new plan.", STORED)),
         body=bodies.SavePlanBody,
         problems=(404, 409),
     ),
-    Page(
+    Endpoint(
         method="DELETE",
         path="/v1/plans/{plan_id}",
         summary="Delete a plan of the library",
         tag=_TAG,
-        answer=delete_plan,
-        answers=(Answer(204, "It is gone.", None, ""),),
+        handler=delete_plan,
+        responses=(ResponseSpec(204, "The plan was deleted.", None, ""),),
         problems=(404, 422),
     ),
 )

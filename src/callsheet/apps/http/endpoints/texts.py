@@ -1,7 +1,7 @@
 """Endpoints on plan texts: parse, format, check, draw, prove, dry-run; and compiling a goal.
 
-What is wrong with a plan stands in the answer, which is 200 then as well: a text that is no plan is no
-mistake of the request.
+Errors of a plan are part of the response, whose status is still 200: an invalid plan does not make the
+request invalid.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
 from callsheet.api.reach import parameters_of
-from callsheet.apps.http import bodies, shapes
-from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
-from callsheet.apps.http.pages.plans import read_text, text_for
+from callsheet.apps.http import bodies, responses
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
+from callsheet.apps.http.endpoints.plans import read_text, text_for
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import State
 from callsheet.apps.operations import schemas
@@ -35,15 +35,17 @@ from callsheet.views.labels import labels_json
 _TAG = "texts"
 
 
-async def parse(asked: Asked[bodies.PlanBody, Nothing]) -> Response:
-    """Read a text as a plan."""
-    body = asked.body
-    return answered(await asked.state.host.beside(lambda: parse_text(read_text(body.plan, body)).to_json()))
+async def parse(req: ApiRequest[bodies.PlanBody, Empty]) -> Response:
+    """Parse a text as a plan."""
+    body = req.body
+    return json_response(
+        await req.state.host.beside(lambda: parse_text(read_text(body.plan, body)).to_json())
+    )
 
 
-async def format_plan(asked: Asked[bodies.FormatBody, Nothing]) -> Response:
-    """Write a plan in its canonical form, or in another spelling."""
-    state, body = asked.state, asked.body
+async def format_plan(req: ApiRequest[bodies.FormatBody, Empty]) -> Response:
+    """Format a plan in its canonical form or in another syntax."""
+    state, body = req.state, req.body
 
     def formatted() -> Formatted:
         text = read_text(body.plan, body)
@@ -52,20 +54,20 @@ async def format_plan(asked: Asked[bodies.FormatBody, Nothing]) -> Response:
         local = state.host.tools.shelf.local
         return convert_text(text, Syntax(body.to), lambda plan: parameters_of(plan, local))
 
-    return answered((await state.host.beside(formatted)).to_json())
+    return json_response((await state.host.beside(formatted)).to_json())
 
 
-async def validate(asked: Asked[bodies.CheckBody, Nothing]) -> Response:
-    """Say what is wrong with a plan, on the tools that there are."""
-    state, body = asked.state, asked.body
+async def validate(req: ApiRequest[bodies.CheckBody, Empty]) -> Response:
+    """Check a plan against the available tools."""
+    state, body = req.state, req.body
     text = await state.host.beside(lambda: read_text(body.plan, body, body.inputs))
     shelf = await _shelf(state, text, asks_servers=body.servers) if body.tools else None
     checked = await state.host.beside(lambda: check_text(text, shelf, body.inputs).to_json())
-    return answered(checked)
+    return json_response(checked)
 
 
 async def _shelf(state: State, text: PlanText, *, asks_servers: bool) -> Shelf:
-    """The tools that a text is looked at against: the shared ones, or only those that need no server."""
+    """The tools to check a text against: with those of servers, or only local ones."""
     tools = state.host.tools
     plan = text.plan or text.partial
     if not asks_servers or plan is None:
@@ -73,33 +75,33 @@ async def _shelf(state: State, text: PlanText, *, asks_servers: bool) -> Shelf:
     return Shelf(tools.setup, await tools.for_plan(plan, tools.setup.agents))
 
 
-async def visualize(asked: Asked[bodies.PictureBody, Nothing]) -> Response:
+async def visualize(req: ApiRequest[bodies.PictureBody, Empty]) -> Response:
     """Draw a plan."""
-    body = asked.body
+    body = req.body
 
     def drawn() -> dict[str, Any]:
         return draw(read_text(body.plan, body), Shape(body.format)).to_json()
 
-    return answered(await asked.state.host.beside(drawn))
+    return json_response(await req.state.host.beside(drawn))
 
 
-async def verify(asked: Asked[bodies.VerifyBody, Nothing]) -> Response:
+async def verify(req: ApiRequest[bodies.VerifyBody, Empty]) -> Response:
     """Prove a plan against a policy; nothing runs."""
-    return answered((await _proved(asked)).to_json())
+    return json_response((await _proved(req)).to_json())
 
 
-async def explain_policy(asked: Asked[bodies.VerifyBody, Nothing]) -> Response:
-    """Say of each step of a plan whose data it takes and gives under a policy, and why."""
-    proved = await _proved(asked)
+async def explain_policy(req: ApiRequest[bodies.VerifyBody, Empty]) -> Response:
+    """The labels of the data that each step of a plan reads and writes under a policy, and why."""
+    proved = await _proved(req)
     found = to_json(proved.diagnostics, proved.text.source)
     if proved.proof is None:
-        return answered({"ok": False, "policy": "", "steps": [], "diagnostics": found})
+        return json_response({"ok": False, "policy": "", "steps": [], "diagnostics": found})
     steps, name = labels_json(proved.proof.steps), proved.proof.policy.name
-    return answered({"ok": proved.ok, "policy": name, "steps": steps, "diagnostics": found})
+    return json_response({"ok": proved.ok, "policy": name, "steps": steps, "diagnostics": found})
 
 
-async def _proved(asked: Asked[bodies.VerifyBody, Nothing]) -> Proved:
-    state, body = asked.state, asked.body
+async def _proved(req: ApiRequest[bodies.VerifyBody, Empty]) -> Proved:
+    state, body = req.state, req.body
     policy = _policy(state, body.policy)
     text = await state.host.beside(lambda: read_text(body.plan, body, body.inputs))
     shelf = await _shelf(state, text, asks_servers=body.servers)
@@ -117,16 +119,16 @@ async def _proved(asked: Asked[bodies.VerifyBody, Nothing]) -> Proved:
 
 
 def _policy(state: State, named: str | None) -> Policy:
-    """The policy that is named, else the one in force; raises Problem where there is none."""
+    """The named policy, else that of the server; raises Problem (API008) if there is none."""
     own = state.host.config.policy
     if named is None and own is None:
-        raise Problem("API008", "policy: it is missing, and no policy is in force", "name one: strict")
+        raise Problem("API008", "policy: it is missing, and the server has none", "name one, such as strict")
     return load_policy(named) if named is not None else own or load_policy("strict")
 
 
-async def compile_goal(asked: Asked[bodies.CompileBody, Nothing]) -> Response:
-    """Have a model make a plan for a goal; it is checked, and not run."""
-    state, body = asked.state, asked.body
+async def compile_goal(req: ApiRequest[bodies.CompileBody, Empty]) -> Response:
+    """Compile a goal into a plan with a model; the plan is checked, not run."""
+    state, body = req.state, req.body
     toolbox = await state.host.tools.for_plan(None)
     made = await compile_text(
         body.goal,
@@ -136,12 +138,12 @@ async def compile_goal(asked: Asked[bodies.CompileBody, Nothing]) -> Response:
         library=state.library() if body.library else None,
         policy=state.host.config.policy,
     )
-    return answered(made.to_json())
+    return json_response(made.to_json())
 
 
-async def dry_run(asked: Asked[bodies.DryRunBody, Nothing]) -> Response:
-    """Say what a plan would do, and do nothing of it."""
-    state, body = asked.state, asked.body
+async def dry_run(req: ApiRequest[bodies.DryRunBody, Empty]) -> Response:
+    """Predict what a plan would do, without running it."""
+    state, body = req.state, req.body
     text = await text_for(state, body, body.inputs)
     text.require()
     shelf = await _shelf(state, text, asks_servers=body.servers)
@@ -154,29 +156,35 @@ async def dry_run(asked: Asked[bodies.DryRunBody, Nothing]) -> Response:
         approved=body.approved,
         journal=state.host.journal.path,
     )
-    return answered(await state.host.beside(lambda: foretell(text, shelf, supposed).to_json()))
+    return json_response(await state.host.beside(lambda: foretell(text, shelf, supposed).to_json()))
 
 
-def _page(path: str, summary: str, answer: Any, body: Any, schema: Any, *problems: int) -> Page:
-    return Page(
+def _post(path: str, summary: str, handler: Any, body: Any, schema: Any, *problems: int) -> Endpoint:
+    return Endpoint(
         method="POST",
         path=path,
         summary=summary,
         tag=_TAG,
-        answer=answer,
-        answers=(Answer(200, "What came of it.", schema),),
+        handler=handler,
+        responses=(ResponseSpec(200, "The result.", schema),),
         body=body,
         problems=problems,
     )
 
 
-PAGES = (
-    _page("/v1/parse", "Read a plan", parse, bodies.PlanBody, schemas.PARSED),
-    _page("/v1/format", "Write a plan canonically", format_plan, bodies.FormatBody, schemas.FORMATTED),
-    _page("/v1/validate", "Check a plan", validate, bodies.CheckBody, schemas.CHECKED),
-    _page("/v1/visualize", "Draw a plan", visualize, bodies.PictureBody, schemas.PICTURE),
-    _page("/v1/verify", "Prove a plan", verify, bodies.VerifyBody, schemas.PROVED),
-    _page("/v1/explain-policy", "Explain a policy", explain_policy, bodies.VerifyBody, shapes.EXPLAINED),
-    _page("/v1/compile", "Make a plan for a goal", compile_goal, bodies.CompileBody, schemas.COMPILED, 503),
-    _page("/v1/dry-run", "Say what a plan would do", dry_run, bodies.DryRunBody, schemas.FORETOLD, 404, 409),
+ENDPOINTS = (
+    _post("/v1/parse", "Parse a plan", parse, bodies.PlanBody, schemas.PARSED),
+    _post("/v1/format", "Format a plan", format_plan, bodies.FormatBody, schemas.FORMATTED),
+    _post("/v1/validate", "Check a plan", validate, bodies.CheckBody, schemas.CHECKED),
+    _post("/v1/visualize", "Draw a plan", visualize, bodies.PictureBody, schemas.PICTURE),
+    _post("/v1/verify", "Prove a plan", verify, bodies.VerifyBody, schemas.PROVED),
+    _post(
+        "/v1/explain-policy",
+        "Explain a policy",
+        explain_policy,
+        bodies.VerifyBody,
+        responses.EXPLAINED,
+    ),
+    _post("/v1/compile", "Compile a goal", compile_goal, bodies.CompileBody, schemas.COMPILED, 503),
+    _post("/v1/dry-run", "Dry-run a plan", dry_run, bodies.DryRunBody, schemas.FORETOLD, 404, 409),
 )

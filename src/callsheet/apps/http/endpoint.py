@@ -1,6 +1,6 @@
-"""`Page`: an endpoint of the API as data, with its path, parameters, responses and handler.
+"""`Endpoint`: an endpoint of the API as data, with its path, parameters, responses and handler.
 
-The table of pages is the one source of the routes and of the OpenAPI document.
+The endpoint table is the only source of the routes and of the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from callsheet.apps.wording.ways_out import HTTP
 JSON_TYPE = "application/json"
 
 
-class Nothing(BaseModel):
-    """A body, or a query, that says nothing."""
+class Empty(BaseModel):
+    """An empty body or query."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,8 +32,8 @@ Q = TypeVar("Q", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[B, Q]):
-    """A request that has been read: the body and the query are what the page takes."""
+class ApiRequest(Generic[B, Q]):
+    """A parsed request; `body` and `query` are instances of the models of the endpoint."""
 
     state: State
     body: B
@@ -43,8 +43,8 @@ class Asked(Generic[B, Q]):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a page may answer: a status, a media type, and the schema of what is in it."""
+class ResponseSpec:
+    """A possible response of an endpoint: its status, media type and schema."""
 
     status: int
     description: str
@@ -53,35 +53,35 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A method at an address.
+class Endpoint:
+    """A method of a path.
 
-    `problems` are the statuses of problems besides those that every page has. A page that `is_open` needs no
-    token; `needs_body` is False where the body may be left out.
+    `problems` are the error statuses besides those of every endpoint. An endpoint that `is_open` needs no
+    token; `needs_body` is False if the body is optional.
     """
 
     method: str
     path: str
     summary: str
     tag: str
-    answer: Callable[[Asked[Any, Any]], Awaitable[Response]]
-    answers: tuple[Answer, ...]
+    handler: Callable[[ApiRequest[Any, Any]], Awaitable[Response]]
+    responses: tuple[ResponseSpec, ...]
     body: type[BaseModel] | None = None
-    query: type[BaseModel] = Nothing
+    query: type[BaseModel] = Empty
     problems: tuple[int, ...] = ()
     is_open: bool = False
     needs_body: bool = True
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Headers of requests that mean something here, with what they mean."""
+    """Descriptions of the request headers that the endpoint reads, by name."""
 
     @property
     def name(self) -> str:
-        """The operation's id: `post_runs_run_id_cancel`."""
+        """The operation id, such as `post_runs_run_id_cancel`."""
         words = [self.method.lower(), *self.path.removeprefix("/v1/").split("/")]
         return "_".join(word.strip("{}").replace(".", "_") for word in words)
 
 
-def answered(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Data as the JSON of a response."""
+def json_response(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A response with data as JSON."""
     told = HTTP.rows(cast("Mapping[str, Any]", data)) if isinstance(data, Mapping) else data
     return Response(json_bytes(told), status, dict(headers or {}), JSON_TYPE)
