@@ -20,7 +20,7 @@ from callsheet.apps.compiling import compiled_on
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
-from callsheet.apps.operations.dry_running import Supposed, dry_run_text
+from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.apps.wording.asks import lines_of
@@ -229,7 +229,7 @@ class Desk:
         text = text_of_stored(self._library.load(command.subject), command.variables)
         inputs = bound(text, command.variables, ())
         setup = self._host.tools.setup
-        ran = await asyncio.to_thread(dry_run_text, text, setup, inputs, Supposed(), self._policy)
+        ran = await asyncio.to_thread(dry_run_text, text, setup, inputs, DryRunOptions(), self._policy)
         if ran.absent:
             self._screen.say(f"{ran.absent}: callsheet dry-run --ask-servers starts the servers")
         self._screen.answer(ran.to_text(_COLUMNS))

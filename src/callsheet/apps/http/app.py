@@ -25,7 +25,7 @@ from callsheet.apps.http.reading import read_body, read_query
 from callsheet.apps.http.state import State
 from callsheet.apps.http.table import ENDPOINTS
 from callsheet.apps.http.web import WEB
-from callsheet.apps.operations.ahead import effect_json
+from callsheet.apps.operations.effects import effect_json
 from callsheet.diagnostics import CallsheetError
 
 _log = logging.getLogger("callsheet.http")

@@ -7,7 +7,7 @@ from callsheet.apps.operations.schemas import (
     DIAGNOSTICS,
     DOUBT,
     LISTED,
-    STORY,
+    RUN_DETAILS,
     Schema,
     any_object,
     count,
@@ -60,15 +60,15 @@ RUNS = table({"runs": rows(RUN_ROW), "more": flag("whether there are older ones"
 INBOX = table({"asks": rows(ASK)})
 
 RUN: Schema = {
-    **STORY,
+    **RUN_DETAILS,
     "properties": {
-        **STORY["properties"],
+        **RUN_DETAILS["properties"],
         "problem": {
             "anyOf": [PROBLEM, {"type": "null"}],
             "description": "why the last attempt to run it on this server failed",
         },
     },
-    "required": [*STORY["required"], "problem"],
+    "required": [*RUN_DETAILS["required"], "problem"],
 }
 
 STARTED = table(

@@ -25,7 +25,7 @@ from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.replies import Reply, with_findings
 from callsheet.apps.mcp.running import plan_given
 from callsheet.apps.operations import schemas
-from callsheet.apps.operations.foretelling import Foretold, Supposed, foretell
+from callsheet.apps.operations.predicting import Prediction, PredictionOptions, predict
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime import forking
 from callsheet.runtime.forking import Edits
@@ -43,10 +43,10 @@ async def _dry_run(bench: Bench, args: given.DryRunGiven, caller: Caller) -> Rep
     text = await asyncio.to_thread(plan_given, bench, args, "dry_run_plan")
     text.require()
     shelf = await bench.shelf_for(text)
-    supposed = Supposed(
+    options = PredictionOptions(
         inputs=args.variables, assume=args.assume, policy=bench.policy, journal=bench.host.journal.path
     )
-    told: Foretold = await asyncio.to_thread(foretell, text, shelf, supposed)
+    told: Prediction = await asyncio.to_thread(predict, text, shelf, options)
     return Reply(with_findings(told.told.to_text(_COLUMNS), told.diagnostics, text.source), told.to_json())
 
 
@@ -128,7 +128,7 @@ BRANCHING: tuple[Offer[Any], ...] = (
         "Say what a plan would do, step by step: the calls with their arguments as far as they are known, "
         "what changes something outside, what a person is asked, what the policy refuses. Nothing is run.",
         given.DryRunGiven,
-        schemas.FORETOLD,
+        schemas.PREDICTION,
         LOOKS,
         _dry_run,
     ),

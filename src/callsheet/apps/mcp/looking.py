@@ -15,9 +15,9 @@ from callsheet.apps.mcp.offering import ACTS, ENDS, LOOKS, Offer
 from callsheet.apps.mcp.replies import Reply, run_links, with_findings
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
+from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import found_runs, run_row
-from callsheet.apps.operations.stories import Story, story_json, story_of
-from callsheet.apps.operations.storylines import story_lines
 from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
@@ -25,19 +25,19 @@ from callsheet.runtime.answers import Answer
 from callsheet.runtime.doubt import Resolution, RunOutcome
 
 
-def told_story(bench: Bench, run: str) -> Story:
-    """The story of a run by its id, the beginning of one, or `last`; raises JournalError as `find_run`."""
+def details_of(bench: Bench, run: str) -> RunDetails:
+    """The details of a run by its id, the beginning of one, or `last`; raises JournalError as `find_run`."""
     journal = bench.host.journal
     info = journal.find_run(run)
-    return story_of(journal, info, journal.verify(info.run_id))
+    return run_details(journal, info, journal.verify(info.run_id))
 
 
 async def _explain(bench: Bench, args: given.RunGiven, caller: Caller) -> Reply:
-    story = await bench.host.beside(lambda: told_story(bench, args.run_id))
-    data = await asyncio.to_thread(story_json, story)
-    text = "\n".join(map(without_controls, story_lines(story, bench.hint)))
-    state = bench.host.state(story.info.run_id).status
-    return Reply(text, data | {"status": state}, links=run_links(story.info.run_id))
+    details = await bench.host.beside(lambda: details_of(bench, args.run_id))
+    data = await asyncio.to_thread(run_details_json, details)
+    text = "\n".join(map(without_controls, run_detail_lines(details, bench.hint)))
+    state = bench.host.state(details.info.run_id).status
+    return Reply(text, data | {"status": state}, links=run_links(details.info.run_id))
 
 
 async def _list(bench: Bench, args: given.ListRunsGiven, caller: Caller) -> Reply:
@@ -73,8 +73,10 @@ async def _answer(bench: Bench, args: given.AnswerGiven, caller: Caller) -> Repl
     else:
         answer = Answer(Verdict(args.verdict), args.value, caller.name, args.note)
         await host.answer(info.run_id, answer, args.key)
-    story = await host.beside(lambda: told_story(bench, info.run_id))
-    outcome = RunOutcome(info.run_id, None, story.in_doubt, tuple(a for a in story.asks if not a.is_answered))
+    details = await host.beside(lambda: details_of(bench, info.run_id))
+    outcome = RunOutcome(
+        info.run_id, None, details.in_doubt, tuple(a for a in details.asks if not a.is_answered)
+    )
     data = outcome_json(outcome, host.journal.path)
     left = "\n".join(waits_for(outcome, bench.hint))
     text = f"taken; resume_run carries run {info.run_id} on" + (
@@ -108,7 +110,7 @@ LOOKING: tuple[Offer[Any], ...] = (
         "waits for, "
         "the variables, the answer or the error.",
         given.RunGiven,
-        schemas.STORY,
+        schemas.RUN_DETAILS,
         LOOKS,
         _explain,
     ),

@@ -13,10 +13,10 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 
 from callsheet.apps.compiling import prompt_on
 from callsheet.apps.mcp.bench import Bench
-from callsheet.apps.mcp.looking import told_story
+from callsheet.apps.mcp.looking import details_of
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.reading import plan_text
-from callsheet.apps.operations.storylines import story_lines
+from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.diagnostics import CallsheetError, render_all
 
 _THEN = (
@@ -52,8 +52,8 @@ async def _repair(bench: Bench, given: Mapping[str, str]) -> str:
 
 
 async def _explain(bench: Bench, given: Mapping[str, str]) -> str:
-    story = await bench.host.beside(lambda: told_story(bench, given["run_id"]))
-    told = "\n".join(story_lines(story, bench.hint))
+    details = await bench.host.beside(lambda: details_of(bench, given["run_id"]))
+    told = "\n".join(run_detail_lines(details, bench.hint))
     return (
         "Explain in a few plain sentences what happened in this run, why it ended as it did, and what "
         "could be "

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from callsheet.apps.mcp.bench import Bench
-from callsheet.apps.mcp.looking import told_story
-from callsheet.apps.operations.stories import story_json
-from callsheet.apps.operations.storylines import story_lines
+from callsheet.apps.mcp.looking import details_of
+from callsheet.apps.operations.run_details import run_details_json
+from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
@@ -40,11 +40,11 @@ class _View(NamedTuple):
 
 
 def _summary(bench: Bench, run_id: str) -> str:
-    return "\n".join(map(without_controls, story_lines(told_story(bench, run_id), bench.hint)))
+    return "\n".join(map(without_controls, run_detail_lines(details_of(bench, run_id), bench.hint)))
 
 
 def _journal(bench: Bench, run_id: str) -> str:
-    return json.dumps(story_json(told_story(bench, run_id)), ensure_ascii=False, indent=2, default=str)
+    return json.dumps(run_details_json(details_of(bench, run_id)), ensure_ascii=False, indent=2, default=str)
 
 
 def _report(bench: Bench, run_id: str) -> str:

@@ -15,11 +15,11 @@ from callsheet.apps.mcp.offering import LOOKS, Offer
 from callsheet.apps.mcp.replies import Reply, refusal, with_findings
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.checking import check_text
+from callsheet.apps.operations.drawing import DrawingFormat, draw
 from callsheet.apps.operations.explaining import explain_code
 from callsheet.apps.operations.formatting import convert_text, format_text
 from callsheet.apps.operations.lctl import check_blocks
 from callsheet.apps.operations.parsing import parse_text
-from callsheet.apps.operations.picturing import Shape, draw
 from callsheet.apps.operations.proving import Proved, prove_text
 from callsheet.apps.operations.reading import PlanText, plan_text
 from callsheet.diagnostics import CallsheetError
@@ -51,7 +51,7 @@ async def _validate(bench: Bench, args: given.ValidateGiven, caller: Caller) -> 
 
 
 async def _visualize(bench: Bench, args: given.VisualizeGiven, caller: Caller) -> Reply:
-    picture = draw(read(args), Shape(args.format))
+    picture = draw(read(args), DrawingFormat(args.format))
     return Reply(picture.fenced, picture.to_json())
 
 

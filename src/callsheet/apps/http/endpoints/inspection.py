@@ -14,8 +14,8 @@ from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSp
 from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.differences import diff_json
-from callsheet.apps.operations.moment import check_event, moment_json
-from callsheet.apps.operations.opening import sliced
+from callsheet.apps.operations.lineages import sliced
+from callsheet.apps.operations.run_at_event import check_event, run_at_event_json
 from callsheet.apps.operations.slices import slice_json
 from callsheet.apps.wording.events import event_json
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
@@ -54,7 +54,7 @@ async def at(req: ApiRequest[Empty, Empty]) -> Response:
     def told() -> dict[str, Any]:
         info = host.info(run_id)
         check_event(info, seq)
-        return moment_json(run_id, *standing_of(host.journal, info, seq))
+        return run_at_event_json(run_id, *standing_of(host.journal, info, seq))
 
     return json_response(await host.beside(told))
 

@@ -16,8 +16,8 @@ from callsheet.apps.http.endpoints.plans import text_for
 from callsheet.apps.http.problems import Problem, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
+from callsheet.apps.operations.run_details import run_details, run_details_json
 from callsheet.apps.operations.runs import plan_name
-from callsheet.apps.operations.stories import story_json, story_of
 from callsheet.apps.wording.moments import iso
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace
@@ -128,10 +128,10 @@ async def get_run(req: ApiRequest[Empty, Empty]) -> Response:
 def _run(state: State, run_id: str) -> dict[str, Any]:
     host = state.host
     info = host.info(run_id)
-    story = story_json(story_of(host.journal, info, host.journal.verify(run_id)))
+    details = run_details_json(run_details(host.journal, info, host.journal.verify(run_id)))
     problem = host.problem(run_id)
     told = None if problem is None else problem_json(problem, status_of(problem))
-    return {**story, "status": host.status(info), "problem": told}
+    return {**details, "status": host.status(info), "problem": told}
 
 
 async def cancel_run(req: ApiRequest[bodies.CancelBody, Empty]) -> Response:

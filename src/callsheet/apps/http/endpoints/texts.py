@@ -20,10 +20,10 @@ from callsheet.apps.http.state import State
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.compiling import compile_text
-from callsheet.apps.operations.foretelling import Supposed, foretell
+from callsheet.apps.operations.drawing import DrawingFormat, draw
 from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
 from callsheet.apps.operations.parsing import parse_text
-from callsheet.apps.operations.picturing import Shape, draw
+from callsheet.apps.operations.predicting import PredictionOptions, predict
 from callsheet.apps.operations.proving import Proved, prove_text
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.shelf import Shelf
@@ -80,7 +80,7 @@ async def visualize(req: ApiRequest[bodies.PictureBody, Empty]) -> Response:
     body = req.body
 
     def drawn() -> dict[str, Any]:
-        return draw(read_text(body.plan, body), Shape(body.format)).to_json()
+        return draw(read_text(body.plan, body), DrawingFormat(body.format)).to_json()
 
     return json_response(await req.state.host.beside(drawn))
 
@@ -147,7 +147,7 @@ async def dry_run(req: ApiRequest[bodies.DryRunBody, Empty]) -> Response:
     text = await text_for(state, body, body.inputs)
     text.require()
     shelf = await _shelf(state, text, asks_servers=body.servers)
-    supposed = Supposed(
+    options = PredictionOptions(
         inputs=body.inputs,
         assume=body.assume,
         price=body.price,
@@ -156,7 +156,7 @@ async def dry_run(req: ApiRequest[bodies.DryRunBody, Empty]) -> Response:
         approved=body.approved,
         journal=state.host.journal.path,
     )
-    return json_response(await state.host.beside(lambda: foretell(text, shelf, supposed).to_json()))
+    return json_response(await state.host.beside(lambda: predict(text, shelf, options).to_json()))
 
 
 def _post(path: str, summary: str, handler: Any, body: Any, schema: Any, *problems: int) -> Endpoint:
@@ -186,5 +186,5 @@ ENDPOINTS = (
         responses.EXPLAINED,
     ),
     _post("/v1/compile", "Compile a goal", compile_goal, bodies.CompileBody, schemas.COMPILED, 503),
-    _post("/v1/dry-run", "Dry-run a plan", dry_run, bodies.DryRunBody, schemas.FORETOLD, 404, 409),
+    _post("/v1/dry-run", "Dry-run a plan", dry_run, bodies.DryRunBody, schemas.PREDICTION, 404, 409),
 )

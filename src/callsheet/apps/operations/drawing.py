@@ -10,28 +10,28 @@ from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import to_json
 
 
-class Shape(StrEnum):
-    """How a plan is drawn."""
+class DrawingFormat(StrEnum):
+    """The format of a drawing."""
 
     TERMINAL = "terminal"
     MERMAID = "mermaid"
     GRAPH = "graph"
-    """Steps and arrows with their places."""
+    """Steps and edges with coordinates, as data."""
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Drawing:
     """A text and the drawing of its plan."""
 
     text: PlanText
-    shape: Shape
+    shape: DrawingFormat
     drawn: str
     graph: dict[str, Any] | None = None
 
     @property
     def fenced(self) -> str:
-        """The drawing as a block of Markdown, which the documented `visualize_plan` gives."""
-        language = "mermaid" if self.shape is Shape.MERMAID else "text"
+        """The drawing in a Markdown code fence, as the documented `visualize_plan` returns it."""
+        language = "mermaid" if self.shape is DrawingFormat.MERMAID else "text"
         return f"```{language}\n{self.drawn.rstrip()}\n```"
 
     def to_json(self) -> dict[str, Any]:
@@ -41,25 +41,26 @@ class Picture:
         return {"ok": True, "format": str(self.shape), "graph": self.drawn, **more, "diagnostics": rows}
 
 
-def draw(text: PlanText, shape: Shape = Shape.MERMAID, *, ansi: bool = False, columns: int = 120) -> Picture:
-    """The plan of a text as a picture; tools are not looked at.
+def draw(
+    text: PlanText, shape: DrawingFormat = DrawingFormat.MERMAID, *, ansi: bool = False, columns: int = 120
+) -> Drawing:
+    """Draw the plan of a text; tools are not checked.
 
-    `ansi` and `columns` are for a terminal. Raises CallsheetError with all that is wrong with a text that
-    is no plan.
+    `ansi` and `columns` apply to terminal drawings. Raises CallsheetError with all errors of an invalid text.
 
     >>> from callsheet.apps.operations.reading import plan_text
     >>> print(draw(plan_text("respond 1")).drawn.splitlines()[0])
     graph TD
     """
     plan = text.require()
-    if shape is Shape.MERMAID:
+    if shape is DrawingFormat.MERMAID:
         from callsheet.views.mermaid import mermaid  # noqa: PLC0415 - one of three
 
-        return Picture(text, shape, mermaid(plan))
-    if shape is Shape.GRAPH:
+        return Drawing(text, shape, mermaid(plan))
+    if shape is DrawingFormat.GRAPH:
         from callsheet.views.sketch import sketch  # noqa: PLC0415 - one of three
 
-        return Picture(text, shape, "", sketch(plan))
+        return Drawing(text, shape, "", sketch(plan))
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - one of three
 
-    return Picture(text, shape, terminal_graph(plan, ansi=ansi, columns=columns))
+    return Drawing(text, shape, terminal_graph(plan, ansi=ansi, columns=columns))

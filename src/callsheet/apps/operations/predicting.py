@@ -20,24 +20,24 @@ from callsheet.policy.model import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supposed:
-    """What is taken as given: variables, results of steps, a price, what a run would be held to."""
+class PredictionOptions:
+    """The assumptions of a prediction: variables, results of steps, a price, approvals, a policy."""
 
     inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     assume: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     price: float | None = None
-    """What a million tokens of prompts cost."""
+    """The price of a million prompt tokens."""
     approve: Iterable[str] = ()
     policy: Policy | None = None
     approved: Iterable[str] = ()
-    """The ids of steps to which somebody has said yes."""
+    """The ids of steps that a person has approved."""
     journal: Path | None = None
-    """Where it is noted what earlier runs have left in files."""
+    """The journal beside which the labels of files from earlier runs are stored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
-    """What a text would do, and whether the policy lets it."""
+class Prediction:
+    """What a plan would do; `ok` is False if the policy refuses it."""
 
     text: PlanText
     told: DryRun
@@ -45,27 +45,27 @@ class Foretold:
     diagnostics: tuple[Diagnostic, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as data, in the form of `callsheet dry-run --json`."""
+        """The prediction as data, in the form of `callsheet dry-run --json`."""
         rows = to_json(self.diagnostics, self.text.source)
         return {"ok": self.ok, "plan": self.text.source.name, **self.told.to_json(), "diagnostics": rows}
 
 
-def foretell(text: PlanText, shelf: Shelf, supposed: Supposed) -> Foretold:
-    """Say what a plan would do; raises CallsheetError for a text that would not be run."""
+def predict(text: PlanText, shelf: Shelf, options: PredictionOptions) -> Prediction:
+    """Predict what a plan would do; raises CallsheetError for a plan with errors."""
     plan = text.require()
-    inputs = bound(text, dict(supposed.inputs), ())
+    inputs = bound(text, dict(options.inputs), ())
     checked = check_text(text, shelf, inputs)
     if not checked.ok:
         raise CallsheetError(checked.diagnostics, text.source)
     said = tuple(d for d in checked.diagnostics if d.severity is Severity.WARNING)
     facts = facts_of(plan, shelf.local, agents=shelf.setup.agents)
-    asks = (*shelf.setup.settings.approve, *supposed.approve)
-    told = dry_run_of(plan, facts, inputs, supposed.assume, asks, supposed.price)
-    if supposed.policy is None:
-        return Foretold(text, told, True, said)
+    asks = (*shelf.setup.settings.approve, *options.approve)
+    told = dry_run_of(plan, facts, inputs, options.assume, asks, options.price)
+    if options.policy is None:
+        return Prediction(text, told, True, said)
     proved = prove_text(
-        text, supposed.policy, shelf, inputs, approved=supposed.approved, journal=supposed.journal
+        text, options.policy, shelf, inputs, approved=options.approved, journal=options.journal
     )
     if proved.proof is not None:
         told = told.under(proved.proof)
-    return Foretold(text, told, proved.ok, (*said, *proved.diagnostics))
+    return Prediction(text, told, proved.ok, (*said, *proved.diagnostics))

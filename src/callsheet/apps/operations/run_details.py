@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from callsheet.trace.account import Account, LateAnswer, StepAccount
 
 _ENDINGS = ("failed", "refused", "cancelled")
-"""How a run may end with calls under way."""
+"""The statuses with which a run may end while calls are in progress."""
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    """A run with all that is shown of it."""
+class RunDetails:
+    """Everything that is shown about a run; `bad` is the first event that fails verification."""
 
     info: RunInfo
     status: str
@@ -35,19 +35,19 @@ class Story:
     bad: BadEvent | None
     account: Account
     asks: tuple[PendingAsk, ...]
-    """What people are asked and the run has not gone on from."""
+    """The questions and approvals that the run has not continued from."""
     in_doubt: tuple[DoubtfulCall, ...]
     origin: Origin | None = None
     children: tuple[RunInfo, ...] = ()
     """The runs that were forked from this one."""
     unanswered: tuple[DoubtfulCall, ...] = ()
-    """The calls of a run that stands still because models gave no answer."""
+    """The calls of an interrupted run to which models gave no answer."""
 
 
-def story_of(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> Story:
-    """A run's story; `bad` is the first of its events that is not what was written, if that was looked for.
+def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> RunDetails:
+    """The details of a run; `bad` is its first event that failed verification, if it was verified.
 
-    Raises JournalError (JRN012, JRN015, JRN020) where its events cannot be read.
+    Raises JournalError (JRN012, JRN015, JRN020) if its events cannot be read.
     """
     from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
@@ -60,7 +60,7 @@ def story_of(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> St
     in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()
     unanswered = unanswered_calls(account.folded) if status == INTERRUPTED else ()
     first = next(iter(journal.events(info.run_id, lenient=True)))
-    return Story(
+    return RunDetails(
         info=info,
         status=status,
         plan=name,
@@ -75,33 +75,33 @@ def story_of(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> St
     )
 
 
-def story_json(story: Story) -> dict[str, Any]:
-    """The story as JSON data."""
-    info, folded = story.info, story.account.folded
+def run_details_json(details: RunDetails) -> dict[str, Any]:
+    """The details as JSON data."""
+    info, folded = details.info, details.account.folded
     result = folded.machine.result
     return {
         "run_id": info.run_id,
-        "status": story.status,
-        "plan": story.plan,
+        "status": details.status,
+        "plan": details.plan,
         "plan_hash": info.plan_hash,
         "created": iso(info.created),
         "updated": iso(info.updated),
-        "journal": str(story.journal),
-        "from": None if story.origin is None else story.origin.to_json(),
+        "journal": str(details.journal),
+        "from": None if details.origin is None else details.origin.to_json(),
         "children": [
             {"run_id": child.run_id, "event": child.forked_at, "status": str(child.status)}
-            for child in story.children
+            for child in details.children
         ],
         "events": info.events,
         "chain": {"ok": True}
-        if story.bad is None
-        else {"ok": False, "event": story.bad.seq, "why": story.bad.why},
-        "steps": [_step_json(visit) for visit in story.account.steps],
-        "warnings": story.account.warnings,
-        "late": [_late_json(answer) for answer in story.account.late],
-        "in_doubt": [doubt_json(call) for call in story.in_doubt],
-        "unanswered": [doubt_json(call) for call in story.unanswered],
-        "waiting": [ask_json(ask) for ask in story.asks],
+        if details.bad is None
+        else {"ok": False, "event": details.bad.seq, "why": details.bad.why},
+        "steps": [_step_json(visit) for visit in details.account.steps],
+        "warnings": details.account.warnings,
+        "late": [_late_json(answer) for answer in details.account.late],
+        "in_doubt": [doubt_json(call) for call in details.in_doubt],
+        "unanswered": [doubt_json(call) for call in details.unanswered],
+        "waiting": [ask_json(ask) for ask in details.asks],
         "variables": folded.machine.variables(),
         "response": None if result is None else result.response,
         "error": None if result is None else result.error,

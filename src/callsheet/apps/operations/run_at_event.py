@@ -23,12 +23,12 @@ def check_event(info: RunInfo, seq: int) -> None:
 
 
 def status_then(folded: Folded) -> str:
-    """How the run stood: `running`, or how it had ended."""
+    """The status at the event: `running`, or the final status."""
     result = folded.machine.result
     return "running" if result is None else str(result.status)
 
 
-def moment_json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
+def run_at_event_json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
     """The run after an event as a JSON object."""
     machine = folded.machine
     result = machine.result

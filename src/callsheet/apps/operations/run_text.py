@@ -14,7 +14,7 @@ from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
-    from callsheet.apps.operations.stories import Story
+    from callsheet.apps.operations.run_details import RunDetails
     from callsheet.store.chain import BadEvent
     from callsheet.trace.account import Account, LateAnswer, StepAccount
 
@@ -25,22 +25,22 @@ _MOST_ANSWERS = 3
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
 
 
-def story_lines(story: Story, hint: str = "") -> Iterator[str]:
-    """The story, a line after another; `hint` is what a further command needs to find the journal."""
-    info, account = story.info, story.account
+def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
+    """The lines of a run's details; `hint` is the option with which further commands find the journal."""
+    info, account = details.info, details.account
     yield f"run      {info.run_id}"
-    yield f"status   {story.status}"
-    yield f"plan     {preview(story.plan, 100)}  ({info.plan_hash[:12]})"
+    yield f"status   {details.status}"
+    yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
     yield f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
-    yield f"journal  {story.journal}, {in_events(info.events)}, {chain_in_words(story.bad)}"
-    if story.origin is not None:
-        yield f"from     {story.origin.describe()}"
-    for child in story.children:
+    yield f"journal  {details.journal}, {in_events(info.events)}, {chain_in_words(details.bad)}"
+    if details.origin is not None:
+        yield f"from     {details.origin.describe()}"
+    for child in details.children:
         yield f"child    {child.run_id}, from event {child.forked_at}, {child.status}"
     yield f"used     {account.folded.usage().describe()}"
     yield ""
-    held = {call.step: "in doubt" for call in story.in_doubt}
-    held |= {ask.step: "asks" for ask in story.asks if not ask.is_answered}
+    held = {call.step: "in doubt" for call in details.in_doubt}
+    held |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
     for visit in account.steps:
         action = "" if visit.action is None else describe_action(visit.action)
         yield _step_line(visit, cut(action, _ACTION_WIDTH), _held(visit, held))
@@ -50,17 +50,17 @@ def story_lines(story: Story, hint: str = "") -> Iterator[str]:
         yield f"warning: {warning}"
     for answer in account.late:
         yield _late_line(answer)
-    yield from _doubts(story, hint)
-    yield from _end(story)
+    yield from _doubts(details, hint)
+    yield from _end(details)
 
 
 def chain_in_words(bad: BadEvent | None) -> str:
-    """Whether the events are those that were written."""
+    """The result of verifying the hash chain, as text."""
     return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
 
 
 def _held(visit: StepAccount, held: Mapping[str, str]) -> tuple[str, str]:
-    """The mark and the word for how a visit stands, also of one that waits for something."""
+    """The mark and the word for the state of a visit; also for one that waits for something."""
     if visit.outcome == "running" and visit.step in held:
         return "?", held[visit.step]
     return _MARKS[visit.outcome], visit.outcome
@@ -77,7 +77,7 @@ def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:
 
 
 def _turns(visit: StepAccount) -> Iterator[str]:
-    """What an agent did, a line for each; of many the first ones."""
+    """The actions of an agent, one per line, up to a maximum."""
     for turn in visit.turns[:_MOST_TURNS]:
         yield preview(turn, 120)
     if len(visit.turns) > _MOST_TURNS:
@@ -85,7 +85,7 @@ def _turns(visit: StepAccount) -> Iterator[str]:
 
 
 def _cuts(account: Account) -> Iterator[str]:
-    """What was cut, a line for each; of many in one step, as in a FOREACH, the first ones."""
+    """The shortened values, one per line, up to a maximum per step."""
     for visit in account.steps:
         for cut_there in visit.cuts[:_MOST_CUTS]:
             yield f"{visit.step}: {cut_there}"
@@ -107,32 +107,32 @@ def _beside(visit: StepAccount) -> str:
     return ", ".join([*parts, *said, *([f"{more} more answers"] if more else [])])
 
 
-def _doubts(story: Story, hint: str) -> Iterator[str]:
-    yield from _asks(story, hint)
-    is_stopped = story.status in (INTERRUPTED, "in_doubt")
-    lines = left_lines(story.in_doubt)
-    if story.in_doubt and is_stopped:
-        lines = doubt_lines(story.in_doubt, story.info.run_id, hint)
-    if story.unanswered:
-        lines += unanswered_lines(story.unanswered, story.info.run_id, hint)
+def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
+    yield from _asks(details, hint)
+    is_stopped = details.status in (INTERRUPTED, "in_doubt")
+    lines = left_lines(details.in_doubt)
+    if details.in_doubt and is_stopped:
+        lines = doubt_lines(details.in_doubt, details.info.run_id, hint)
+    if details.unanswered:
+        lines += unanswered_lines(details.unanswered, details.info.run_id, hint)
     if lines:
         yield ""
         yield from lines
-    elif is_stopped or any(ask.is_answered for ask in story.asks):
+    elif is_stopped or any(ask.is_answered for ask in details.asks):
         yield ""
-        yield f"it goes on with: callsheet resume {story.info.run_id}{hint}"
+        yield f"it goes on with: callsheet resume {details.info.run_id}{hint}"
 
 
-def _asks(story: Story, hint: str) -> Iterator[str]:
+def _asks(details: RunDetails, hint: str) -> Iterator[str]:
     from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - brings the runtime
 
-    for ask in story.asks:
+    for ask in details.asks:
         yield ""
         yield from lines_of(ask, hint)
 
 
-def _end(story: Story) -> Iterator[str]:
-    machine = story.account.folded.machine
+def _end(details: RunDetails) -> Iterator[str]:
+    machine = details.account.folded.machine
     yield ""
     for name, value in machine.variables().items():
         yield f"${name} = {preview(value, 100)}"

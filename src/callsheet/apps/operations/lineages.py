@@ -15,7 +15,7 @@ from callsheet.views.lineage import place
 
 
 def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:
-    """The lineage of a run, or of its events up to a number; raises JournalError where there is none."""
+    """The lineage of a run, or of its events up to `upto`; raises JournalError for unreadable events."""
     plan = journal.plan_of(info.plan_hash)
     return lineage_of(plan, journal.entries(info.run_id), journal.plan_of, upto)
 
@@ -28,9 +28,10 @@ def sliced(
     *,
     is_forward: bool = False,
 ) -> tuple[Lineage, Node, Graph]:
-    """The slice of a place in a value, with its lineage: of the end of the run alone where that tells all.
+    """The slice of a place in a value, with its lineage: only of the last events of the run if they suffice.
 
-    `bounds` are the most places, and the most steps from the first one. Raises JournalError as `node_named`.
+    `bounds` are the maximum number of places and of steps from the first one. Raises JournalError as
+    `node_named`.
     """
     name = variable.removeprefix("$").split(".")[0]
     ends_early = is_forward and bounds != (None, None)
@@ -44,17 +45,17 @@ def sliced(
         graph = (forward if is_forward else backward)(lineage, start, *bounds)
         if is_told(lineage, graph, start, is_forward=is_forward):
             return lineage, start, graph
-    raise AssertionError("the last lineage tells all")
+    raise AssertionError("the last lineage is complete")
 
 
 def node_named(lineage: Lineage, text: str) -> Node:
-    """The place that a text like `rows.0.amount` names; raises JournalError (JRN040) where there is none."""
+    """The place that a text such as `rows.0.amount` names; raises JournalError (JRN040) if there is none."""
     name, *rest = text.removeprefix("$").split(".")
     path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
     write = lineage.write_named(name)
     if write == NONE and name == ANSWER:
-        way_out = "`callsheet show` tells its message, `callsheet blame` where it failed and what led to that"
-        raise JournalError("JRN040", "the run has no answer: it has not come to a good end", way_out)
+        way_out = "`callsheet show` shows the error, `callsheet blame` where the run failed and why"
+        raise JournalError("JRN040", "the run has no answer: it has not ended successfully", way_out)
     if write == NONE:
         near = did_you_mean(name, lineage.names())
         way_out = f"did you mean {' or '.join('$' + other for other in near)}?" if near else _all(lineage)
@@ -80,11 +81,11 @@ def _is_index(part: str) -> bool:
 def _all(lineage: Lineage) -> str:
     names = lineage.names()
     if not names:
-        return "nothing has been set in it"
+        return "no variable has been set in it"
     more = " …" if len(names) > 12 else ""
     return f"it has {', '.join('$' + name for name in names[:12])}{more}"
 
 
 def _keys(keys: list[str]) -> str:
     more = " …" if len(keys) > 12 else ""
-    return f"it has {', '.join(keys[:12])}{more}" if keys else "nothing is inside it"
+    return f"it has {', '.join(keys[:12])}{more}" if keys else "it is empty"
