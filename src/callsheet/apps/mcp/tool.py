@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeAlias
 from mcp_types import InputRequiredResult, Tool, ToolAnnotations
 
 from callsheet.apps.mcp.arguments import Arguments, read_arguments, schema_of
-from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.calling import Caller
 from callsheet.apps.mcp.replies import Reply, with_refusals
+from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.schemas import Schema
 
 Answer: TypeAlias = "Reply | InputRequiredResult"
@@ -39,7 +39,7 @@ ENDS = ToolAnnotations(
 
 
 @dataclass(frozen=True, slots=True)
-class Offer(Generic[Arguments]):
+class ToolDefinition(Generic[Arguments]):
     """A tool: its name, what is said of it, its arguments, the form of its answer, what carries it out."""
 
     name: str
@@ -48,7 +48,7 @@ class Offer(Generic[Arguments]):
     arguments: type[Arguments]
     answers: Schema
     hints: ToolAnnotations
-    carry_out: Callable[[Bench, Arguments, Caller], Awaitable[Answer]]
+    carry_out: Callable[[ServerContext, Arguments, Caller], Awaitable[Answer]]
 
     def declaration(self) -> Tool:
         """What clients are told."""
@@ -61,6 +61,6 @@ class Offer(Generic[Arguments]):
             annotations=self.hints,
         )
 
-    async def call(self, bench: Bench, given: Mapping[str, Any], caller: Caller) -> Answer:
+    async def call(self, server_context: ServerContext, given: Mapping[str, Any], caller: Caller) -> Answer:
         """Carry it out; raises CallsheetError for arguments that are wrong, and what it raises itself."""
-        return await self.carry_out(bench, read_arguments(self.name, self.arguments, given), caller)
+        return await self.carry_out(server_context, read_arguments(self.name, self.arguments, given), caller)

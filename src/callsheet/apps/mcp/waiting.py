@@ -1,7 +1,7 @@
-"""Carries a run within a tool call, to its end or to a question for the person at the client.
+"""Waits for a run within a tool call, until it ends or has a question for the person at the client.
 
-In: a run on a bench, and who calls. Out: the answer of the call. A call that is cancelled, or whose client
-goes away, interrupts its run: the journal carries it on.
+In: a run on a server context, and who calls. Out: the answer of the call. A call that is cancelled, or whose
+client goes away, interrupts its run: the journal carries it on.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mcp_types import InputRequiredResult
 from callsheet.apps.hosting import ResumeOptions
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.mcp.asking import forms_of, take_answers, waits_for
-from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.calling import Caller
-from callsheet.apps.mcp.offering import Answer
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.replies import Reply, run_links, with_findings
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.tool import Answer
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.wording.doubts import doubt_lines, unanswered_lines
 from callsheet.apps.wording.values import without_controls
@@ -32,39 +32,41 @@ from callsheet.runtime.doubt import RunOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedRun:
+class ToolRun:
     """A run that a call carries: who calls, what is told of how far it is, what is to be said beside it."""
 
-    bench: Bench
+    server_context: ServerContext
     caller: Caller
     run_id: str
     progress: Progress
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def plan_in(bench: Bench, run_id: str) -> Plan:
+def plan_in(server_context: ServerContext, run_id: str) -> Plan:
     """The plan of a run of the journal."""
-    journal = bench.host.journal
+    journal = server_context.host.journal
     return journal.plan(journal.find_run(run_id).plan_hash)[0]
 
 
 # ---------------------------------------------------------------- to its end, or to a question
 
 
-async def answered(bench: Bench, caller: Caller) -> Answer:
-    """Take up the run that the call was answered about before, with what the person has said."""
+async def continue_run(server_context: ServerContext, caller: Caller) -> Answer:
+    """Continue the run of an earlier result of this call, with the replies of the person."""
     state = json.loads(caller.state or "{}")
     run_id = str(state["run_id"])
-    taken, wrong = await take_answers(bench.host, run_id, caller.answers, caller.name)
-    run = CarriedRun(bench, caller, run_id, Progress(plan_in(bench, run_id), int(state["told"])), wrong)
+    taken, wrong = await take_answers(server_context.host, run_id, caller.answers, caller.name)
+    run = ToolRun(
+        server_context, caller, run_id, Progress(plan_in(server_context, run_id), int(state["told"])), wrong
+    )
     if taken:
         await go_on(run)
-        return await carried(run)
-    return _reply(run, await bench.host.outcome(run_id))
+        return await wait_for_run(run)
+    return _reply(run, await server_context.host.outcome(run_id))
 
 
-async def carried(run: CarriedRun) -> Answer:
-    """Wait for a run and ask the person at the client what it asks, as long as they answer."""
+async def wait_for_run(run: ToolRun) -> Answer:
+    """Wait for a run and pass its questions to the person at the client, as long as they answer."""
     async with run.progress.telling(run.caller):
         while True:
             outcome = await _stopped(run)
@@ -76,30 +78,30 @@ async def carried(run: CarriedRun) -> Answer:
                 state = json.dumps({"run_id": run.run_id, "told": run.progress.told})
                 return InputRequiredResult(input_requests=dict(requests), request_state=state)
             said = {name: await run.caller.ask(form) for name, form in forms.items()}
-            taken, wrong = await take_answers(run.bench.host, run.run_id, said, run.caller.name)
+            taken, wrong = await take_answers(run.server_context.host, run.run_id, said, run.caller.name)
             if not taken:
-                return _reply(run, await run.bench.host.outcome(run.run_id), wrong)
+                return _reply(run, await run.server_context.host.outcome(run.run_id), wrong)
             await go_on(run)
 
 
-async def go_on(run: CarriedRun) -> None:
-    """Carry a run on, unless it goes on already."""
-    host = run.bench.host
+async def go_on(run: ToolRun) -> None:
+    """Resume a run, unless it is running."""
+    host = run.server_context.host
     if host.hosted(run.run_id) is None:
         run.progress.from_start()
         await host.resume(run.run_id, ResumeOptions(listeners=Listeners(run.progress.note)))
 
 
-async def _stopped(run: CarriedRun) -> RunOutcome:
-    """Wait until the run goes on no more; whoever stops waiting interrupts it."""
-    host = run.bench.host
+async def _stopped(run: ToolRun) -> RunOutcome:
+    """Wait until the run has stopped; cancelling the wait interrupts the run."""
+    host = run.server_context.host
     try:
         await host.wait(run.run_id)
     except asyncio.CancelledError:
-        carried = host.hosted(run.run_id)
-        if carried is not None:
+        hosted = host.hosted(run.run_id)
+        if hosted is not None:
             with anyio.CancelScope(shield=True):
-                await carried.interrupt()
+                await hosted.interrupt()
         raise
     return await host.outcome(run.run_id)
 
@@ -107,25 +109,27 @@ async def _stopped(run: CarriedRun) -> RunOutcome:
 # ---------------------------------------------------------------- in words
 
 
-def begun(run: CarriedRun) -> Reply:
-    """That a run goes on without the caller."""
-    data = outcome_json(RunOutcome(run.run_id, None), run.bench.host.journal.path) | {"status": "running"}
+def started_reply(run: ToolRun) -> Reply:
+    """The reply of a call that does not wait for its run."""
+    data = outcome_json(RunOutcome(run.run_id, None), run.server_context.host.journal.path) | {
+        "status": "running"
+    }
     data["diagnostics"] = to_json(run.diagnostics)
     text = f"run {run.run_id} goes on; explain_run tells how it stands, cancel_run ends it"
     return Reply(with_findings(text, run.diagnostics, None), data, links=run_links(run.run_id))
 
 
-def _reply(run: CarriedRun, outcome: RunOutcome, wrong: tuple[Diagnostic, ...] = ()) -> Reply:
-    """How a run stands: an error where its plan has failed."""
+def _reply(run: ToolRun, outcome: RunOutcome, wrong: tuple[Diagnostic, ...] = ()) -> Reply:
+    """The reply with the state of a run; an error if its plan has failed."""
     said = (*run.diagnostics, *wrong)
-    data = outcome_json(outcome, run.bench.host.journal.path, to_json(said))
+    data = outcome_json(outcome, run.server_context.host.journal.path, to_json(said))
     text = "\n".join(map(without_controls, _lines(run, outcome)))
     has_failed = outcome.result is not None and outcome.result.status is not Status.DONE
     return Reply(with_findings(text, said, None), data, has_failed, run_links(run.run_id))
 
 
-def _lines(run: CarriedRun, outcome: RunOutcome) -> Iterator[str]:
-    result, hint = outcome.result, run.bench.hint
+def _lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
+    result, hint = outcome.result, run.server_context.hint
     if result is None:
         yield from _waiting(run, outcome)
         return
@@ -142,8 +146,8 @@ def _lines(run: CarriedRun, outcome: RunOutcome) -> Iterator[str]:
     yield f"explain_run tells what happened; on a command line: callsheet show {run.run_id}{hint}"
 
 
-def _waiting(run: CarriedRun, outcome: RunOutcome) -> Iterator[str]:
-    hint = run.bench.hint
+def _waiting(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
+    hint = run.server_context.hint
     if outcome.waiting:
         yield f"run {run.run_id} waits for a person:"
         yield from waits_for(outcome, hint)
@@ -154,5 +158,5 @@ def _waiting(run: CarriedRun, outcome: RunOutcome) -> Iterator[str]:
         yield from unanswered_lines(outcome.unanswered, run.run_id, hint)
     if not (outcome.waiting or outcome.in_doubt or outcome.unanswered):
         yield f"run {run.run_id} was interrupted"
-    answer = "answer_run takes the answers here; then " if run.bench.lets_clients_answer else ""
+    answer = "answer_run takes the answers here; then " if run.server_context.lets_clients_answer else ""
     yield f"{answer}resume_run carries it on"

@@ -14,8 +14,8 @@ from callsheet.store.library import PlanLibrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """An operator's decisions, which hold for every request; without a `policy` plans are held to none.
+class ServerContext:
+    """The operator's settings for all requests; without a `policy` there is none.
 
     With `lets_clients_answer` a client that cannot ask a person may answer for one. `hint` is what a command
     needs to find the journal (` --journal PATH`).
@@ -29,15 +29,15 @@ class Bench:
 
     @property
     def setup(self) -> Setup:
-        """Where the tools of runs come from, and what they may do."""
+        """The setup of all runs."""
         return self.host.tools.setup
 
     async def toolbox(self) -> Toolbox:
-        """All tools that can be reached."""
+        """All available tools."""
         return await self.host.tools.for_plan(None)
 
     async def shelf_for(self, text: PlanText) -> Shelf:
-        """The tools that a plan is looked at against; servers are opened for those that are not here."""
+        """The tools to check a plan against; servers are opened for unknown ones."""
         plan = text.plan or text.partial
         if plan is None:
             return self.host.tools.shelf

@@ -9,11 +9,11 @@ from typing import Any
 from callsheet.api.reach import pins_for_library
 from callsheet.apps.compiling import saved_as
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.calling import Caller
-from callsheet.apps.mcp.offering import ASKS_MODEL, KEEPS, LOOKS, Offer
 from callsheet.apps.mcp.replies import Reply, with_findings
-from callsheet.apps.mcp.texts import read
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.text_tools import read
+from callsheet.apps.mcp.tool import ASKS_MODEL, KEEPS, LOOKS, ToolDefinition
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.compiling import compile_text
 from callsheet.apps.operations.creating import plan_on
@@ -25,41 +25,41 @@ from callsheet.views.terminal import terminal_graph
 _WIDTH = 120
 
 
-async def made_plan(bench: Bench, goal: str, context: str, plan_id: str = "") -> StoredPlan:
+async def made_plan(server_context: ServerContext, goal: str, context: str, plan_id: str = "") -> StoredPlan:
     """A plan that a model makes for a goal, kept in the library; raises CallsheetError as `plan_on`."""
-    created = await plan_on(await bench.toolbox(), goal, context, bench.setup)
-    return await asyncio.to_thread(created.saved, bench.library, plan_id or None)
+    created = await plan_on(await server_context.toolbox(), goal, context, server_context.setup)
+    return await asyncio.to_thread(created.saved, server_context.library, plan_id or None)
 
 
-async def _create(bench: Bench, args: given.CreateGiven, caller: Caller) -> Reply:
+async def _create(server_context: ServerContext, args: given.CreateArguments, caller: Caller) -> Reply:
     if args.plan_id:
         check_plan_id(args.plan_id)
-    stored = await made_plan(bench, args.goal, args.context, args.plan_id)
+    stored = await made_plan(server_context, args.goal, args.context, args.plan_id)
     return Reply(f"{_told(stored)}\n\nrun it with plan_execute, plan_id {stored.id}", stored_json(stored))
 
 
-async def _compile(bench: Bench, args: given.CompileGiven, caller: Caller) -> Reply:
+async def _compile(server_context: ServerContext, args: given.CompileArguments, caller: Caller) -> Reply:
     if args.save_as:
         check_plan_id(args.save_as)
-    library = bench.library if args.use_library else None
+    library = server_context.library if args.use_library else None
     made = await compile_text(
         args.goal,
-        bench.setup,
-        await bench.toolbox(),
+        server_context.setup,
+        await server_context.toolbox(),
         context=args.context,
         library=library,
-        policy=bench.policy,
+        policy=server_context.policy,
     )
     data, text = made.to_json(), made.made.text or ""
     if args.save_as and made.ok:
-        stored = await asyncio.to_thread(saved_as, args.save_as, args.goal, made.made, bench.library)
+        stored = await asyncio.to_thread(saved_as, args.save_as, args.goal, made.made, server_context.library)
         data["saved"] = None if stored is None else {"id": stored.id, "version": stored.version}
     shown = text if made.ok else "the model's answer is no plan that could run"
     return Reply(with_findings(shown, made.diagnostics, made.source), data, is_error=not made.ok)
 
 
-async def _list(bench: Bench, args: given.NoneGiven, caller: Caller) -> Reply:
-    found = await asyncio.to_thread(bench.library.list)
+async def _list(server_context: ServerContext, args: given.NoneArguments, caller: Caller) -> Reply:
+    found = await asyncio.to_thread(server_context.library.list)
     width = max((len(plan.id) for plan in found), default=0)
     text = "\n".join(_line(plan, width) for plan in found) or "no plans are kept yet; save_plan keeps one"
     return Reply(text, {"plans": [listed_json(plan) for plan in found]})
@@ -71,18 +71,18 @@ def _line(plan: Listed, width: int) -> str:
     return f"{plan.id.ljust(width)}  {steps}  {plan.title or plan.goal or ''}{params}".rstrip()
 
 
-async def _show(bench: Bench, args: given.PlanIdGiven, caller: Caller) -> Reply:
-    stored = await asyncio.to_thread(bench.library.load, args.plan_id)
+async def _show(server_context: ServerContext, args: given.PlanIdArguments, caller: Caller) -> Reply:
+    stored = await asyncio.to_thread(server_context.library.load, args.plan_id)
     return Reply(f"{_told(stored)}\n\n{stored.text}", stored_json(stored))
 
 
-async def _save(bench: Bench, args: given.SavePlanGiven, caller: Caller) -> Reply:
+async def _save(server_context: ServerContext, args: given.SavePlanArguments, caller: Caller) -> Reply:
     text = read(args)
     plan = text.require()
-    registry = (await bench.shelf_for(text)).local
+    registry = (await server_context.shelf_for(text)).local
     is_text = not text.is_json
     save = partial(
-        bench.library.save,
+        server_context.library.save,
         plan,
         args.plan_id or None,
         text=text.source.text if is_text else None,
@@ -102,52 +102,52 @@ def _told(stored: StoredPlan) -> str:
     return f"{head}\n\n{terminal_graph(plan, ansi=False, columns=_WIDTH).rstrip()}"
 
 
-PLANNING: tuple[Offer[Any], ...] = (
-    Offer(
+PLAN_TOOLS: tuple[ToolDefinition[Any], ...] = (
+    ToolDefinition(
         "compile_plan",
         "Compile a goal",
         "Have the server's model write a plan for a goal as text, checked on the tools that there are; a "
         "plan that "
         "was kept for this very goal is taken as it is. Nothing is run.",
-        given.CompileGiven,
+        given.CompileArguments,
         schemas.COMPILED,
         ASKS_MODEL,
         _compile,
     ),
-    Offer(
+    ToolDefinition(
         "plan_create",
         "Make a plan",
         "Have the server's model make a plan for a goal that takes several coordinated tool calls: a "
         "graph of "
         "steps, kept in the library under an id. Nothing is run.",
-        given.CreateGiven,
+        given.CreateArguments,
         schemas.STORED,
         KEEPS,
         _create,
     ),
-    Offer(
+    ToolDefinition(
         "list_plans",
         "List the plans",
         "List the plans of the library: id, steps, title or goal, parameters.",
-        given.NoneGiven,
+        given.NoneArguments,
         schemas.table({"plans": schemas.rows(schemas.LISTED)}),
         LOOKS,
         _list,
     ),
-    Offer(
+    ToolDefinition(
         "show_plan",
         "Show a plan",
         "Show a plan of the library: its steps as a graph, its text, parameters and tools.",
-        given.PlanIdGiven,
+        given.PlanIdArguments,
         schemas.STORED,
         LOOKS,
         _show,
     ),
-    Offer(
+    ToolDefinition(
         "save_plan",
         "Keep a plan",
         "Keep a plan in the library, to be run again by its id.",
-        given.SavePlanGiven,
+        given.SavePlanArguments,
         schemas.KEPT,
         KEEPS,
         _save,
