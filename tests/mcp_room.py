@@ -14,8 +14,8 @@ from mcp_types import ElicitRequestParams, ElicitResult
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.hosting import Host
-from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.server import make_server
+from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.session import Setup
 from callsheet.machine import Limits
 from callsheet.store import Journal
@@ -103,7 +103,7 @@ class Room:
         model: bool = False,
         lets_clients_answer: bool = False,
         limits: Limits | None = None,
-    ) -> AsyncGenerator[Bench]:
+    ) -> AsyncGenerator[ServerContext]:
         """A bench on the journal and the plans of the folder."""
         setup = Setup(
             workspace=self.folder / "work",
@@ -117,7 +117,9 @@ class Room:
         with Journal.open(self.folder / "journal.db") as journal:
             async with Host(setup, journal, limits=limits, policy=held) as host:
                 library = PlanLibrary(self.folder / "plans")
-                yield Bench(host=host, library=library, policy=held, lets_clients_answer=lets_clients_answer)
+                yield ServerContext(
+                    host=host, library=library, policy=held, lets_clients_answer=lets_clients_answer
+                )
 
     @asynccontextmanager
     async def client(

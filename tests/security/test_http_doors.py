@@ -13,8 +13,8 @@ from tests.apps.http.conftest import TOKEN, Api, api, folder, raw, running
 
 from callsheet.apps.cli.main import COMMANDS
 from callsheet.apps.http.rates import Rate
-from callsheet.apps.http.state import Bounds
-from callsheet.apps.http.table import PAGES
+from callsheet.apps.http.state import RequestLimits
+from callsheet.apps.http.table import ENDPOINTS
 from callsheet.apps.patience import PatientProtocol
 from callsheet.diagnostics import CallsheetError
 
@@ -41,7 +41,7 @@ def head(
 
 
 def test_a_few_pages_are_open_and_they_tell_nothing_of_runs(api: Api):
-    assert {page.path for page in PAGES if page.is_open} == OPEN
+    assert {endpoint.path for endpoint in ENDPOINTS if endpoint.is_open} == OPEN
     api.start("S1: @ADD (a=1) > $x", run_id="r")
     for path in ("/v1/health", "/v1/explain/CHK040", "/v1/openapi.json", "/"):
         said = api("GET", path, authorization=None)
@@ -212,8 +212,8 @@ def test_a_request_that_is_answered_may_take_longer_than_its_head(
 
 
 def test_a_body_that_trickles_or_swells_ends(folder: Path):
-    bounds = Bounds(most_body=2_000, body_seconds=0.3)
-    with running(folder, bounds=bounds) as api:
+    request_limits = RequestLimits(most_body=2_000, body_seconds=0.3)
+    with running(folder, request_limits=request_limits) as api:
         told = ("Content-Type: application/json", "Content-Length: 1000")
         assert (
             status(raw(api.url, head(api, *told, method="POST", path="/v1/session") + b'{"secret": "')) == 408

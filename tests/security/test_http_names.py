@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.apps.http.conftest import Api, api, folder
 
-from callsheet.apps.http.page import Page
-from callsheet.apps.http.table import PAGES
+from callsheet.apps.http.endpoint import Endpoint
+from callsheet.apps.http.table import ENDPOINTS
 
 __all__ = ["api", "folder"]
 
@@ -36,13 +36,13 @@ def tmp_path(tmp_path: Path) -> Path:
     return inner
 
 
-def addresses(page: Page) -> list[str]:
+def addresses(endpoint: Endpoint) -> list[str]:
     """The addresses of a page with one name that is hostile."""
-    names = re.findall(r"\{([a-z_]+)\}", page.path)
+    names = re.findall(r"\{([a-z_]+)\}", endpoint.path)
     found: list[str] = []
     for hostile in names:
         for value in HOSTILE:
-            path = page.path
+            path = endpoint.path
             for name in names:
                 given = quote(value, safe="") if name == hostile else GOOD[name]
                 path = path.replace(f"{{{name}}}", given)
@@ -54,12 +54,16 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder.parent)) for path in folder.parent.rglob("*")}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "{" in page.path], ids=lambda page: page.name)
-def test_no_name_in_an_address_leads_out_or_into_a_bug(api: Api, page: Page):
+@pytest.mark.parametrize(
+    "endpoint",
+    [endpoint for endpoint in ENDPOINTS if "{" in endpoint.path],
+    ids=lambda endpoint: endpoint.name,
+)
+def test_no_name_in_an_address_leads_out_or_into_a_bug(api: Api, endpoint: Endpoint):
     assert api("GET", "/v1/runs").status == 200
     before = files(api.folder)
-    for path in addresses(page):
-        said = api(page.method, path, {} if page.body else None)
+    for path in addresses(endpoint):
+        said = api(endpoint.method, path, {} if endpoint.body else None)
         assert 400 <= said.status < 500, path
         assert "x-evil" not in said.headers
         assert b"root:" not in said.body
@@ -114,17 +118,17 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=8,
 )
-CHANGES = [page for page in PAGES if page.body is not None]
+CHANGES = [endpoint for endpoint in ENDPOINTS if endpoint.body is not None]
 
 
 @given(st.sampled_from(CHANGES), st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_body_is_a_bug(api: Api, page: Page, data: st.DataObject):
-    assert page.body is not None
-    names = data.draw(st.lists(st.sampled_from([*page.body.model_fields, "more"]), unique=True))
+def test_no_body_is_a_bug(api: Api, endpoint: Endpoint, data: st.DataObject):
+    assert endpoint.body is not None
+    names = data.draw(st.lists(st.sampled_from([*endpoint.body.model_fields, "more"]), unique=True))
     body = {name: data.draw(JSON) for name in names}
-    path = page.path.replace("{run_id}", "none").replace("{plan_id}", "none")
-    said = api(page.method, path, raw=json.dumps(body).encode())
+    path = endpoint.path.replace("{run_id}", "none").replace("{plan_id}", "none")
+    said = api(endpoint.method, path, raw=json.dumps(body).encode())
     assert 400 <= said.status < 500
     assert said.headers["content-type"] == "application/problem+json"
     assert said.json["diagnostics"]

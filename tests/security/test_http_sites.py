@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from tests.apps.http.conftest import TOKEN, Api, api, folder, plan_of, raw, running
 
-from callsheet.apps.http.table import PAGES
+from callsheet.apps.http.table import ENDPOINTS
 
 __all__ = ["api", "folder"]
 
@@ -107,9 +107,9 @@ def test_what_a_form_can_send_starts_nothing_even_from_an_old_browser(api: Api, 
     """One that says neither where a form comes from, nor keeps a strict cookie at home."""
     body = b'{"plan": "' + PLAN.replace('"', '\\"').replace("\n", "\\n").encode() + b'", "name": "=x"}'
     cookie = signed_in(api)
-    for page in PAGES:
-        if page.method == "POST":
-            path = page.path.replace("{run_id}", "r")
+    for endpoint in ENDPOINTS:
+        if endpoint.method == "POST":
+            path = endpoint.path.replace("{run_id}", "r")
             for more in (
                 {"cookie": cookie},
                 {"cookie": cookie, "x_callsheet": "1"},
@@ -155,8 +155,10 @@ def test_the_cookie_is_for_this_server_and_for_no_script(api: Api):
 
 
 def test_nothing_is_changed_by_looking():
-    assert {page.method for page in PAGES if page.method not in ("GET", "POST", "PUT", "DELETE")} == set()
-    assert all(page.body is None for page in PAGES if page.method == "GET")
+    assert {
+        endpoint.method for endpoint in ENDPOINTS if endpoint.method not in ("GET", "POST", "PUT", "DELETE")
+    } == set()
+    assert all(endpoint.body is None for endpoint in ENDPOINTS if endpoint.method == "GET")
 
 
 def test_every_answer_says_that_nobody_else_may_show_or_read_it(api: Api):

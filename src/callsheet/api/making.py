@@ -21,9 +21,9 @@ from callsheet.api.compiling import (
     no_model,
     offered,
 )
-from callsheet.api.ears import Ears
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
+from callsheet.api.observers import Observers
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.proving import objections_by
@@ -50,7 +50,7 @@ class PlanMaking:
         self._tools = tools
         self._examine = examine
 
-    def compiler(self, ears: Ears) -> CompilePort:
+    def compiler(self, observers: Observers) -> CompilePort:
         """The port that makes the new plans of a run, and tells its observers of them."""
 
         async def compile_again(
@@ -60,7 +60,7 @@ class PlanMaking:
             errors = (await self._examine(Plan(plan), command.variables)).errors
             if errors:
                 raise CallsheetError(errors)
-            ears.compiled(command, plan)
+            observers.compiled(command, plan)
             return plan, facts_of(plan, self._tools.registry, self._kit.on_in_doubt, self._kit.agents)
 
         return compile_again

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from callsheet.api.adopting import Adopting
 from callsheet.api.agents import AgentRules
-from callsheet.api.ears import Ears
 from callsheet.api.given import (
     Given,
     InDoubt,
@@ -32,6 +31,7 @@ from callsheet.api.models import (
     model_port,
     opened,
 )
+from callsheet.api.observers import Observers
 from callsheet.api.opening import require_loop
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
@@ -218,7 +218,7 @@ class Runtime(Adopting):
         async with self._opened() as session:
             log = log_of(read.ir)
             given = Given(values, secret)
-            outcome = await session.run(read, given, name, limits, Ears(log=log), Watch())
+            outcome = await session.run(read, given, name, limits, Observers(log=log), Watch())
             return _result(outcome, log, session)
 
     def start(
@@ -249,7 +249,7 @@ class Runtime(Adopting):
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
                 given = Given(values, secret)
-                outcome = await session.run(read, given, name, limits, Ears(stream, log), watch)
+                outcome = await session.run(read, given, name, limits, Observers(stream, log), watch)
                 return _result(outcome, log, session)
 
         return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded, log=log))
@@ -279,7 +279,7 @@ class Runtime(Adopting):
         terms = Terms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
         async with self._opened() as session:
             log = StepLog(None)
-            outcome = await session.resume(session.find(run_id), terms, Ears(log=log), Watch())
+            outcome = await session.resume(session.find(run_id), terms, Observers(log=log), Watch())
             return _result(outcome, log, session)
 
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
@@ -339,7 +339,7 @@ class Runtime(Adopting):
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
-                outcome = await session.resume(run_id, terms, Ears(stream, log), watch)
+                outcome = await session.resume(run_id, terms, Observers(stream, log), watch)
                 return _result(outcome, log, session)
 
         return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True, log=log))

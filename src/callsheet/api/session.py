@@ -21,12 +21,12 @@ from callsheet.api.compiling import (
     Verify,
 )
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
-from callsheet.api.ears import Ears, plans_of
 from callsheet.api.findings import Findings
 from callsheet.api.given import Given
 from callsheet.api.kit import Kit
 from callsheet.api.making import PlanMaking
 from callsheet.api.obligations import Undertaking
+from callsheet.api.observers import Observers, plans_of
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner
 from callsheet.api.prepared import Prepared, PreparedPlans
@@ -178,20 +178,22 @@ class Session:
         given: Given,
         run_id: str,
         limits: Limits | None,
-        ears: Ears,
+        observers: Observers,
         watch: Watch,
     ) -> RunOutcome:
         """Check a plan and run it; raises PlanError for one with errors, PolicyRefused by the policy."""
         launch = await self._launch(plan, given, limits)
-        watch = ears.watching(watch)
+        watch = observers.watching(watch)
         self._known = launch.known + self._known
-        ears.veil(self.hides)
+        observers.veil(self.hides)
         present = Respondents(self._kit.on_ask)
         journal = self.journal
         if journal is not None:
             async with sent_beside(self._kit.collector, journal, run_id):
-                return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
-        result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
+                return await start_run(
+                    plan.ir, self._ports(observers), launch, journal, run_id, watch, present
+                )
+        result = await run_unrecorded(plan.ir, self._ports(observers), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
 
     async def adopt(
@@ -294,14 +296,14 @@ class Session:
         assert self.journal is not None
         return self.journal.find_run(text).run_id
 
-    async def resume(self, run_id: str, terms: Terms, ears: Ears, watch: Watch) -> RunOutcome:
+    async def resume(self, run_id: str, terms: Terms, observers: Observers, watch: Watch) -> RunOutcome:
         """Continue a recorded run; raises CallsheetError if it cannot be continued."""
         journal = self.journal
         assert journal is not None
         self.learn(run_id)
-        ears.veil(self.hides)
-        ears.begin_from(*plans_of(journal, run_id))
-        watch = ears.watching(watch)
+        observers.veil(self.hides)
+        observers.begin_from(*plans_of(journal, run_id))
+        watch = observers.watching(watch)
 
         @asynccontextmanager
         async def ports_for(start: Start, plan: Steps) -> AsyncGenerator[Ports]:
@@ -317,7 +319,7 @@ class Session:
                 accepts_changed=terms.accepts_changed_tools,
                 is_bound_anew=terms.policy is not None,
             )
-            yield self._ports(ears)
+            yield self._ports(observers)
 
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
@@ -356,7 +358,7 @@ class Session:
         self.learn(run_id)
         return await cancel_run(self.journal, run_id, reason, patience)
 
-    def _ports(self, ears: Ears) -> Ports:
+    def _ports(self, observers: Observers) -> Ports:
         """The ports through which a run calls tools, models and agents."""
         registry = self._registry
 
@@ -367,7 +369,7 @@ class Session:
             return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
 
         has_none = self._kit.replan is None and self._kit.planner is None
-        compiler = None if has_none else self._making.compiler(ears)
+        compiler = None if has_none else self._making.compiler(observers)
         kit = self._kit
         turns, known = self._turns(), self.tools.credentials()
         return Ports(

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from callsheet.api.ears import Ears
 from callsheet.api.events import RunEvent
 from callsheet.api.given import InDoubt, id_of_run, values_of
+from callsheet.api.observers import Observers
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.session import Session
@@ -197,7 +197,7 @@ async def _carry_on(
     if forking.folded.machine.result is not None:
         return RunResult.of(conclude(session.journal, name), hides=session.hides)
     log = StepLog(None)
-    outcome = await session.resume(name, terms, Ears(log=log), Watch())
+    outcome = await session.resume(name, terms, Observers(log=log), Watch())
     return RunResult.of(outcome, log.results(), session.hides)
 
 

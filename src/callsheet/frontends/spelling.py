@@ -209,7 +209,7 @@ def _is_misspelt(micro: ParseResult) -> bool:
 
 
 def leaves_out_commands(ltp: ParseResult, variables: Iterable[str]) -> bool:
-    """Whether the text that LTP regards as prose around a plan contains Micro-CLI commands, right or wrong."""
+    """Whether the text that LTP regards as prose around a plan holds Micro-CLI commands, right or wrong."""
     names = tuple(variables)
     prose = (d.span for d in ltp.diagnostics if d.code in _LEFT_OUT and d.span is not None)
     text = ltp.source.text

@@ -17,10 +17,10 @@ from apps.conftest import SERVER
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
 from callsheet.apps.cli.reading import text_of
-from callsheet.apps.hosting import ForkOrder, Host, Order, RerunOrder, Resumption, Standing
+from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.attempts import Attempts
 from callsheet.apps.hosting.deleting import delete_run
-from callsheet.apps.hosting.orders import Ears, tightened
+from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.revising import NeedsConsent
 from callsheet.apps.session import Setup
 from callsheet.apps.settings import Settings
@@ -32,9 +32,9 @@ from callsheet.store import Journal, RunStatus
 from callsheet.store.place import place_of
 
 
-def order(*steps, **more):
+def request(*steps, **more):
     text = "\n".join(["# ltp: 1", "PLAN_START", *steps, "PLAN_END", ""])
-    return Order(text=text_of(None, Source("plan", text), variables=more.get("inputs", ())), **more)
+    return RunRequest(text=text_of(None, Source("plan", text), variables=more.get("inputs", ())), **more)
 
 
 def setup_of(folder, **settings):
@@ -65,7 +65,7 @@ async def open_host(folder, *, settings=None, **more):
 
 async def until(true):
     async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what is waited for rings no bell
+        while not true():  # noqa: ASYNC110 - what is waited for rings no changed
             await asyncio.sleep(0.01)
 
 
@@ -75,7 +75,7 @@ async def began(name):
 
 async def stands(host, run_id, status):
     async with asyncio.timeout(60):
-        while host.standing(run_id).status != status:  # noqa: ASYNC110 - as above
+        while host.state(run_id).status != status:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
 
 
@@ -92,24 +92,24 @@ def codes(caught):
     return [d.code for d in caught.value.diagnostics]
 
 
-async def test_a_run_is_in_the_journal_before_its_order_is_answered_and_comes_to_its_end(folder):
+async def test_a_run_is_in_the_journal_before_its_request_is_answered_and_comes_to_its_end(folder):
     async with open_host(folder) as host:
-        started = await host.start(order("S1: @ADD (a=$n) > $m", 'S2: @RESPOND ("$m")', inputs={"n": 41}))
+        started = await host.start(request("S1: @ADD (a=$n) > $m", 'S2: @RESPOND ("$m")', inputs={"n": 41}))
         assert host.journal.find_run(started.run_id).events >= 1
         outcome = await host.outcome(started.run_id)
         assert (str(outcome.result.status), outcome.result.response) == ("done", "42")
-        assert host.standing(started.run_id).is_final
+        assert host.state(started.run_id).is_final
         assert host.journal.verify(started.run_id) is None
 
 
 async def test_a_bounded_number_is_under_way_and_the_rest_queued_and_none_is_lost(folder):
     async with open_host(folder, most_running=2) as host:
         runs = [
-            (await host.start(order('S1: @HOLD (name="go") > $x', run_id=f"r{n}"))).run_id for n in range(6)
+            (await host.start(request('S1: @HOLD (name="go") > $x', run_id=f"r{n}"))).run_id for n in range(6)
         ]
         await began("go")
-        await until(lambda: [host.standing(r).status for r in runs].count("running") == 2)
-        assert [host.standing(r).status for r in runs].count("queued") == 4
+        await until(lambda: [host.state(r).status for r in runs].count("running") == 2)
+        assert [host.state(r).status for r in runs].count("queued") == 4
         touch("go")
         for run in runs:
             assert str((await host.outcome(run)).result.status) == "done"
@@ -118,17 +118,17 @@ async def test_a_bounded_number_is_under_way_and_the_rest_queued_and_none_is_los
 async def test_a_queue_that_is_full_refuses(folder):
     async with open_host(folder, most_running=1, most_queued=1) as host:
         for _ in range(2):
-            await host.start(order('S1: @HOLD (name="never") > $x'))
+            await host.start(request('S1: @HOLD (name="never") > $x'))
         with pytest.raises(CallsheetError) as caught:
-            await host.start(order('S1: @HOLD (name="never") > $x'))
+            await host.start(request('S1: @HOLD (name="never") > $x'))
         assert codes(caught) == ["API011"]
         assert len(host.journal.runs()) == 2
 
 
-async def test_orders_that_come_together_count_together(folder):
+async def test_requests_that_come_together_count_together(folder):
     async with open_host(folder, most_running=1, most_queued=1) as host:
-        orders = [host.start(order('S1: @HOLD (name="never") > $x', run_id=f"r{n}")) for n in range(5)]
-        came = await asyncio.gather(*orders, return_exceptions=True)
+        starts = [host.start(request('S1: @HOLD (name="never") > $x', run_id=f"r{n}")) for n in range(5)]
+        came = await asyncio.gather(*starts, return_exceptions=True)
         refused = [each for each in came if isinstance(each, CallsheetError)]
         assert [error.diagnostics[0].code for error in refused] == ["API011"] * 3
         assert len(host.journal.runs()) == 2
@@ -136,25 +136,25 @@ async def test_orders_that_come_together_count_together(folder):
 
 async def test_of_two_who_resume_a_run_at_once_one_does(folder):
     async with open_host(folder) as host:
-        await host.start(order('S1: @HOLD (name="never") > $x', run_id="r"))
+        await host.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")
     async with open_host(folder) as host:
         came = await asyncio.gather(*(host.resume("r") for _ in range(3)), return_exceptions=True)
         refused = [each for each in came if isinstance(each, CallsheetError)]
         assert [error.diagnostics[0].code for error in refused] == ["JRN004"] * 2
-        assert len(host.all_carried()) == 1
+        assert len(host.hosted_runs()) == 1
 
 
 async def test_what_was_queued_or_under_way_when_a_host_closed_goes_on_in_the_next_one(folder):
     async with open_host(folder, most_running=1) as host:
-        first = (await host.start(order('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
-        second = (await host.start(order("S1: @ADD (a=1) > $x", 'S2: @RESPOND ("$x")'))).run_id
+        first = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
+        second = (await host.start(request("S1: @ADD (a=1) > $x", 'S2: @RESPOND ("$x")'))).run_id
         await began("go")
     with Journal.open_to_read(folder / "journal.db") as journal:
         assert [info.status for info in journal.runs()] == [RunStatus.RUNNING] * 2
     touch("go")
     async with open_host(folder) as host:
-        assert {host.standing(run).status for run in (first, second)} == {"interrupted"}
+        assert {host.state(run).status for run in (first, second)} == {"interrupted"}
         for run, said in ((first, "go"), (second, "2")):
             await host.resume(run)
             assert (await host.outcome(run)).result.response == said
@@ -162,12 +162,12 @@ async def test_what_was_queued_or_under_way_when_a_host_closed_goes_on_in_the_ne
 
 async def test_closing_with_patience_lets_runs_end_and_takes_no_more(folder):
     async with open_host(folder) as host:
-        run = (await host.start(order('S1: @HOLD (name="go") > $x'))).run_id
+        run = (await host.start(request('S1: @HOLD (name="go") > $x'))).run_id
         await began("go")
         closing = asyncio.create_task(host.close(patience=20))
         await asyncio.sleep(0)
         with pytest.raises(CallsheetError) as caught:
-            await host.start(order("S1: @ADD (a=1) > $x"))
+            await host.start(request("S1: @ADD (a=1) > $x"))
         assert codes(caught) == ["API016"]
         touch("go")
         await closing
@@ -177,26 +177,26 @@ async def test_closing_with_patience_lets_runs_end_and_takes_no_more(folder):
 async def test_a_wrong_plan_is_refused_with_places_and_leaves_nothing(folder):
     async with open_host(folder) as host:
         with pytest.raises(CallsheetError) as caught:
-            await host.start(order("S1: @AD (a=1) > $x"))
+            await host.start(request("S1: @AD (a=1) > $x"))
         assert codes(caught)[0] == "CHK040"
         assert caught.value.source.position(caught.value.diagnostics[0].span.start)[0] == 3
         with pytest.raises(CallsheetError):
-            await host.start(order("S1: what"))
-        await host.start(order("S1: @ADD (a=1) > $x", run_id="r"))
+            await host.start(request("S1: what"))
+        await host.start(request("S1: @ADD (a=1) > $x", run_id="r"))
         with pytest.raises(CallsheetError) as caught:
-            await host.start(order("S1: @ADD (a=1) > $x", run_id="r"))
+            await host.start(request("S1: @ADD (a=1) > $x", run_id="r"))
         assert codes(caught) == ["JRN003"]
         assert [info.run_id for info in host.journal.runs()] == ["r"]
 
 
 async def test_a_watcher_gets_every_event_once_and_how_the_run_stands(folder):
     async with open_host(folder) as host:
-        run = (await host.start(order('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
-        events, standings = [], []
+        run = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
+        events, states = [], []
 
         async def watch():
             async for told in host.watch(run):
-                (standings if isinstance(told, Standing) else events).append(told)
+                (states if isinstance(told, RunState) else events).append(told)
 
         watching = asyncio.create_task(watch())
         await began("go")
@@ -205,14 +205,14 @@ async def test_a_watcher_gets_every_event_once_and_how_the_run_stands(folder):
         await asyncio.wait_for(watching, 60)
         info = host.journal.find_run(run)
         assert [event.seq for event in events] == [*range(1, info.events + 1)]
-        assert standings[-1].status == "done"
-        late = [told.seq async for told in host.watch(run, after=2) if not isinstance(told, Standing)]
+        assert states[-1].status == "done"
+        late = [told.seq async for told in host.watch(run, after=2) if not isinstance(told, RunState)]
         assert late == [*range(3, info.events + 1)]
 
 
 async def test_a_watcher_sees_what_another_process_writes(folder):
     async with open_host(folder) as here, open_host(folder) as there:
-        run = (await there.start(order('S1: @HOLD (name="go") > $x'))).run_id
+        run = (await there.start(request('S1: @HOLD (name="go") > $x'))).run_id
         await began("go")
         seen = []
 
@@ -230,9 +230,9 @@ async def test_a_watcher_sees_what_another_process_writes(folder):
 @pytest.mark.parametrize("stage", ["running", "queued", "interrupted"])
 async def test_a_run_is_cancelled_wherever_it_is(folder, stage):
     async with open_host(folder, most_running=1) as host:
-        await host.start(order('S1: @HOLD (name="never") > $x', run_id="a"))
+        await host.start(request('S1: @HOLD (name="never") > $x', run_id="a"))
         await began("never")
-        await host.start(order('S1: @HOLD (name="never") > $x', run_id="b"))
+        await host.start(request('S1: @HOLD (name="never") > $x', run_id="b"))
         run = "b" if stage == "queued" else "a"
         if stage != "interrupted":
             outcome = await host.cancel(run, "enough")
@@ -247,13 +247,13 @@ async def test_a_run_is_cancelled_wherever_it_is(folder, stage):
 
 async def test_a_call_in_doubt_is_decided_and_the_run_goes_on(folder):
     async with open_host(folder) as host:
-        await host.start(order('S1: @WRITE (name="never") > $x', 'S2: @RESPOND ("$x")', run_id="r"))
+        await host.start(request('S1: @WRITE (name="never") > $x', 'S2: @RESPOND ("$x")', run_id="r"))
         await began("never")
     async with open_host(folder) as host:
         await host.resume("r")
         outcome = await host.outcome("r")
         assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
-        assert host.standing("r").status == "in_doubt"
+        assert host.state("r").status == "in_doubt"
         await host.decide("r", ["S1"], Decision.SKIP)
         await host.resume("r")
         assert str((await host.outcome("r")).result.status) == "done"
@@ -262,12 +262,12 @@ async def test_a_call_in_doubt_is_decided_and_the_run_goes_on(folder):
 async def test_a_run_that_waits_for_people_gives_its_place_to_others_and_goes_on_with_the_answer(folder):
     async with open_host(folder, most_running=1) as host:
         await host.start(
-            order('S1: @NOTE (line="hi") > $x', 'S2: @RESPOND ("$x")', run_id="r", approve=("note",))
+            request('S1: @NOTE (line="hi") > $x', 'S2: @RESPOND ("$x")', run_id="r", approve=("note",))
         )
         await stands(host, "r", "waiting")
         (ask,) = await host.asks("r")
         assert (ask.tool, ask.args) == ("NOTE", {"line": "hi"})
-        other = (await host.start(order("S1: @ADD (a=1) > $x"))).run_id
+        other = (await host.start(request("S1: @ADD (a=1) > $x"))).run_id
         assert str((await host.outcome(other)).result.status) == "done"
         await host.answer("r", Answer.approve(by="ada"), digest=ask.digest)
         assert (await host.outcome("r")).result.response == "hi"
@@ -276,7 +276,7 @@ async def test_a_run_that_waits_for_people_gives_its_place_to_others_and_goes_on
 
 async def test_a_call_that_nobody_approves_in_time_is_denied_without_anybody_asking(folder):
     async with open_host(folder) as host:
-        wanted = order(
+        wanted = request(
             'S1: @NOTE (line="hi") > $x', run_id="r", approve=("note",), approval_timeout={"": 0.3}
         )
         await host.start(wanted)
@@ -287,7 +287,7 @@ async def test_a_call_that_nobody_approves_in_time_is_denied_without_anybody_ask
 
 async def test_what_counts_the_servers_that_a_run_has_killed_goes_with_the_run(folder):
     async with open_host(folder) as host:
-        started = await host.start(order("S1: @ADD (a=1)", run_id="fatal"))
+        started = await host.start(request("S1: @ADD (a=1)", run_id="fatal"))
         await host.wait(started.run_id)
         place = place_of(host.journal.path)
         Attempts(place).begin("fatal")
@@ -298,7 +298,7 @@ async def test_what_counts_the_servers_that_a_run_has_killed_goes_with_the_run(f
 
 async def test_who_resumes_a_run_that_is_carried_is_told_so(folder):
     async with open_host(folder) as here, open_host(folder) as there:
-        await here.start(order('S1: @HOLD (name="never") > $x', run_id="r"))
+        await here.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")
         for host in (here, there):
             with pytest.raises(CallsheetError) as caught:
@@ -308,7 +308,7 @@ async def test_who_resumes_a_run_that_is_carried_is_told_so(folder):
 
 async def test_a_run_whose_tools_are_gone_stays_as_it_was_and_says_why(folder):
     async with open_host(folder) as host:
-        await host.start(order('S1: @HOLD (name="never") > $x', run_id="r"))
+        await host.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")
     (folder / "tools.py").write_text(TOOLS.replace("def hold", "def held"))
     async with open_host(folder) as host:
@@ -316,7 +316,7 @@ async def test_a_run_whose_tools_are_gone_stays_as_it_was_and_says_why(folder):
         with pytest.raises(CallsheetError) as caught:
             await host.outcome("r")
         assert codes(caught) == ["TOL001"]
-        assert host.standing("r").status == "interrupted"
+        assert host.state("r").status == "interrupted"
         assert host.problem("r") is not None
 
 
@@ -324,9 +324,9 @@ async def test_the_policy_of_the_house_holds_for_every_run(folder):
     strict = load_policy("strict")
     async with open_host(folder, policy=strict) as host:
         with pytest.raises(PolicyRefused):
-            await host.start(order('S1: @NOTE (line="hi") > $x'))
+            await host.start(request('S1: @NOTE (line="hi") > $x'))
         with pytest.raises(CallsheetError) as caught:
-            await host.start(order("S1: @ADD (a=1) > $x", policy=load_policy("open")))
+            await host.start(request("S1: @ADD (a=1) > $x", policy=load_policy("open")))
         assert codes(caught) == ["API020"]
         assert host.journal.runs() == []
 
@@ -334,24 +334,24 @@ async def test_the_policy_of_the_house_holds_for_every_run(folder):
 async def test_a_run_branches_off_with_somebodys_consent(folder):
     async with open_host(folder) as host:
         await host.start(
-            order("S1: @ADD (a=1) > $x", 'S2: @NOTE (line="n$x") > $y', 'S3: @RESPOND ("$y")', run_id="r")
+            request("S1: @ADD (a=1) > $x", 'S2: @NOTE (line="n$x") > $y', 'S3: @RESPOND ("$y")', run_id="r")
         )
         await host.outcome("r")
         with pytest.raises(NeedsConsent) as refused:
-            await host.rerun("r", RerunOrder(place="S2"))
+            await host.rerun("r", RerunRequest(place="S2"))
         assert [effect.tool for effect in refused.value.forking.effects] == ["NOTE"]
-        again = await host.rerun("r", RerunOrder(place="S2", effects=True, by="ada"))
+        again = await host.rerun("r", RerunRequest(place="S2", effects=True, by="ada"))
         assert (await host.outcome(again.run_id)).result.response == "n2"
         steps = {"S3": 'S3: @RESPOND ("new $y")'}
         edits = Edits(variables={"x": 7}, steps=steps)
         at = next(e.seq for e in host.journal.events("r") if e.key == "S1.0.1" and e.type == "ok")
-        forked = await host.fork("r", ForkOrder(at=at, edits=edits, effects=True))
+        forked = await host.fork("r", ForkRequest(at=at, edits=edits, effects=True))
         assert (await host.outcome(forked.run_id)).result.response == "new n7"
 
 
 async def test_secrets_of_a_run_are_sealed_and_never_told(folder):
     async with open_host(folder) as host:
-        wanted = order(
+        wanted = request(
             'S1: @RESPOND ("$key")', run_id="r", inputs={"key": "hunter2-x"}, secrets=frozenset({"key"})
         )
         await host.start(wanted)
@@ -369,14 +369,16 @@ async def test_an_observer_hears_the_steps_and_a_respondent_answers(folder):
         return True
 
     async with open_host(folder) as host:
-        ears = Ears(heard.append, Respondents(on_ask=answer))
-        await host.start(order('S1: @NOTE (line="hi") > $x', run_id="r", approve=("note",), ears=ears))
+        listeners = Listeners(heard.append, Respondents(on_ask=answer))
+        await host.start(
+            request('S1: @NOTE (line="hi") > $x', run_id="r", approve=("note",), listeners=listeners)
+        )
         assert str((await host.outcome("r")).result.status) == "done"
     assert asked == ["NOTE"]
     assert any(note.step == "S1" for note in heard)
 
 
-async def test_limits_of_an_order_only_tighten(folder):
+async def test_limits_of_a_request_only_tighten(folder):
     own = Limits(max_calls=10, max_calls_by_tool={"add": 2})
     made = tightened(own, {"max_calls": 50, "max_steps": 5, "max_calls_by_tool": {"add": 9, "note": 1}})
     assert (made.max_calls, made.max_steps) == (10, 5)
@@ -385,7 +387,7 @@ async def test_limits_of_an_order_only_tighten(folder):
     async with open_host(folder) as host:
         for wrong in ({"max_calls": "many"}, {"no_such": 1}, {"max_calls": -1}):
             with pytest.raises(CallsheetError) as caught:
-                await host.start(order("S1: @ADD (a=1) > $x", limits=wrong))
+                await host.start(request("S1: @ADD (a=1) > $x", limits=wrong))
             assert codes(caught) == ["CFG011"]
 
 
@@ -393,7 +395,7 @@ async def test_a_run_that_the_command_line_started_goes_on_with_its_own_tools(fo
     other = folder / "other"
     other.mkdir()
     (other / "tools.py").write_text(TOOLS.replace("a + b", "a + b + 100"))
-    text = order(
+    text = request(
         "S1: @ADD (a=1) > $x", 'S2: @HOLD (name="go") > $y', "S3: @ADD (a=$x) > $z", 'S4: @RESPOND ("$z")'
     )
     with Journal.open(folder / "journal.db") as journal:
@@ -402,7 +404,7 @@ async def test_a_run_that_the_command_line_started_goes_on_with_its_own_tools(fo
             await began("go")
     touch("go")
     async with open_host(folder) as host:
-        await host.resume(run, Resumption())
+        await host.resume(run, ResumeOptions())
         assert (await host.outcome(run)).result.response == "203"
 
 
@@ -417,7 +419,7 @@ async def test_servers_are_opened_once_and_shared_by_all_runs(folder):
     with Journal.open(folder / "journal.db") as journal:
         async with Host(setup, journal) as host:
             runs = [
-                (await host.start(order(f'S1: @GREET (name="n{n}") > $x', 'S2: @RESPOND ("$x")'))).run_id
+                (await host.start(request(f'S1: @GREET (name="n{n}") > $x', 'S2: @RESPOND ("$x")'))).run_id
                 for n in range(3)
             ]
             assert [(await host.outcome(run)).result.response for run in runs] == [

@@ -17,7 +17,7 @@ from tests.apps.waiting_tools import TOOLS
 
 from callsheet.api.threads import with_own_threads
 from callsheet.apps.http.rates import Rate
-from callsheet.apps.http.serving import Serving, Wishes, serve
+from callsheet.apps.http.serving import ServeOptions, Serving, serve
 from callsheet.apps.session import Setup
 from callsheet.apps.settings import Settings
 from callsheet.store import Journal
@@ -143,7 +143,7 @@ def setup_of(folder: Path) -> Setup:
 
 
 @contextmanager
-def running(folder: Path, setup: Setup | None = None, **wishes: Any) -> Iterator[Api]:
+def running(folder: Path, setup: Setup | None = None, **options: Any) -> Iterator[Api]:
     """A server that runs within this; what it raised is raised at its end."""
     ready, told, failed = threading.Event(), list[Serving](), list[BaseException]()
 
@@ -155,7 +155,7 @@ def running(folder: Path, setup: Setup | None = None, **wishes: Any) -> Iterator
         with Journal.open(folder / "journal.db") as journal:
             wanted = {"port": 0, "token": TOKEN, "rate": Rate(0, 0), "drain": 0.0, "plans": folder / "plans"}
             await serve(
-                Wishes(**{**wanted, **wishes}), setup or setup_of(folder), journal, policy=policy,
+                ServeOptions(**{**wanted, **options}), setup or setup_of(folder), journal, policy=policy,
                 on_ready=on_ready, say=lambda text: None,
             )  # fmt: skip
 
@@ -166,7 +166,7 @@ def running(folder: Path, setup: Setup | None = None, **wishes: Any) -> Iterator
             failed.append(error)
             ready.set()
 
-    thread = threading.Thread(target=run, args=(wishes.pop("policy", None),))
+    thread = threading.Thread(target=run, args=(options.pop("policy", None),))
     thread.start()
     assert ready.wait(60)
     try:
@@ -194,7 +194,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def api(folder: Path) -> Iterator[Api]:
-    """A server with the usual wishes."""
+    """A server with the usual options."""
     with running(folder) as made:
         yield made
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from apps.http.conftest import TOKEN
 from callsheet.apps.http.openapi import statuses_of
-from callsheet.apps.http.table import PAGES, document
+from callsheet.apps.http.table import ENDPOINTS, document
 from callsheet.diagnostics import CODES
 
 _CHECKS = (
@@ -40,21 +40,21 @@ def test_whatever_the_document_allows_is_answered_as_it_says(api):
 
 def test_every_page_is_in_the_document_once_with_an_answer_and_its_refusals():
     paths = document()["paths"]
-    assert sum(len(methods) for methods in paths.values()) == len(PAGES)
+    assert sum(len(methods) for methods in paths.values()) == len(ENDPOINTS)
     names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
     assert len(names) == len(set(names))
-    for page in PAGES:
-        told = paths[page.path][page.method.lower()]
+    for endpoint in ENDPOINTS:
+        told = paths[endpoint.path][endpoint.method.lower()]
         assert any(status.startswith("2") for status in told["responses"])
-        assert {str(status) for status in statuses_of(page)} <= set(told["responses"])
+        assert {str(status) for status in statuses_of(endpoint)} <= set(told["responses"])
         assert len(told["description"]) > 10
 
 
 def test_what_a_request_may_name_is_refused_elsewhere():
     schemas = document()["components"]["schemas"]
-    for page in PAGES:
-        if page.body is not None:
-            assert schemas[page.body.__name__]["additionalProperties"] is False
+    for endpoint in ENDPOINTS:
+        if endpoint.body is not None:
+            assert schemas[endpoint.body.__name__]["additionalProperties"] is False
 
 
 def test_every_code_of_the_api_has_a_status_of_its_own():

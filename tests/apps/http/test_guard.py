@@ -19,17 +19,17 @@ from callsheet.apps.cli.main import main
 from callsheet.apps.http.keys import CODE_SECONDS, SESSION_SECONDS, Keys
 from callsheet.apps.http.proxies import client_of, read_network
 from callsheet.apps.http.rates import Rate, Rates
-from callsheet.apps.http.serving import Wishes, chosen_token, is_private, served_hosts
-from callsheet.apps.http.state import Bounds
-from callsheet.apps.http.table import PAGES
+from callsheet.apps.http.serving import ServeOptions, chosen_token, is_private, served_hosts
+from callsheet.apps.http.state import RequestLimits
+from callsheet.apps.http.table import ENDPOINTS
 from callsheet.diagnostics import CallsheetError
 
-GUARDED = [page for page in PAGES if not page.is_open]
+GUARDED = [endpoint for endpoint in ENDPOINTS if not endpoint.is_open]
 
 
-def path_of(page):
+def path_of(endpoint):
     names = {"run_id": "r", "plan_id": "p", "seq": "1", "name": "strict", "code": "CHK040"}
-    return page.path.format(**names)
+    return endpoint.path.format(**names)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_body_that_does_not_fit_is_told_what_does_not(api, body):
 
 
 def test_a_body_that_is_too_large_is_refused_told_or_not(folder):
-    with running(folder, bounds=Bounds(most_body=2_000)) as api:
+    with running(folder, request_limits=RequestLimits(most_body=2_000)) as api:
         said = api("POST", "/v1/parse", {"plan": "x" * 3_000})
         assert (said.status, said.code) == (413, "API005")
         chunks = b"".join(b"3e8\r\n" + b"x" * 1_000 + b"\r\n" for _ in range(3)) + b"0\r\n\r\n"
@@ -129,13 +129,13 @@ def test_a_body_that_is_too_large_is_refused_told_or_not(folder):
 
 
 def test_a_client_that_sends_far_too_much_is_told_why(folder):
-    with running(folder, bounds=Bounds(most_body=1_000_000)) as api:
+    with running(folder, request_limits=RequestLimits(most_body=1_000_000)) as api:
         said = api("POST", "/v1/parse", raw=b"x" * 12_000_000)
     assert (said.status, said.code) == (413, "API005")
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(folder):
-    with running(folder, bounds=Bounds(body_seconds=0.2)) as api:
+    with running(folder, request_limits=RequestLimits(body_seconds=0.2)) as api:
         head = (
             f"POST /v1/parse HTTP/1.1\r\nHost: {api.host}\r\nAuthorization: Bearer {TOKEN}\r\n"
             'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"plan"'
@@ -206,7 +206,7 @@ def test_who_asks_too_often_waits(folder):
 
 
 def test_only_so_many_streams_are_open_at_once(folder):
-    with running(folder, bounds=Bounds(most_streams=1)) as api:
+    with running(folder, request_limits=RequestLimits(most_streams=1)) as api:
         api.start('S1: @HOLD (name="never") > $x', run_id="r")
         stream = api.stream("r")
         next(stream)
@@ -228,9 +228,9 @@ def test_only_so_many_streams_are_open_at_once(folder):
 
 
 def test_a_method_or_a_page_that_is_not_there_is_told_so(api):
-    for path in {page.path for page in PAGES}:
-        methods = {page.method for page in PAGES if page.path == path}
-        there = path_of(next(page for page in PAGES if page.path == path))
+    for path in {endpoint.path for endpoint in ENDPOINTS}:
+        methods = {endpoint.method for endpoint in ENDPOINTS if endpoint.path == path}
+        there = path_of(next(endpoint for endpoint in ENDPOINTS if endpoint.path == path))
         for method in ("PATCH", "TRACE", "HEAD", "OPTIONS"):
             said = api(method, there)
             assert said.status == 405, (method, there)
@@ -253,7 +253,7 @@ def test_every_answer_has_the_headers_that_protect_browsers(api):
 
 
 def test_no_state_is_changed_by_get():
-    assert {page.method for page in PAGES if page.body is not None} <= {"POST", "PUT"}
+    assert {endpoint.method for endpoint in ENDPOINTS if endpoint.body is not None} <= {"POST", "PUT"}
 
 
 def test_the_viewers_files_are_those_of_the_package_alone(api):
@@ -335,21 +335,23 @@ def codes(caught):
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "", "192.168.1.1", "example.com", "127.0.0.1.example"])
 def test_a_public_address_without_a_token_is_refused(address):
     with pytest.raises(CallsheetError) as caught:
-        Wishes(address=address).check()
+        ServeOptions(address=address).check()
     assert codes(caught) == ["API012"]
-    Wishes(address=address, token="t" * 32).check()
+    ServeOptions(address=address, token="t" * 32).check()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
 def test_this_machine_is_private(address):
     assert is_private(address)
-    Wishes(address=address).check()
+    ServeOptions(address=address).check()
 
 
 def test_the_hosts_of_a_public_address_are_named_by_the_operator():
-    assert served_hosts(Wishes(address="0.0.0.0", allow_hosts=("Plans.example",)), 80) == {"plans.example"}
-    assert "127.0.0.1:8420" in served_hosts(Wishes(), 8420)
-    assert "127.0.0.1" in served_hosts(Wishes(), 80)
+    assert served_hosts(ServeOptions(address="0.0.0.0", allow_hosts=("Plans.example",)), 80) == {
+        "plans.example"
+    }
+    assert "127.0.0.1:8420" in served_hosts(ServeOptions(), 8420)
+    assert "127.0.0.1" in served_hosts(ServeOptions(), 80)
 
 
 def test_a_token_is_taken_from_a_file_of_ones_own_or_the_environment(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from apps.http.conftest import running, setup_of
-from callsheet.apps.http.shapes import CANCELLED, DECIDED, EVENT, INBOX, PROBLEM, RUN, RUNS, STARTED
+from callsheet.apps.http.responses import CANCELLED, DECIDED, EVENT, INBOX, PROBLEM, RUN, RUNS, STARTED
 from callsheet.apps.operations.reading import plan_text
 from callsheet.runtime import forking
 from callsheet.runtime.answers import Answer

@@ -138,7 +138,7 @@ async def test_a_bug_is_an_answer_and_the_server_goes_on(
 
     async with room.client(mode) as client:
         with monkeypatch.context() as patched:
-            patched.setattr("callsheet.apps.mcp.texts.check_blocks", wrong)
+            patched.setattr("callsheet.apps.mcp.text_tools.check_blocks", wrong)
             told = await client.call_tool("lctl_check", {"blocks": ["x"]})
         assert told.is_error
         assert "MCP009" in told.content[0].text

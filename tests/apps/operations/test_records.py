@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from callsheet import Journal, Plan, RunResult, Runtime, tool
-from callsheet.apps.hosting.telling import told_outcome
+from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.plans import listed_json, stored_json
+from callsheet.apps.operations.run_details import run_details, run_details_json
+from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import found_runs, run_row
-from callsheet.apps.operations.stories import story_json, story_of
-from callsheet.apps.operations.storylines import story_lines
 from callsheet.store.library import Param, PlanLibrary
 from json_forms import holds
 
@@ -46,10 +46,10 @@ async def test_a_run_is_told_as_its_schemas_say(tmp_path: Path, text: str) -> No
         ((info, shown),) = found_runs(journal, None, 10)
         assert info.run_id == result.run_id
         holds(run_row(journal, info, shown), schemas.RUN_ROW)
-        holds(story_json(story_of(journal, info)), schemas.STORY)
-        outcome = told_outcome(journal, info.run_id)
+        holds(run_details_json(run_details(journal, info)), schemas.RUN_DETAILS)
+        outcome = recorded_outcome(journal, info.run_id)
         holds(outcome_json(outcome, place), schemas.OUTCOME)
-        lines = list(story_lines(story_of(journal, info)))
+        lines = list(run_detail_lines(run_details(journal, info)))
     assert lines[0] == f"run      {result.run_id}"
     assert any(line.startswith("  ✓ S1") or line.startswith("  ✗ S1") or "S1" in line for line in lines)
 
@@ -58,8 +58,9 @@ async def test_a_run_that_waits_says_what_for_and_how_it_is_answered(tmp_path: P
     place = tmp_path / "journal.db"
     result = await run(place, ASKS)
     with Journal.open_to_read(place) as journal:
-        lines = "\n".join(story_lines(story_of(journal, journal.find_run(result.run_id)), " --journal J"))
-        told = outcome_json(told_outcome(journal, result.run_id), place)
+        details = run_details(journal, journal.find_run(result.run_id))
+        lines = "\n".join(run_detail_lines(details, " --journal J"))
+        told = outcome_json(recorded_outcome(journal, result.run_id), place)
     assert "Go on?" in lines
     assert f"callsheet approve {result.run_id} S1" in lines
     assert (told["status"], told["waiting"][0]["options"]) == ("waiting", ["yes", "no"])

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from callsheet.api.policies import load_policy
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.checking import check_text
+from callsheet.apps.operations.drawing import DrawingFormat, draw
 from callsheet.apps.operations.explaining import explain_code
 from callsheet.apps.operations.formatting import convert_text, format_text
 from callsheet.apps.operations.lctl import check_blocks
 from callsheet.apps.operations.parsing import parse_text
-from callsheet.apps.operations.picturing import Shape, draw
 from callsheet.apps.operations.proving import prove_text
 from callsheet.apps.operations.reading import plan_text
 from callsheet.apps.session import Setup
@@ -54,7 +54,7 @@ def test_what_a_text_gives_is_as_its_schema_says(text: str, shelf: Shelf) -> Non
     if not read.is_json:
         holds(format_text(read).to_json(), schemas.FORMATTED)
     if read.plan is not None:
-        for shape in Shape:
+        for shape in DrawingFormat:
             holds(draw(read, shape).to_json(), schemas.PICTURE)
 
 
@@ -114,7 +114,7 @@ def test_a_plan_in_canonical_json_is_for_conversion_alone() -> None:
     data = json.dumps(parse_text(plan_text(GOOD)).to_json()["plan"])
     read = plan_text(data)
     assert parse_text(read).to_json()["syntax"] == "json"
-    with pytest.raises(CallsheetError, match="fmt formats texts"):
+    with pytest.raises(CallsheetError, match="fmt does not format"):
         format_text(read)
     assert parse_text(plan_text(convert_text(read, Syntax.LTP).formatted or "")).text.plan == read.plan
 

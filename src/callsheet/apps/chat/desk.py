@@ -18,9 +18,9 @@ from callsheet.apps.chat.purse import Purse
 from callsheet.apps.chat.screen import Screen
 from callsheet.apps.compiling import compiled_on
 from callsheet.apps.hosting.host import Host
-from callsheet.apps.hosting.orders import Ears, Order, Resumption
-from callsheet.apps.hosting.telling import told_outcome
-from callsheet.apps.operations.dry_running import Supposed, dry_run_text
+from callsheet.apps.hosting.recorded import recorded_outcome
+from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
+from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.apps.wording.asks import lines_of
@@ -69,7 +69,7 @@ class Desk:
         self._screen = screen
         self._manner = manner
         self._policy = policy
-        self.purse = Purse(host.house.limits)
+        self.purse = Purse(host.config.limits)
         self.exchanges: tuple[Exchange, ...] = ()
         self._last_run = ""
         self._message_run = ""
@@ -108,15 +108,15 @@ class Desk:
         turns = MAX_TURNS if agent is None else min(MAX_TURNS, agent.max_turns)
         text = _read(answering_plan(tools, turns, has_past=bool(past)), ("message", "said"))
         limits = self.purse.half() if self._manner.plan_tools else self.purse.left()
-        order = Order(
+        request = RunRequest(
             text=text,
             inputs={"message": message, **({"said": past} if past else {})},
             limits=limits,
             approve=self._careful(registry, tools),
-            ears=self._ears(of_plan=False),
+            listeners=self._listeners(of_plan=False),
         )
         with self.purse.reserving(limits):
-            started = await self._host.start(order)
+            started = await self._host.start(request)
             self._message_run = started.run_id
             outcome = await self._followed(started.run_id)
         answer = self._shown(outcome)
@@ -191,14 +191,14 @@ class Desk:
         registry = (await self._host.tools.for_plan(plan)).registry
         called = dict.fromkeys(step.action.tool for step in plan.steps if isinstance(step.action, Call))
         approve = self._careful(registry, called)
-        order = Order(
+        request = RunRequest(
             text=text,
             inputs=variables,
             limits=self.purse.left(),
             approve=approve,
-            ears=self._ears(of_plan=True),
+            listeners=self._listeners(of_plan=True),
         )
-        return await self._followed((await self._host.start(order)).run_id)
+        return await self._followed((await self._host.start(request)).run_id)
 
     async def _plan_command(self, command: PlanCommand) -> None:
         match command.verb:
@@ -229,7 +229,7 @@ class Desk:
         text = text_of_stored(self._library.load(command.subject), command.variables)
         inputs = bound(text, command.variables, ())
         setup = self._host.tools.setup
-        ran = await asyncio.to_thread(dry_run_text, text, setup, inputs, Supposed(), self._policy)
+        ran = await asyncio.to_thread(dry_run_text, text, setup, inputs, DryRunOptions(), self._policy)
         if ran.absent:
             self._screen.say(f"{ran.absent}: callsheet dry-run --ask-servers starts the servers")
         self._screen.answer(ran.to_text(_COLUMNS))
@@ -245,7 +245,7 @@ class Desk:
             )
         found = self._host.journal.find_run(run_id).run_id
         self.purse.leave_out(found, (await self._told(found)).usage)
-        await self._host.resume(found, Resumption(ears=self._ears(of_plan=True)))
+        await self._host.resume(found, ResumeOptions(listeners=self._listeners(of_plan=True)))
         self._shown(await self._followed(found))
 
     # ------------------------------------------------------------ runs
@@ -268,7 +268,7 @@ class Desk:
 
     async def _told(self, run_id: str) -> RunOutcome:
         """Where a run stands by its journal."""
-        return await self._host.beside(partial(told_outcome, self._host.journal, run_id))
+        return await self._host.beside(partial(recorded_outcome, self._host.journal, run_id))
 
     def _shown(self, outcome: RunOutcome) -> str:
         """Show where a run stands; gives the answer, if there is one."""
@@ -289,8 +289,8 @@ class Desk:
         self._screen.say(f"callsheet show {outcome.run_id}")
         return ""
 
-    def _ears(self, *, of_plan: bool) -> Ears:
-        return Ears(partial(self._screen.note, of_plan=of_plan), Respondents(self._asked))
+    def _listeners(self, *, of_plan: bool) -> Listeners:
+        return Listeners(partial(self._screen.note, of_plan=of_plan), Respondents(self._asked))
 
     async def _asked(self, ask: PendingAsk) -> Answer | bool | None:
         """What the person says to a question of a run; None leaves it to the inbox."""

@@ -19,7 +19,7 @@ from callsheet.apps.cli.given import parse_variables, read_value
 from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, print_json, say
 from callsheet.apps.cli.screen import columns
-from callsheet.apps.operations.dry_running import Supposed, dry_run_text
+from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
 
@@ -137,7 +137,7 @@ def tell_dry_run(
     policy = options.policy_named(rules.policy, setup, rules.approved)
     if policy is not None:
         options.check_approved(text.require(), rules.approved)
-    supposed = Supposed(
+    dry_run_options = DryRunOptions(
         assumed=assumed,
         price=assumptions.price,
         asks_servers=assumptions.ask_servers,
@@ -147,7 +147,7 @@ def tell_dry_run(
         is_recorded=rules.is_recorded,
         journal=rules.journal or default_journal_path(),
     )
-    ran = dry_run_text(text, setup, inputs, supposed, policy)
+    ran = dry_run_text(text, setup, inputs, dry_run_options, policy)
     if as_json:
         print_json(ran.to_json())
     else:

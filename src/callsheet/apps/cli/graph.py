@@ -7,7 +7,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.output import print_json
 from callsheet.apps.cli.screen import columns, is_coloured
-from callsheet.apps.operations.picturing import Shape, draw
+from callsheet.apps.operations.drawing import DrawingFormat, draw
 
 _PIPED_COLUMNS = 120
 
@@ -17,7 +17,7 @@ _PIPED_COLUMNS = 120
 @click.option(
     "--format",
     "shape",
-    type=click.Choice([str(shape) for shape in Shape]),
+    type=click.Choice([str(shape) for shape in DrawingFormat]),
     default="terminal",
     show_default=True,
     help="Lines for a terminal, or a Mermaid flow chart.",
@@ -25,7 +25,7 @@ _PIPED_COLUMNS = 120
 @options.as_json
 def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
     """Draw PLAN, a file or - for standard input. Tools are not looked at."""
-    drawn = draw(plan.read(), Shape(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
+    drawn = draw(plan.read(), DrawingFormat(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
     if as_json:
         print_json({"plan": drawn.text.source.name, "format": shape, "graph": drawn.drawn})
     else:

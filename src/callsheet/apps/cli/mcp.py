@@ -17,7 +17,7 @@ from callsheet.apps.cli.screen import is_terminal
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.mcp.serving import Web
+    from callsheet.apps.mcp.serving import HttpEndpoint
     from callsheet.apps.session import Setup
     from callsheet.machine.limits import Limits
 
@@ -100,12 +100,12 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     return Exit.OK
 
 
-def _web(http: str, token_file: Path | None) -> Web:
+def _web(http: str, token_file: Path | None) -> HttpEndpoint:
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
     from callsheet.apps.mcp.address import listen, read_address  # noqa: PLC0415 - as above
-    from callsheet.apps.mcp.serving import Web  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.serving import HttpEndpoint  # noqa: PLC0415 - as above
 
     address = read_address(http)
     token, is_new = chosen_token(token_file)
     bound, address = listen(address)
-    return Web(bound, address, token, is_new)
+    return HttpEndpoint(bound, address, token, is_new)

@@ -19,7 +19,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.http.proxies import Network
-    from callsheet.apps.http.serving import Serving, Wishes
+    from callsheet.apps.http.serving import ServeOptions, Serving
     from callsheet.apps.session import Setup
 
 
@@ -134,9 +134,9 @@ def serve(
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - brings the server, as all below
 
     token, is_new = (None, False) if no_auth else chosen_token(token_file)
-    wishes = replace(_read(wanted), token=token, plans=plans_folder)
-    wishes.check()
-    _serve(wishes, setup, policy, journal, token=token if is_new else None, as_json=as_json)
+    serve_options = replace(_read(wanted), token=token, plans=plans_folder)
+    serve_options.check()
+    _serve(serve_options, setup, policy, journal, token=token if is_new else None, as_json=as_json)
     return Exit.OK
 
 
@@ -152,21 +152,28 @@ def _require_extra() -> None:
             )
 
 
-def _read(wanted: dict[str, object]) -> Wishes:
+def _read(wanted: dict[str, object]) -> ServeOptions:
     from callsheet.apps.http.rates import Rate  # noqa: PLC0415 - as above
-    from callsheet.apps.http.serving import Wishes  # noqa: PLC0415
-    from callsheet.apps.http.state import Bounds  # noqa: PLC0415
+    from callsheet.apps.http.serving import ServeOptions  # noqa: PLC0415
+    from callsheet.apps.http.state import RequestLimits  # noqa: PLC0415
 
     given = dict(wanted)
     per_second = float(str(given.pop("per_second")))
-    bounds = Bounds(
+    request_limits = RequestLimits(
         most_body=int(str(given.pop("most_body"))), body_seconds=float(str(given.pop("body_seconds")))
     )
-    return Wishes(rate=Rate(per_second, max(1, int(4 * per_second))), bounds=bounds, **given)  # pyright: ignore[reportArgumentType]
+    rate = Rate(per_second, max(1, int(4 * per_second)))
+    return ServeOptions(rate=rate, request_limits=request_limits, **given)  # pyright: ignore[reportArgumentType]
 
 
 def _serve(
-    wishes: Wishes, setup: Setup, policy: str, journal: Path | None, *, token: str | None, as_json: bool
+    serve_options: ServeOptions,
+    setup: Setup,
+    policy: str,
+    journal: Path | None,
+    *,
+    token: str | None,
+    as_json: bool,
 ) -> None:
     from callsheet.api.threads import to_the_end  # noqa: PLC0415 - as above
     from callsheet.apps.http.serving import serve as serving  # noqa: PLC0415
@@ -183,7 +190,7 @@ def _serve(
 
     with journals.open_journal(journal) as opened, ExitStack() as prints:
         work = serving(
-            wishes,
+            serve_options,
             setup,
             opened,
             policy=options.policy_named(policy, setup),

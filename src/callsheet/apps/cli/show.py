@@ -14,8 +14,8 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.cli.screen import is_terminal
-from callsheet.apps.operations.stories import story_json, story_of
-from callsheet.apps.operations.storylines import chain_in_words, story_lines
+from callsheet.apps.operations.run_details import run_details, run_details_json
+from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
 from callsheet.apps.wording.events import event_json, event_line
 from callsheet.views.describe import describe_action
 
@@ -54,9 +54,9 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
             elif with_events:
                 _show_events(opened, info, as_json=as_json)
             elif as_json:
-                print_json(story_json(story_of(opened, info, bad)))
+                print_json(run_details_json(run_details(opened, info, bad)))
             else:
-                for line in story_lines(story_of(opened, info, bad), journals.journal_hint(journal)):
+                for line in run_detail_lines(run_details(opened, info, bad), journals.journal_hint(journal)):
                     print_text(line)
     return Exit.OK if bad is None else Exit.FAILED
 
@@ -68,11 +68,11 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
     from callsheet.apps.cli.timeline import spans_of  # noqa: PLC0415 - brings the store
     from callsheet.views.timeline import timeline  # noqa: PLC0415 - one of three
 
-    story = story_of(journal, info, bad)
+    details = run_details(journal, info, bad)
     turns: dict[tuple[str, int], float] = {}
     actions: dict[tuple[str, int], str] = {}
     visits: Counter[str] = Counter()
-    for visit in story.account.steps:
+    for visit in details.account.steps:
         if visit.calls:
             visits[visit.step] += 1
             turns[visit.step, visits[visit.step]] = visit.turn

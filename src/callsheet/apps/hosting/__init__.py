@@ -4,21 +4,21 @@ In: a setup, a journal, and requests. Out: runs in the journal, and their events
 and the MCP server are built on it.
 """
 
-from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.host import Host, Started
-from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
+from callsheet.apps.hosting.hosted_run import HostedRun, Stage
+from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.hosting.watching import Standing
+from callsheet.apps.hosting.watching import RunState
 
 __all__ = [
-    "Carried",
-    "ForkOrder",
+    "ForkRequest",
     "Host",
-    "Order",
-    "RerunOrder",
-    "Resumption",
+    "HostedRun",
+    "RerunRequest",
+    "ResumeOptions",
+    "RunRequest",
+    "RunState",
     "SharedTools",
     "Stage",
-    "Standing",
     "Started",
 ]

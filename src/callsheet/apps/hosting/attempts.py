@@ -14,9 +14,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.store.owned import attempts_of
 from callsheet.store.place import Place
 
-MOST = 3
+MAX_ATTEMPTS = 3
 """How many attempts in a row may end with the death of the server."""
-PARDON = 600.0
+FORGIVEN_AFTER = 600.0
 """Seconds after which a death of the server is no longer attributed to the run."""
 
 
@@ -56,7 +56,7 @@ class Attempts:
         with suppress(OSError):
             self._path(run_id).unlink()
 
-    def pardon(self) -> None:
+    def forget_open(self) -> None:
         """End all attempts of this process."""
         for run_id in tuple(self._open):
             self.close(run_id)
@@ -69,6 +69,6 @@ def given_up(run_id: str, count: int) -> CallsheetError:
     """The error for a run that is no longer resumed automatically (API050)."""
     return CallsheetError.single(
         "API050",
-        f"run {run_id} was carried on {count} times, and each time the server died: it is left as it is",
-        help=f"find out why, then: callsheet resume {run_id}, or POST /v1/runs/{run_id}/resume",
+        f"run {run_id} was resumed {count} times and the server died each time: it is not resumed again",
+        help=f"find the cause, then: callsheet resume {run_id}, or POST /v1/runs/{run_id}/resume",
     )

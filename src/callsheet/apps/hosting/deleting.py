@@ -26,7 +26,7 @@ def delete_run(journal: Journal, run: RunInfo) -> None:
     gone = retention.prune(journal.parts, retention.Due((), (run,))).runs
     if not gone:
         raise CallsheetError.single(
-            "API030", f"run {run.run_id} cannot be deleted: a process has taken it up meanwhile"
+            "API030", f"run {run.run_id} cannot be deleted: a process has resumed it meanwhile"
         )
     let_go(journal.path, {info.run_id for info in journal.runs()}, dry_run=False)
 
@@ -35,6 +35,6 @@ def _needed(journal: Journal, run: RunInfo) -> str:
     if not run.status.is_final:
         return f"it has not ended ({run.status})"
     if is_owned(place_of(journal.path), run.run_id):
-        return "a process carries it on"
-    leaning = [child.run_id for child in journal.children(run.run_id) if child.forked_at is None]
-    return f"run {leaning[0]} goes by its events" if leaning else ""
+        return "a process is running it"
+    dependent = [child.run_id for child in journal.children(run.run_id) if child.forked_at is None]
+    return f"run {dependent[0]} depends on its events" if dependent else ""

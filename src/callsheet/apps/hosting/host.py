@@ -1,6 +1,6 @@
 """`Host`: starts, resumes, ends and watches many runs in one process.
 
-In: orders. Out: run ids; everything else is in the journal. A run is in the journal before its order is
+In: requests. Out: run ids; everything else is in the journal. A run is in the journal before its request is
 answered, so that none is lost if the process dies.
 """
 
@@ -16,15 +16,15 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.api.given import id_of_run
 from callsheet.apps.credentials import credentials_for
-from callsheet.apps.hosting.carried import Carried
-from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
-from callsheet.apps.hosting.preparing import House, prepare
+from callsheet.apps.hosting.hosted_run import HostedRun
+from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
+from callsheet.apps.hosting.preparing import HostConfig, prepare
+from callsheet.apps.hosting.recorded import recorded_outcome
+from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.revising import check_policy, consented, revised
-from callsheet.apps.hosting.reviving import Left, left_by
 from callsheet.apps.hosting.roster import Roster
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.hosting.telling import told_outcome
-from callsheet.apps.hosting.watching import Sight, Standing, follow
+from callsheet.apps.hosting.watching import RunSource, RunState, follow
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.session import Setup
 from callsheet.apps.veil import Veil
@@ -84,10 +84,10 @@ class Host:
         self.tools = SharedTools(setup, more_tools)
         self.veil = Veil(setup.settings.secrets.shapes)
         bounds = limits or setup.settings.limits
-        self.house = House(self.tools, bounds, policy, say, self.beside, journal.path, name)
+        self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
         self._roster = Roster(
-            journal, self.house, self.veil, self.asks, most_running=most_running, most_queued=most_queued
+            journal, self.config, self.veil, self.asks, most_running=most_running, most_queued=most_queued
         )
 
     async def __aenter__(self) -> Host:
@@ -99,7 +99,7 @@ class Host:
         await self.close()
 
     async def close(self, patience: float = 0.0) -> None:
-        """Refuse further orders, wait `patience` seconds for the running runs, then interrupt them."""
+        """Refuse further requests, wait `patience` seconds for the running runs, then interrupt them."""
         await self._roster.close(patience)
         await self.tools.close()
         self._readers.shutdown(wait=True, cancel_futures=True)
@@ -110,65 +110,67 @@ class Host:
 
     # ------------------------------------------------------------ new runs
 
-    async def start(self, order: Order) -> Started:
+    async def start(self, request: RunRequest) -> Started:
         """Check a plan, record its run, and queue it.
 
         Raises CallsheetError: the errors of the plan, JRN001 or JRN003 for its run id, API011 if the queue is
         full, API016 if the host is closing.
         """
         self._roster.check_open()
-        run_id = id_of_run(order.run_id)
+        run_id = id_of_run(request.run_id)
         if self.journal.parts.reader.runs.has(run_id):
             raise run_exists(run_id)
-        steps = len(order.text.require().steps)
+        steps = len(request.text.require().steps)
         hold = self._roster.hold(steps)
         hold.begin()
         try:
-            prepared = await prepare(order, self.house)
+            prepared = await prepare(request, self.config)
             self.veil.know(prepared.launch.known + prepared.known)
             with self._roster.reserved():
                 launch, known = prepared.launch, prepared.known
                 await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
                 hold.built(steps)
-                self._roster.carry(run_id, Resumption(ears=order.ears), hold)
+                self._roster.enqueue(run_id, ResumeOptions(listeners=request.listeners), hold)
         except BaseException:
             hold.release()
             raise
         return Started(run_id, prepared.diagnostics)
 
-    async def rerun(self, run_id: str, order: RerunOrder) -> Started:
+    async def rerun(self, run_id: str, request: RerunRequest) -> Started:
         """Run a plan again from a step as a new run; raises what `callsheet rerun` raises."""
         self._roster.check_open()
-        made = await self.beside(lambda: forking.rerun(self.journal, run_id, order.place, order.by))
-        return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
+        made = await self.beside(lambda: forking.rerun(self.journal, run_id, request.place, request.by))
+        return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
-    async def fork(self, run_id: str, order: ForkOrder) -> Started:
+    async def fork(self, run_id: str, request: ForkRequest) -> Started:
         """Continue from an event in a new run, with edits; raises what `callsheet fork` raises."""
         self._roster.check_open()
-        edits, revision = order.edits, None
+        edits, revision = request.edits, None
         known = await self.beside(lambda: credentials_for(self.journal, run_id))
         if edits.changes_plan:
             draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
-            check_policy(draft.policy, self.house.policy)
+            check_policy(draft.policy, self.config.policy)
             revision = await revised(draft, self.tools)
-        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision, known))
-        return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
+        made = await self.beside(
+            lambda: forking.fork(self.journal, run_id, request.at, edits, revision, known)
+        )
+        return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def _branch_off(
-        self, made: forking.Forking, name: str | None, terms: Resumption, *, effects: bool
+        self, made: forking.Forking, name: str | None, terms: ResumeOptions, *, effects: bool
     ) -> Started:
-        check_policy(made.folded.policy, self.house.policy)
+        check_policy(made.folded.policy, self.config.policy)
         consented(made, agreed=effects)
         new_id = id_of_run(name)
         with self._roster.reserved():
-            await self.beside(lambda: made.write(self.journal, new_id, self.house.name))
+            await self.beside(lambda: made.write(self.journal, new_id, self.config.name))
             if made.folded.machine.result is not None:
                 await self.beside(lambda: forking.conclude(self.journal, new_id))
             else:
-                self._roster.carry(new_id, terms)
+                self._roster.enqueue(new_id, terms)
         return Started(new_id)
 
-    # ------------------------------------------------------------ runs that there are
+    # ------------------------------------------------------------ recorded runs
 
     def info(self, run_id: str) -> RunInfo:
         """The run with exactly this id; raises JournalError (JRN002) if there is none."""
@@ -177,35 +179,35 @@ class Host:
             raise self.journal.parts.reader.runs.unknown(run_id)
         return info
 
-    def standing(self, run_id: str) -> Standing:
+    def state(self, run_id: str) -> RunState:
         """The current state of a run, as `callsheet runs` shows it, or `queued`."""
         info = self.info(run_id)
-        return Standing(self.status(info), info.events, info.status.is_final)
+        return RunState(self.status(info), info.events, info.status.is_final)
 
     def status(self, info: RunInfo) -> str:
         """The status of a run as shown to people."""
-        carried = self._roster.get(info.run_id)
-        if carried is not None and not info.status.is_final:
-            return str(carried.stage)
+        run = self._roster.get(info.run_id)
+        if run is not None and not info.status.is_final:
+            return str(run.stage)
         return shown_status(self.journal, info)
 
     def problem(self, run_id: str) -> CallsheetError | None:
         """Why the last attempt to run it here failed; None if it did not."""
         return self._roster.problem(run_id)
 
-    def carried(self, run_id: str) -> Carried | None:
+    def hosted(self, run_id: str) -> HostedRun | None:
         """The run if it is queued or running here, else None."""
         return self._roster.get(run_id)
 
-    def all_carried(self) -> list[Carried]:
+    def hosted_runs(self) -> list[HostedRun]:
         """The runs that are queued or running here."""
         return self._roster.all()
 
-    def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
+    def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | RunState]:
         """The events of a run after the number `after`, and new ones; see `watching.follow`."""
-        return follow(Sight(self.journal, self.beside, self.carried, self.standing), run_id, after)
+        return follow(RunSource(self.journal, self.beside, self.hosted, self.state), run_id, after)
 
-    async def resume(self, run_id: str, terms: Resumption | None = None) -> None:
+    async def resume(self, run_id: str, terms: ResumeOptions | None = None) -> None:
         """Queue a run to be resumed; `problem` tells later if that failed.
 
         Raises CallsheetError: JRN002 for an unknown run, JRN004 for one that is running here or elsewhere,
@@ -216,24 +218,24 @@ class Host:
         if await self._is_elsewhere(run_id) or self._roster.get(run_id) is not None:
             raise JournalError(
                 "JRN004",
-                f"run {run_id} is carried on already",
-                "watch it; it can be resumed when it stands still",
+                f"run {run_id} is running already",
+                "watch it; it can be resumed when it has stopped",
             )
-        self._roster.carry(run_id, terms or Resumption())
+        self._roster.enqueue(run_id, terms or ResumeOptions())
 
-    async def revive(self) -> Left:
+    async def revive(self) -> LeftRuns:
         """Resume the runs that a host of this `name` left when it ended, as far as there is room.
 
         Runs that were queued or running are resumed; those that wait for people, when an answer comes or
         their time is up. A run during which the server died repeatedly is not resumed, and `problem` says so.
         Returns the ids of all three kinds.
         """
-        return self._roster.revive(await self.beside(lambda: left_by(self.house.name, self.journal)))
+        return self._roster.revive(await self.beside(lambda: runs_left_by(self.config.name, self.journal)))
 
     async def wait(self, run_id: str, patience: float | None = None) -> bool:
         """Wait at most `patience` seconds until a run has stopped here; whether it has."""
-        carried = self._roster.get(run_id)
-        return carried is None or await carried.stopped(patience)
+        run = self._roster.get(run_id)
+        return run is None or await run.stopped(patience)
 
     async def outcome(self, run_id: str) -> RunOutcome:
         """Wait until a run has stopped here, and return its outcome from the journal, with secrets sealed.
@@ -244,7 +246,7 @@ class Host:
         problem = self._roster.problem(run_id)
         if problem is not None:
             raise problem
-        return self.veil.outcome(await self.beside(lambda: told_outcome(self.journal, run_id)))
+        return self.veil.outcome(await self.beside(lambda: recorded_outcome(self.journal, run_id)))
 
     async def cancel(
         self, run_id: str, reason: str = "cancelled", patience: float = PATIENCE
@@ -255,14 +257,14 @@ class Host:
         is damaged.
         """
         before = await self.beside(lambda: self.info(run_id))
-        carried = self._roster.get(run_id)
-        if carried is None or before.status.is_final:
+        run = self._roster.get(run_id)
+        if run is None or before.status.is_final:
             return await cancel_run(self.journal, run_id, reason, patience)
         began = time.monotonic()
-        carried.cancel(reason)
-        if not await carried.stopped(patience):
+        run.cancel(reason)
+        if not await run.stopped(patience):
             return None
-        task = carried.task
+        task = run.task
         if not task.cancelled() and task.exception() is None and task.result().result is not None:
             return task.result()
         left = max(0.0, patience - (time.monotonic() - began))

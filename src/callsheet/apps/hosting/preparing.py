@@ -1,6 +1,6 @@
 """Prepares a plan for a run in a host: checks and proves it, and collects what the run starts with.
 
-In: an order, shared tools. Out: the run's launch and warnings, or CallsheetError with all errors. Nothing is
+In: a request, shared tools. Out: the run's launch and warnings, or CallsheetError with all errors. Nothing is
 recorded and no tool is called.
 """
 
@@ -16,7 +16,7 @@ from callsheet.api.checking import check_plan, idle_rules
 from callsheet.api.given import values_of
 from callsheet.api.proving import prove
 from callsheet.api.reach import facts_of, pins_of, servers_of
-from callsheet.apps.hosting.orders import Order, tightened
+from callsheet.apps.hosting.requests import RunRequest, tightened
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.models import Asked, asked_by, with_fetched
 from callsheet.apps.operations.library import bound, other_tools
@@ -47,7 +47,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class HostConfig:
     """The settings common to all runs of a host: tools, limits, policy, and where log messages go."""
 
     tools: SharedTools
@@ -61,27 +61,27 @@ class House:
     """The host's name, recorded with its runs so that a later host of that name can resume them."""
 
 
-async def prepare(order: Order, house: House) -> Prepared:
-    """Check and prove the plan of an order; raises CallsheetError, including PolicyRefused."""
-    plan = order.text.require()
-    inputs = bound(order.text, values_of(order.inputs), ())
-    limits = _limits(order, house.limits)
+async def prepare(request: RunRequest, config: HostConfig) -> Prepared:
+    """Check and prove the plan of a request; raises CallsheetError, including PolicyRefused."""
+    plan = request.text.require()
+    inputs = bound(request.text, values_of(request.inputs), ())
+    limits = _limits(request, config.limits)
 
     def looked_at() -> tuple[Setup, Asked, Plan | None]:
-        setup = with_fetched(house.tools.setup, house.say, plan)
+        setup = with_fetched(config.tools.setup, config.say, plan)
         asked = asked_by(setup, plan, limits)
         return setup, asked, None if asked.knows_all_tools(plan) else plan
 
-    setup, asked, needed = await house.beside(looked_at)
-    toolbox = await house.tools.for_plan(needed, asked.agents)
-    given = _Given(order, inputs, limits, setup, _policy(order, house), house.name, house.journal)
-    return await house.beside(lambda: _prepared(given, toolbox, asked))
+    setup, asked, needed = await config.beside(looked_at)
+    toolbox = await config.tools.for_plan(needed, asked.agents)
+    given = _Given(request, inputs, limits, setup, _policy(request, config), config.name, config.journal)
+    return await config.beside(lambda: _prepared(given, toolbox, asked))
 
 
 class _Given(NamedTuple):
     """The part of a launch that does not depend on tools."""
 
-    order: Order
+    request: RunRequest
     inputs: dict[str, JSON]
     limits: Limits
     setup: Setup
@@ -91,50 +91,50 @@ class _Given(NamedTuple):
 
 
 def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
-    order, inputs, limits, setup, *_ = given
-    plan, registry, agents = order.text.require(), toolbox.registry, asked.agents
+    request, inputs, limits, setup, *_ = given
+    plan, registry, agents = request.text.require(), toolbox.registry, asked.agents
     warnings = _check(given, toolbox, asked)
     policy, said = _proved(given, toolbox)
-    on_in_doubt = order.on_in_doubt or setup.settings.on_in_doubt
+    on_in_doubt = request.on_in_doubt or setup.settings.on_in_doubt
     servers = servers_of(plan, registry, toolbox.servers, agents, policy) if toolbox.servers else {}
     launch = Launch(
         facts=facts_of(plan, registry, OnInDoubt(on_in_doubt), agents),
         pins=pins_of(plan, registry, agents),
         inputs=inputs,
         limits=limits,
-        source=order.text.source.text,
-        approve=_rules((*setup.settings.approve, *order.approve)),
-        approval_timeout={**setup.settings.approval_timeouts(), **order.approval_timeout},
+        source=request.text.source.text,
+        approve=_rules((*setup.settings.approve, *request.approve)),
+        approval_timeout={**setup.settings.approval_timeouts(), **request.approval_timeout},
         note={
-            "plan": order.text.source.name,
+            "plan": request.text.source.name,
             "setup": setup_of_run(setup, toolbox).to_note(),
             **({"servers": servers} if servers else {}),
             **({HOST: given.host} if given.host else {}),
         },
         policy=policy,
         verified="" if policy is None else plan_hash(plan),
-        secret=order.secrets,
+        secret=request.secrets,
     )
     return Prepared(plan, launch, toolbox.known, (*warnings, *said))
 
 
-def _limits(order: Order, own: Limits) -> Limits:
+def _limits(request: RunRequest, own: Limits) -> Limits:
     try:
-        return tightened(own, order.limits)
+        return tightened(own, request.limits)
     except (TypeError, ValueError) as error:
         raise CallsheetError.single("CFG011", f"the limits cannot be used: {error}") from error
 
 
-def _policy(order: Order, house: House) -> Policy | None:
-    if house.policy is None:
-        return order.policy
-    if order.policy is not None:
+def _policy(request: RunRequest, config: HostConfig) -> Policy | None:
+    if config.policy is None:
+        return request.policy
+    if request.policy is not None:
         raise CallsheetError.single(
             "API020",
-            f"all runs here are under the policy {house.policy.name}, and the request names one",
-            help="leave the policy out; who runs callsheet says which one holds",
+            f"all runs of this server are under the policy {config.policy.name}, and the request names one",
+            help="omit the policy; the operator of the server sets it",
         )
-    return house.policy
+    return config.policy
 
 
 def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -143,36 +143,36 @@ def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
     """The warnings about a plan; raises CallsheetError for one with errors."""
-    order, inputs, _, setup, *_ = given
-    plan, registry = order.text.require(), toolbox.registry
-    unknown = sorted(order.secrets - inputs.keys())
+    request, inputs, _, setup, *_ = given
+    plan, registry = request.text.require(), toolbox.registry
+    unknown = sorted(request.secrets - inputs.keys())
     if unknown:
-        raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret and is not given")
+        raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret, but has no value")
     own = set(_rules(setup.settings.approve))
     found = (
         *toolbox.diagnostics,
         *check_plan(plan, registry, inputs, not_asked=toolbox.not_asked, means=asked.means),
         *wrong_tools(plan, registry, asked.agents),
-        *other_tools(order.text, toolbox.registry, is_accepted=order.accepts_changed_tools),
-        *idle_rules(plan, set(_rules(order.approve)) - own),
+        *other_tools(request.text, toolbox.registry, is_accepted=request.accepts_changed_tools),
+        *idle_rules(plan, set(_rules(request.approve)) - own),
     )
     if any(d.is_error for d in found):
-        raise CallsheetError(found, order.text.source)
-    said = (*order.text.diagnostics, *found)
+        raise CallsheetError(found, request.text.source)
+    said = (*request.text.diagnostics, *found)
     return tuple(d for d in said if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT)
 
 
 def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:
     """Prove the plan; returns the bound policy and its warnings."""
-    order, inputs, _, setup, policy, _, journal = given
-    plan, source = order.text.require(), order.text.source
-    _check_approved(plan, order.approved, policy)
+    request, inputs, _, setup, policy, _, journal = given
+    plan, source = request.text.require(), request.text.source
+    _check_approved(plan, request.approved, policy)
     if policy is None:
         return None, ()
-    labels = secret_labels(policy, order.secrets)
+    labels = secret_labels(policy, request.secrets)
     left = NOTHING_LEFT if journal is None else left_before(journal, setup.folder)
     proof = prove(
-        plan, policy, toolbox.registry, inputs=inputs, labels=labels, approved=order.approved, left=left
+        plan, policy, toolbox.registry, inputs=inputs, labels=labels, approved=request.approved, left=left
     )
     proof = proof.under(undertaking(setup, toolbox.registry))
     proof.raise_if_refused(source)
@@ -183,7 +183,7 @@ def _check_approved(plan: Plan, approved: tuple[str, ...], policy: Policy | None
     ids = [step.id for step in plan.steps]
     for given in approved:
         if policy is None:
-            raise CallsheetError.single("CFG011", "steps are approved, and there is no policy that asks")
+            raise CallsheetError.single("CFG011", "steps are approved, but no policy requires approval")
         if given not in ids:
             near = did_you_mean(given, ids)
             way_out = f"did you mean {' or '.join(near)}?" if near else None

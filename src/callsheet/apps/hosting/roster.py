@@ -1,4 +1,4 @@
-"""The runs that a host carries: the running ones, the queue, and what follows when one stops.
+"""The runs of a host: the running ones, the queue, and what follows when one stops.
 
 In: ids of runs in the journal. Out: which are queued or running, and the errors of those that could not run.
 To be used on the thread of the host's event loop only.
@@ -11,14 +11,14 @@ import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
-from callsheet.apps.hosting.attempts import MOST, PARDON, Attempts, given_up
-from callsheet.apps.hosting.carried import Carried, Stage
-from callsheet.apps.hosting.carrying import carry_on
-from callsheet.apps.hosting.frost import Frost, Hold
-from callsheet.apps.hosting.orders import Resumption
-from callsheet.apps.hosting.preparing import House
-from callsheet.apps.hosting.reviving import Left
-from callsheet.apps.hosting.waking import Waking
+from callsheet.apps.hosting.attempts import FORGIVEN_AFTER, MAX_ATTEMPTS, Attempts, given_up
+from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
+from callsheet.apps.hosting.hosted_run import HostedRun, Stage
+from callsheet.apps.hosting.left_runs import LeftRuns
+from callsheet.apps.hosting.preparing import HostConfig
+from callsheet.apps.hosting.requests import ResumeOptions
+from callsheet.apps.hosting.resuming import resume_in_host
+from callsheet.apps.hosting.wakeups import Wakeups
 from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import PendingAsk
@@ -41,7 +41,7 @@ class Roster:
     def __init__(
         self,
         journal: Journal,
-        house: House,
+        config: HostConfig,
         veil: Veil,
         asks: Callable[[str], Awaitable[list[PendingAsk]]],
         *,
@@ -49,16 +49,16 @@ class Roster:
         most_queued: int,
     ) -> None:
         self._journal = journal
-        self._house = house
+        self._config = config
         self._veil = veil
         self._most = most_running + most_queued
-        self._places = asyncio.Semaphore(most_running)
-        self._carried: dict[str, Carried] = {}
+        self._slots = asyncio.Semaphore(most_running)
+        self._runs: dict[str, HostedRun] = {}
         self._problems: dict[str, CallsheetError] = {}
-        self._waking = Waking(asks, self.go_on)
+        self._wakeups = Wakeups(asks, self.go_on)
         self._attempts = Attempts(place_of(journal.path))
-        self._pardon: asyncio.TimerHandle | None = None
-        self._frost = Frost()
+        self._forgiving: asyncio.TimerHandle | None = None
+        self._collector = CollectorControl()
         self._beginning = 0
         """The number of runs that are being recorded now."""
         self._is_closing = False
@@ -66,48 +66,48 @@ class Roster:
     async def close(self, patience: float) -> None:
         """Refuse further runs, wait `patience` seconds for the running ones, then interrupt them."""
         self._is_closing = True
-        self._waking.stop()
-        if self._pardon is not None:
-            self._pardon.cancel()
-        under_way = [run.task for run in self._carried.values() if run.stage is Stage.RUNNING]
-        for run in tuple(self._carried.values()):
+        self._wakeups.stop()
+        if self._forgiving is not None:
+            self._forgiving.cancel()
+        under_way = [run.task for run in self._runs.values() if run.stage is Stage.RUNNING]
+        for run in tuple(self._runs.values()):
             if run.stage is Stage.QUEUED:
                 await run.interrupt()
         if patience > 0 and under_way:
             await asyncio.wait(under_way, timeout=patience)
-        await asyncio.gather(*(run.interrupt() for run in tuple(self._carried.values())))
-        await self._waking.close()
+        await asyncio.gather(*(run.interrupt() for run in tuple(self._runs.values())))
+        await self._wakeups.close()
 
-    # ------------------------------------------------------------ who is on it
+    # ------------------------------------------------------------ lookup
 
-    def get(self, run_id: str) -> Carried | None:
+    def get(self, run_id: str) -> HostedRun | None:
         """The run if it is queued or running here, else None."""
-        return self._carried.get(run_id)
+        return self._runs.get(run_id)
 
-    def all(self) -> list[Carried]:
+    def all(self) -> list[HostedRun]:
         """The runs that are queued or running here."""
-        return [*self._carried.values()]
+        return [*self._runs.values()]
 
     def problem(self, run_id: str) -> CallsheetError | None:
         """Why the last attempt to run it here failed; None if it did not."""
         return self._problems.get(run_id)
 
-    # ------------------------------------------------------------ room
+    # ------------------------------------------------------------ capacity
 
     def check_open(self) -> None:
         """Raise CallsheetError if no run is accepted: API016 when closing, API011 if the queue is full."""
         if self._is_closing:
             raise CallsheetError.single(
                 "API016",
-                "callsheet is being stopped and takes no more runs",
-                help="ask again when it is back",
+                "callsheet is shutting down and accepts no more runs",
+                help="try again when it is running again",
             )
-        count = len(self._carried) + self._beginning
+        count = len(self._runs) + self._beginning
         if count >= self._most:
             raise CallsheetError.single(
                 "API011",
-                f"{count} runs are under way or queued, and there is room for no more",
-                help="ask again when some have ended",
+                f"{count} runs are in progress or queued, which is the limit",
+                help="try again when some have ended",
             )
 
     @contextmanager
@@ -120,21 +120,26 @@ class Roster:
         finally:
             self._beginning -= 1
 
-    def hold(self, steps: int | None = None) -> Hold:
+    def hold(self, steps: int | None = None) -> CollectorHold:
         """A hold on the garbage collector for a run of so many steps; None is treated as large."""
-        return Hold(self._frost, steps)
+        return CollectorHold(self._collector, steps)
 
-    # ------------------------------------------------------------ carrying
+    # ------------------------------------------------------------ starting and resuming
 
-    def carry(
-        self, run_id: str, terms: Resumption, hold: Hold | None = None, *, is_revived: bool = False
+    def enqueue(
+        self,
+        run_id: str,
+        terms: ResumeOptions,
+        hold: CollectorHold | None = None,
+        *,
+        is_revived: bool = False,
     ) -> None:
         """Queue a run that is in the journal, unless the host has been closed meanwhile."""
         hold = hold or self.hold()
         if self._is_closing:
             hold.release()
             return
-        self._waking.leave(run_id)
+        self._wakeups.cancel(run_id)
         self._problems.pop(run_id, None)
         if not is_revived:
             self._attempts.forget(run_id)
@@ -142,59 +147,59 @@ class Roster:
         async def work(watch: Watch) -> RunOutcome:
             if is_revived:
                 self._attempts.begin(run_id)
-            return await carry_on(self._journal, run_id, terms, self._veil, watch, self._house, hold)
+            return await resume_in_host(self._journal, run_id, terms, self._veil, watch, self._config, hold)
 
-        carried = Carried(run_id, self._places, work)
-        self._carried[run_id] = carried
-        carried.task.add_done_callback(lambda _: self._has_stopped(carried))
-        carried.task.add_done_callback(lambda _: hold.release())
+        run = HostedRun(run_id, self._slots, work)
+        self._runs[run_id] = run
+        run.task.add_done_callback(lambda _: self._has_stopped(run))
+        run.task.add_done_callback(lambda _: hold.release())
 
     def go_on(self, run_id: str, *, is_revived: bool = False) -> None:
         """Resume a run that has stopped, unless something else is running it."""
-        if self._is_closing or run_id in self._carried:
+        if self._is_closing or run_id in self._runs:
             return
         if is_owned(place_of(self._journal.path), run_id):
             return
-        self.carry(run_id, Resumption(), is_revived=is_revived)
+        self.enqueue(run_id, ResumeOptions(), is_revived=is_revived)
 
-    def revive(self, left: Left) -> Left:
+    def revive(self, left: LeftRuns) -> LeftRuns:
         """Resume the runs that an earlier host left, as far as there is room; returns what was done.
 
         A run during which the server died repeatedly is not resumed.
         """
         counts = {run_id: self._attempts.count(run_id) for run_id in left.interrupted}
-        fatal = [run_id for run_id, count in counts.items() if count >= MOST]
+        fatal = [run_id for run_id, count in counts.items() if count >= MAX_ATTEMPTS]
         for run_id in fatal:
             self._problems[run_id] = given_up(run_id, counts[run_id])
-        room = max(0, self._most - len(self._carried))
-        others = [run_id for run_id in left.interrupted if counts[run_id] < MOST][:room]
+        room = max(0, self._most - len(self._runs))
+        others = [run_id for run_id in left.interrupted if counts[run_id] < MAX_ATTEMPTS][:room]
         for run_id in others:
             self.go_on(run_id, is_revived=True)
         for run_id, asks in left.waiting.items():
-            self._waking.see_to(run_id, asks)
-        self._pardon = asyncio.get_running_loop().call_later(PARDON, self._attempts.pardon)
+            self._wakeups.schedule(run_id, asks)
+        self._forgiving = asyncio.get_running_loop().call_later(FORGIVEN_AFTER, self._attempts.forget_open)
         return left._replace(interrupted=others, given_up=fatal)
 
-    def _has_stopped(self, carried: Carried) -> None:
+    def _has_stopped(self, run: HostedRun) -> None:
         """Remove a run that has stopped, and start what follows from it."""
-        del self._carried[carried.run_id]
-        self._attempts.close(carried.run_id)
-        task = carried.task
+        del self._runs[run.run_id]
+        self._attempts.close(run.run_id)
+        task = run.task
         if task.cancelled():
             return
         error = task.exception()
         if error is None:
             if task.result().result is None:
-                self._waking.see_to(carried.run_id, task.result().waiting)
+                self._wakeups.schedule(run.run_id, task.result().waiting)
             return
         if not isinstance(error, CallsheetError):
-            _log.error("run %s has met a bug", carried.run_id, exc_info=error)
+            _log.error("run %s has met a bug", run.run_id, exc_info=error)
             error = CallsheetError.single(
                 "API013", f"a bug of callsheet has stopped the run: {type(error).__name__}: {error}"
             )
         else:
             said = "; ".join(f"{d.code}: {d.message}" for d in self._veil.error(error).diagnostics)
-            _log.warning("run %s cannot be carried on: %s", carried.run_id, said)
+            _log.warning("run %s cannot be resumed: %s", run.run_id, said)
         while len(self._problems) >= _MOST_PROBLEMS:
             del self._problems[next(iter(self._problems))]
-        self._problems[carried.run_id] = error
+        self._problems[run.run_id] = error

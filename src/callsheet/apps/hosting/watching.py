@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from callsheet.apps.hosting.carried import Carried
+from callsheet.apps.hosting.hosted_run import HostedRun
 from callsheet.runtime.beside import Beside
 from callsheet.store import Journal
 from callsheet.store.events import Event
@@ -25,7 +25,7 @@ _REST = 0.02
 """Seconds to wait for further events, so that they are read together."""
 
 
-class Standing(NamedTuple):
+class RunState(NamedTuple):
     """The state of a run: its status as shown to people, the number of its events, whether it has ended."""
 
     status: str
@@ -33,16 +33,16 @@ class Standing(NamedTuple):
     is_final: bool
 
 
-class Sight(NamedTuple):
+class RunSource(NamedTuple):
     """What `follow` needs to observe the runs of a host."""
 
     journal: Journal
     beside: Beside
-    carried: Callable[[str], Carried | None]
-    standing: Callable[[str], Standing]
+    hosted: Callable[[str], HostedRun | None]
+    state: Callable[[str], RunState]
 
 
-async def follow(sight: Sight, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
+async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerator[Event | RunState]:
     """The events of a run after the number `after`, then new ones, until the run has ended.
 
     `run_id` is the complete id. The state of the run comes first, and again after the events that changed it.
@@ -51,36 +51,36 @@ async def follow(sight: Sight, run_id: str, after: int = 0) -> AsyncGenerator[Ev
     """
     told: str | None = None
     while True:
-        carried = sight.carried(run_id)
-        rung = None if carried is None else carried.bell.hear()
-        standing = await sight.beside(lambda: sight.standing(run_id))
+        run = source.hosted(run_id)
+        change = None if run is None else run.changed.next()
+        state = await source.beside(lambda: source.state(run_id))
         if told is None:
-            yield standing
-            told = standing.status
-        while page := await sight.beside(partial(_page, sight.journal, run_id, after)):
+            yield state
+            told = state.status
+        while page := await source.beside(partial(_page, source.journal, run_id, after)):
             for event in page:
                 yield event
             after = page[-1].seq
-        if standing.status != told:
-            yield standing
-            told = standing.status
-        if standing.is_final and after >= standing.events:
+        if state.status != told:
+            yield state
+            told = state.status
+        if state.is_final and after >= state.events:
             return
-        await _wait(rung)
+        await _wait(change)
 
 
 def _page(journal: Journal, run_id: str, after: int) -> list[Event]:
     return list(islice(journal.events(run_id, after, lenient=True), _PAGE))
 
 
-async def _wait(rung: asyncio.Event | None) -> None:
+async def _wait(change: asyncio.Event | None) -> None:
     """Wait until something is written, or until the next poll."""
-    if rung is None:
+    if change is None:
         await asyncio.sleep(_POLL)
         return
     try:
         async with asyncio.timeout(_POLL):
-            await rung.wait()
+            await change.wait()
     except TimeoutError:
         return
     await asyncio.sleep(_REST)

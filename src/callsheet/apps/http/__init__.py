@@ -1,5 +1,5 @@
 """`callsheet serve`: the HTTP API under `/v1`, and the files of the web viewer.
 
-In: requests. Out: JSON, streams of events, pages; every mistake as problem+json with diagnostics. Nothing is
-decided here: plans are read by `apps.operations`, runs are carried by `apps.hosting`.
+In: requests. Out: JSON, event streams, pages; every error as problem+json with diagnostics. Plans are handled
+by `apps.operations`, runs by `apps.hosting`.
 """

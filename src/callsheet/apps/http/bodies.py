@@ -1,6 +1,6 @@
 """The models of request bodies: strict, without unknown fields.
 
-Lists stand for lists and numbers for numbers: nothing is taken for what it is not.
+Values are not converted: a number as a string is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Time = Amount | Text
 
 
 def _is_time(given: object) -> object:
-    """In the place of what each form of a time has against it, what a time is."""
+    """Validate a time, with one message instead of one for each of its forms."""
     try:
         approval_timeouts(cast("ApprovalTimeout | None", given))
     except (TypeError, ValueError, AttributeError):
@@ -56,71 +56,71 @@ def _is_time(given: object) -> object:
 
 
 class Body(BaseModel):
-    """A body of a request."""
+    """A request body."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Query(BaseModel):
-    """The query of a request, whose values are texts."""
+    """The query of a request, whose values are strings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PlanBody(Body):
-    """A plan as a text."""
+    """A plan as text."""
 
-    plan: str = Field(description="The plan: LTP text, Micro-CLI, or a JSON plan as a text.")
-    syntax: SyntaxName | None = Field(None, description="How it is written; by default as it looks.")
-    name: Text = Field("plan", description="What diagnostics call the text.")
+    plan: str = Field(description="The plan: LTP text, Micro-CLI, or a JSON plan as a string.")
+    syntax: SyntaxName | None = Field(None, description="The syntax; detected by default.")
+    name: Text = Field("plan", description="The name of the text in diagnostics.")
 
 
 class FormatBody(PlanBody):
-    """A plan to be written in its canonical form, or in another spelling."""
+    """A plan to format in its canonical form or in another syntax."""
 
-    to: SyntaxName | None = Field(None, description="Another spelling; by default the plan's own.")
+    to: SyntaxName | None = Field(None, description="The target syntax; by default that of the plan.")
 
 
 class CheckBody(PlanBody):
-    """A plan to be looked at on the tools that there are."""
+    """A plan to check against the available tools."""
 
-    inputs: list[Name] = Field([], description="Names of variables that the run will be given.")
-    tools: bool = Field(True, description="Whether tools are looked at.")
-    servers: bool = Field(True, description="Whether MCP servers are asked for tools that are not here.")
+    inputs: list[Name] = Field([], description="Names of variables that the run will get.")
+    tools: bool = Field(True, description="Whether tools are checked.")
+    servers: bool = Field(True, description="Whether MCP servers are queried for unknown tools.")
 
 
 class PictureBody(PlanBody):
-    """A plan to be drawn."""
+    """A plan to draw."""
 
     format: Literal["mermaid", "terminal", "graph"] = "mermaid"
 
 
 class VerifyBody(PlanBody):
-    """A plan to be held against a policy."""
+    """A plan to prove against a policy."""
 
-    policy: PolicyName | None = Field(None, description="By default the one that all runs are under.")
+    policy: PolicyName | None = Field(None, description="By default the policy of the server.")
     inputs: list[Name] = []
-    approved: list[Text] = Field([], description="Ids of steps to which somebody says yes.")
-    unattended: bool = Field(False, description="Whether nobody can be asked during the run.")
+    approved: list[Text] = Field([], description="Ids of steps that a person has approved.")
+    unattended: bool = Field(False, description="Whether no person can be asked during the run.")
     servers: bool = True
 
 
 class CompileBody(Body):
-    """A goal for which a plan is to be made."""
+    """A goal to compile into a plan."""
 
     goal: Annotated[str, Field(min_length=1, max_length=100_000)]
     context: str = ""
-    library: bool = Field(False, description="Whether a plan of the library for this very goal is taken.")
+    library: bool = Field(False, description="Whether a plan of the library for the same goal is used.")
 
 
 class SignInBody(Body):
-    """The token, or a code that is good for one sign-in."""
+    """The token, or a one-time code."""
 
     secret: Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 class LimitsBody(Body):
-    """Limits of a run; they only make those of the server tighter."""
+    """Limits of a run; they can only tighten those of the server."""
 
     max_steps: Annotated[int, Field(ge=1, le=2**53)] | None = None
     max_calls: Whole | None = None
@@ -139,20 +139,20 @@ class LimitsBody(Body):
 
 
 class RunBody(Body):
-    """A plan to be run: its text, or the id of a plan of the library."""
+    """A plan to run: its text, or the id of a plan of the library."""
 
-    plan: str | None = Field(None, description="The plan as a text; or else `plan_id`.")
+    plan: str | None = Field(None, description="The plan as text; alternatively `plan_id`.")
     plan_id: Text | None = Field(None, description="A plan of the library: its id, or ID@N for a version.")
     syntax: SyntaxName | None = None
     name: Text = "plan"
     inputs: dict[Name, JsonValue] = Field({}, description="Variables of the plan, by name.")
-    secrets: dict[Name, str] = Field({}, description="Variables that are sealed in the journal.")
+    secrets: dict[Name, str] = Field({}, description="Variables whose values are encrypted in the journal.")
     run_id: RunId | None = Field(None, description="The run's id; by default a new one.")
     limits: LimitsBody = LimitsBody()
-    approve: list[Text] = Field([], description="Tools before each of whose calls a person is asked.")
+    approve: list[Text] = Field([], description="Tools whose calls need approval by a person.")
     approval_timeout: Annotated[Time | dict[str, Time] | None, BeforeValidator(_is_time)] = Field(
         None,
-        description="How long there is for a yes: seconds or a text such as 45m or 3d, for all calls"
+        description="The time for an approval: seconds or a text such as 45m or 3d, for all calls"
         " or by tool; the name '' stands for all others.",
     )
     on_in_doubt: Literal["ask", "fail", "retry"] | None = None
@@ -162,66 +162,68 @@ class RunBody(Body):
 
 
 class DryRunBody(Body):
-    """A plan of which is to be told what it would do."""
+    """A plan to dry-run."""
 
     plan: str | None = None
     plan_id: Text | None = None
     syntax: SyntaxName | None = None
     name: Text = "plan"
     inputs: dict[Name, JsonValue] = {}
-    assume: dict[str, JsonValue] = Field({}, description="Results of steps that are taken as given.")
-    price: Amount | None = Field(None, description="What a million tokens of prompts cost.")
+    assume: dict[str, JsonValue] = Field({}, description="Assumed results, by step id.")
+    price: Amount | None = Field(None, description="The price of a million prompt tokens.")
     approve: list[Text] = []
     policy: PolicyName | None = None
     approved: list[Text] = []
-    servers: bool = Field(False, description="Whether MCP servers are asked what their tools are.")
+    servers: bool = Field(False, description="Whether MCP servers are queried for their tools.")
 
 
 class InDoubtBody(Body):
-    """What becomes of a call in doubt: made again, passed over, failed, or it took place and gave a value."""
+    """The decision on a call in doubt: retry, skip, fail, or that it took place and returned a value."""
 
     decision: Literal["retry", "skip", "fail", "value"]
     value: JsonValue = None
 
 
 class ResumeBody(Body):
-    """On what terms a run is carried on."""
+    """How a run is resumed."""
 
-    in_doubt: InDoubtBody | None = Field(None, description="What becomes of all calls in doubt.")
+    in_doubt: InDoubtBody | None = Field(None, description="The decision on all calls in doubt.")
     accept_changed_tools: bool = False
     limits: LimitsBody = LimitsBody()
 
 
 class CancelBody(Body):
-    """Why a run is ended."""
+    """Why a run is cancelled."""
 
     reason: Text = "cancelled"
     patience: Annotated[float, Field(ge=0, le=30)] = Field(10.0, description="Seconds to wait for its end.")
 
 
 class DecideBody(InDoubtBody):
-    """What becomes of single calls in doubt."""
+    """The decision on single calls in doubt."""
 
     calls: Annotated[list[Text], Field(min_length=1)] = Field(description="Keys of calls, or steps.")
-    every: bool = Field(False, description="Whether a step stands for all of its calls in doubt.")
-    resume: bool = Field(True, description="Whether the run goes on when nothing is in doubt any more.")
+    every: bool = Field(False, description="Whether a step selects all of its calls in doubt.")
+    resume: bool = Field(True, description="Whether the run is resumed if no call is in doubt any more.")
 
 
 class ApproveBody(Body):
-    """The answer of a person: a yes, a no (`deny`), or the answer to a question."""
+    """The answer of a person: approval, denial (`deny`), or the answer to a question."""
 
     key: Text | None = Field(
-        None, description="The key or the step; may be left out where one thing is asked."
+        None, description="The key or the step; optional if only one question is pending."
     )
     deny: bool = False
     answer: JsonValue = Field(None, description="The answer to a question.")
     by: Text = ""
     note: Text = ""
-    digest: Text | None = Field(None, description="Of what was looked at: nothing else is answered.")
+    digest: Text | None = Field(
+        None, description="The digest of the question that was read; another one is not answered."
+    )
 
 
 class _BranchBody(Body):
-    effects: bool = Field(False, description="Whether what changes something outside may happen.")
+    effects: bool = Field(False, description="Whether calls that change something outside are allowed.")
     run_id: RunId | None = None
     by: Text = ""
     accept_changed_tools: bool = False
@@ -229,15 +231,15 @@ class _BranchBody(Body):
 
 
 class RerunBody(_BranchBody):
-    """A run again from a step of another."""
+    """A rerun from a step of another run."""
 
     step: Annotated[str, Field(min_length=1, max_length=1_000)] = Field(
-        description="The step to run again from, such as S3 or S3@2."
+        description="The step to rerun from, such as S3 or S3@2."
     )
 
 
 class ArgumentBody(Body):
-    """Another argument of a step that has not begun."""
+    """A changed argument of a step that has not begun."""
 
     step: Text
     name: Text
@@ -245,23 +247,21 @@ class ArgumentBody(Body):
 
 
 class ForkBody(_BranchBody):
-    """A run that goes its own way after an event of another."""
+    """A fork of a run after one of its events."""
 
-    at: Annotated[int, Field(ge=1, le=2**53)] = Field(description="The last event that the new run has.")
+    at: Annotated[int, Field(ge=1, le=2**53)] = Field(description="The last event that the new run shares.")
     variables: dict[Name, JsonValue] = {}
     arguments: list[ArgumentBody] = []
-    steps: dict[str, str] = Field({}, description="Other lines of plan, by the step whose place they take.")
+    steps: dict[str, str] = Field({}, description="Replaced plan lines, by step id.")
 
 
 class SavePlanBody(Body):
-    """A plan to be kept in the library."""
+    """A plan to save in the library."""
 
     plan: str
     syntax: SyntaxName | None = None
-    replace: bool = Field(False, description="Whether a plan of this id gets a new version.")
-    params: list[Text] | None = Field(
-        None, description="Variables that a run is given: NAME[:KIND][=DEFAULT]."
-    )
+    replace: bool = Field(False, description="Whether an existing plan with this id gets a new version.")
+    params: list[Text] | None = Field(None, description="Parameters of the plan: NAME[:KIND][=DEFAULT].")
     goal: Text | None = None
 
 
@@ -272,62 +272,64 @@ class RunsQuery(Query):
     plan: Annotated[str, Field(max_length=200)] | None = Field(None, description="A part of the plan's name.")
     text: Annotated[str, Field(max_length=200)] | None = Field(
         None,
-        description="A part of the run's id, of the plan's name or of the status, in any case of letters.",
+        description="A part of the run's id, of the plan's name or of the status; case-insensitive.",
     )
     limit: Annotated[int, Field(ge=1, le=500)] = 50
-    before: RunId | None = Field(None, description="Only runs that are listed after this one: older ones.")
+    before: RunId | None = Field(None, description="Only runs older than this one.")
 
 
 class EventsQuery(Query):
-    """From where a stream of events begins."""
+    """Where an event stream begins."""
 
-    after: Annotated[int, Field(ge=0, le=2**53)] = Field(0, description="The last event that is known.")
+    after: Annotated[int, Field(ge=0, le=2**53)] = Field(0, description="The number of the last known event.")
 
 
 class JournalQuery(EventsQuery):
-    """Which events of a journal are given."""
+    """Which events of a journal are returned."""
 
     limit: Annotated[int, Field(ge=1, le=100_000)] = 10_000
 
 
 class WhyQuery(Query):
-    """A place in a value, and the way it is followed."""
+    """A place in a value, and the direction of its lineage."""
 
     variable: Annotated[str, Field(min_length=1, max_length=1_000)]
     forward: bool = False
     limit: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        1_000, description="The most places that are told of, the nearest first."
+        1_000, description="The maximum number of places, nearest first."
     )
 
 
 class DiffQuery(Query):
-    """The run with which another one is compared."""
+    """The run to compare with."""
 
     other: RunId
 
 
 class DocumentQuery(Query):
-    """What the viewer shows beside a run."""
+    """Options of a viewer document."""
 
-    other: RunId | None = Field(None, description="A run with which it is compared.")
+    other: RunId | None = Field(None, description="A run to compare with.")
     base: Annotated[str, Field(pattern=_DOCUMENT)] | None = Field(
-        None, description="The name of the document that is there: only what has changed since is given."
+        None, description="The name of the document that the client has: only the changes since are returned."
     )
 
 
 class LctlQuery(Query):
-    """The moment and the kind of a hand-off."""
+    """The event and the kind of an LCTL document."""
 
     at: Annotated[str, Field(max_length=100)] | None = Field(
-        None, description="A step, a visit S3@2, or an event."
+        None, description="A step, a visit such as S3@2, or the number of an event."
     )
-    debug: bool | None = Field(None, description="The post-mortem (true) or the hand-off (false).")
+    debug: bool | None = Field(
+        None, description="A post-mortem (true) or a hand-off (false); by default as the run ended."
+    )
     items: bool = False
 
 
 class ReportQuery(Query):
     """What a report shows."""
 
-    other: RunId | None = Field(None, description="A run with which it is compared.")
+    other: RunId | None = Field(None, description="A run to compare with.")
     redact: bool = False
     max_value: Annotated[int, Field(ge=0, le=2**53)] = 16_384

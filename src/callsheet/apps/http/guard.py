@@ -15,13 +15,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from callsheet.apps.http.keys import Entry
+from callsheet.apps.http.keys import AuthMethod
 from callsheet.apps.http.problems import Problem, problem_of
 from callsheet.apps.http.proxies import client_of
 from callsheet.apps.http.state import State
 
 API = "/v1/"
-ENTRY = "callsheet.entry"
+AUTH_METHOD = "callsheet.entry"
 """The key in the scope of a request that says how it was authenticated."""
 WRITES_HEADER = "x-callsheet"
 """The header that the viewer sends with changes; pages of other sites cannot send it."""
@@ -47,7 +47,7 @@ def cookie_name(host: str) -> str:
 
 
 class Guard:
-    """The guard of an application; `is_open` says of a method and a path whether they need no key."""
+    """The guard of an application; `is_open` tells whether a method and a path need no authentication."""
 
     def __init__(self, app: ASGIApp, state: State, is_open: Callable[[str, str], bool]) -> None:
         self._app = app
@@ -61,7 +61,7 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        self._see_behind_proxies(scope)
+        self._resolve_client(scope)
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -83,7 +83,7 @@ class Guard:
             if not self._state.stopping.is_set():
                 raise
 
-    def _see_behind_proxies(self, scope: Scope) -> None:
+    def _resolve_client(self, scope: Scope) -> None:
         """Set the client to the one that a trusted proxy names."""
         if self._state.proxies:
             peer, port = scope.get("client") or ("", 0)
@@ -102,14 +102,14 @@ class Guard:
         if wait:
             raise _too_many(wait)
         if path.startswith(API) and not self._is_open(method, path):
-            scope[ENTRY] = self._entry(headers, host, method, client)
+            scope[AUTH_METHOD] = self._authenticate(headers, host, method, client)
 
     def _host(self, headers: Headers) -> str:
         given = headers.getlist("host")
         host = given[0].strip().lower() if len(given) == 1 else ""
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if not host or (host not in self._state.hosts and name not in self._state.hosts):
-            way_out = "use the address that callsheet serve printed, or allow this one: --allow-host"
+            way_out = "use the address that callsheet serve printed, or allow this host: --allow-host"
             raise Problem("API002", f"this server is not {host[:100]!a}", way_out)
         return host
 
@@ -119,29 +119,29 @@ class Guard:
         if origin is not None:
             scheme, _, named = origin.strip().lower().partition("://")
             if scheme not in ("http", "https") or named != host:
-                raise Problem("API003", f"pages of {origin[:100]!a} may not ask here", "there is no CORS")
+                raise Problem("API003", f"pages of {origin[:100]!a} are refused", "there is no CORS")
         site = headers.get("sec-fetch-site", "same-origin").strip().lower()
         is_link = method == "GET" and not path.startswith(API)
         if site not in ("same-origin", "none") and not is_link:
-            raise Problem("API003", "pages of other sites may not ask here", "there is no CORS")
+            raise Problem("API003", "requests from pages of other sites are refused", "there is no CORS")
 
-    def _entry(self, headers: Headers, host: str, method: str, client: str) -> Entry:
+    def _authenticate(self, headers: Headers, host: str, method: str, client: str) -> AuthMethod:
         keys = self._state.keys
         if keys.is_open:
-            return Entry.OPEN
+            return AuthMethod.OPEN
         scheme, _, token = headers.get("authorization", "").strip().partition(" ")
         if scheme.lower() == "bearer" and keys.takes_token(token.strip()):
-            return Entry.TOKEN
+            return AuthMethod.TOKEN
         cookie = session_of(headers, host)
         if not scheme and cookie and keys.takes_session(cookie):
             if method not in _READS and not headers.get(WRITES_HEADER):
-                raise Problem("API014", "a change that a browser asks for needs the header X-Callsheet")
-            return Entry.COOKIE
-        said = "this request has another token" if scheme or cookie else "this request has no token"
+                raise Problem("API014", "a browser needs the header X-Callsheet for this method")
+            return AuthMethod.COOKIE
+        said = "this request has a wrong token" if scheme or cookie else "this request has no token"
         raise self.refusal(client, Problem("API001", said, _SIGN_IN, {"WWW-Authenticate": _CHALLENGE}))
 
     def refusal(self, client: str, problem: Problem) -> Problem:
-        """The error for a missing or wrong key; after many wrong ones, the error that tells to wait."""
+        """The error for a missing or wrong key; after many wrong ones, one that tells how long to wait."""
         wait = self._state.guesses.wait(client)
         return _too_many(wait) if wait else problem
 
@@ -162,4 +162,4 @@ def session_of(headers: Headers, host: str) -> str:
 def _too_many(wait: float) -> Problem:
     seconds = max(1, math.ceil(wait))
     told = {"Retry-After": str(seconds)}
-    return Problem("API006", f"too many requests: the next one is taken in {seconds} s", headers=told)
+    return Problem("API006", f"too many requests: the next one is accepted in {seconds} s", headers=told)

@@ -18,7 +18,7 @@ CODE_SECONDS = 3600.0
 _MOST_SESSIONS = 256
 
 
-class Entry(StrEnum):
+class AuthMethod(StrEnum):
     """How a request was authenticated."""
 
     TOKEN = "token"

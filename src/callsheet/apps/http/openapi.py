@@ -1,6 +1,6 @@
-"""Generates the OpenAPI 3.1 document from the table of pages.
+"""Generates the OpenAPI 3.1 document from the endpoint table.
 
-In: pages. Out: JSON data. What a page takes is told by its models, what it answers by its schemas.
+In: endpoints. Out: JSON data. The models of an endpoint describe its parameters, its schemas the responses.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from callsheet import __version__
-from callsheet.apps.http.page import JSON_TYPE, Nothing, Page
+from callsheet.apps.http.endpoint import JSON_TYPE, Empty, Endpoint
 from callsheet.apps.http.problems import MEDIA_TYPE
-from callsheet.apps.http.shapes import PROBLEM
+from callsheet.apps.http.responses import PROBLEM
 from callsheet.apps.operations.schemas import Schema
 
 _REF = "#/components/schemas/{model}"
@@ -28,38 +28,38 @@ _PATHS: Mapping[str, Schema] = {
     "seq": {"type": "integer", "minimum": 1, "maximum": 2**53},
 }
 _PROBLEMS: Mapping[int, str] = {
-    401: "No token, or another one.",
-    403: "Refused: another site asks, or the policy refuses the plan.",
-    404: "There is nothing of this name.",
-    405: "This method is not taken here.",
-    408: "The body came too slowly.",
-    409: "Not as things stand.",
-    413: "The body, or the head, is too large.",
-    415: "The body is not JSON by its type.",
-    421: "The host is not served here.",
-    422: "Something in the request is wrong, or in the plan.",
+    401: "No token, or a wrong one.",
+    403: "Refused: the request comes from another site, or the policy refuses the plan.",
+    404: "Not found.",
+    405: "Method not allowed.",
+    408: "The body was sent too slowly.",
+    409: "In conflict with the current state.",
+    413: "The body or the headers are too large.",
+    415: "The content type of the body is not JSON.",
+    421: "This server does not serve the host.",
+    422: "The request or the plan is invalid.",
     429: "Too many requests.",
     500: "A bug of callsheet.",
-    503: "Not now: too much is under way, the server is being stopped, or the journal cannot be written.",
+    503: "Unavailable: the queue is full, the server shuts down, or the journal cannot be written.",
 }
 _ALWAYS = (403, 413, 421, 422, 429)
 _WITH_BODY = (408, 415)
 
 
-def openapi(pages: Iterable[Page]) -> dict[str, Any]:
-    """The document of these pages."""
-    table = tuple(pages)
-    bodies = [page.body for page in table if page.body is not None]
+def openapi(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """The OpenAPI document of these endpoints."""
+    table = tuple(endpoints)
+    bodies = [endpoint.body for endpoint in table if endpoint.body is not None]
     _, defined = models_json_schema([(body, "validation") for body in bodies], ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
-    for page in table:
-        paths.setdefault(page.path, {})[page.method.lower()] = _operation(page)
+    for endpoint in table:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "callsheet",
             "version": __version__,
-            "description": "Plans of tool calls: checked, proved, run, watched and explained.",
+            "description": "Check, prove, run, watch and explain plans of tool calls.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{"token": []}, {"cookie": []}],
@@ -74,51 +74,55 @@ def openapi(pages: Iterable[Page]) -> dict[str, Any]:
                     "in": "cookie",
                     "name": "callsheet",
                     "description": "Set by POST /v1/session; its name ends with the port. "
-                    "Changes need the header X-Callsheet beside it.",
+                    "Changes also need the header X-Callsheet.",
                 },
             },
         },
     }
 
 
-def statuses_of(page: Page) -> tuple[int, ...]:
-    """The statuses of the problems that a page may answer."""
-    found = {*page.problems, *_ALWAYS}
-    if page.body is not None:
+def statuses_of(endpoint: Endpoint) -> tuple[int, ...]:
+    """The error statuses that an endpoint may return."""
+    found = {*endpoint.problems, *_ALWAYS}
+    if endpoint.body is not None:
         found |= {*_WITH_BODY}
-    if not page.is_open:
+    if not endpoint.is_open:
         found.add(401)
     return tuple(sorted(found))
 
 
-def _operation(page: Page) -> dict[str, Any]:
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
     told: dict[str, Any] = {
-        "operationId": page.name,
-        "summary": page.summary,
-        "description": (page.answer.__doc__ or page.summary).strip(),
-        "tags": [page.tag],
-        "parameters": [*_path_parameters(page), *_query_parameters(page), *_header_parameters(page)],
-        "responses": _responses(page),
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "description": (endpoint.handler.__doc__ or endpoint.summary).strip(),
+        "tags": [endpoint.tag],
+        "parameters": [
+            *_path_parameters(endpoint),
+            *_query_parameters(endpoint),
+            *_header_parameters(endpoint),
+        ],
+        "responses": _responses(endpoint),
     }
-    if page.is_open:
+    if endpoint.is_open:
         told["security"] = []
-    if page.body is not None:
-        schema = {"$ref": _REF.format(model=page.body.__name__)}
-        told["requestBody"] = {"required": page.needs_body, "content": {JSON_TYPE: {"schema": schema}}}
+    if endpoint.body is not None:
+        schema = {"$ref": _REF.format(model=endpoint.body.__name__)}
+        told["requestBody"] = {"required": endpoint.needs_body, "content": {JSON_TYPE: {"schema": schema}}}
     return told
 
 
-def _path_parameters(page: Page) -> list[dict[str, Any]]:
+def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     return [
         {"name": name, "in": "path", "required": True, "schema": _PATHS[name]}
-        for name in _PARAMETER.findall(page.path)
+        for name in _PARAMETER.findall(endpoint.path)
     ]
 
 
-def _query_parameters(page: Page) -> list[dict[str, Any]]:
-    if page.query is Nothing:
+def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    if endpoint.query is Empty:
         return []
-    schema = _plain(page.query)
+    schema = _plain(endpoint.query)
     required = schema.get("required", [])
     return [
         {"name": name, "in": "query", "required": name in required, **_told(inner)}
@@ -127,7 +131,7 @@ def _query_parameters(page: Page) -> list[dict[str, Any]]:
 
 
 def _told(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter's schema, with its description beside it; a query cannot say null."""
+    """A query parameter: its schema without null, and its description beside the schema."""
     inner = {key: value for key, value in schema.items() if key not in ("description", "title")}
     options = [each for each in inner.pop("anyOf", []) if each != {"type": "null"}]
     if options:
@@ -140,22 +144,22 @@ def _plain(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema(ref_template=_REF)
 
 
-def _header_parameters(page: Page) -> list[dict[str, Any]]:
+def _header_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     schema = {"type": "string", "pattern": "^[0-9]{1,15}$"}
     return [
         {"name": name, "in": "header", "required": False, "description": said, "schema": schema}
-        for name, said in page.headers.items()
+        for name, said in endpoint.headers.items()
     ]
 
 
-def _responses(page: Page) -> dict[str, Any]:
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    for answer in page.answers:
-        row: dict[str, Any] = told.setdefault(str(answer.status), {"description": answer.description})
-        if answer.media_type:
-            schema = {} if answer.schema is None else {"schema": answer.schema}
-            row.setdefault("content", {})[answer.media_type] = schema
-    problems = {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses_of(page)}
+    for response in endpoint.responses:
+        row: dict[str, Any] = told.setdefault(str(response.status), {"description": response.description})
+        if response.media_type:
+            schema = {} if response.schema is None else {"schema": response.schema}
+            row.setdefault("content", {})[response.media_type] = schema
+    problems = {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses_of(endpoint)}
     return told | problems
 
 

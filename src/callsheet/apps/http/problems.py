@@ -44,7 +44,7 @@ _STATUSES: Mapping[str, int] = {
     **dict.fromkeys(["JRN030", "JRN031", "JRN032", "JRN081", "JRN082", "JRN083", "JRN084"], 409),
     **dict.fromkeys(["PLN003", "PLN025", "RUN030", "RUN031"], 409),
 }
-"""The statuses of single codes; what a policy refuses is 403, everything else that is wrong 422."""
+"""The statuses of codes; a refusal by policy is 403, every other error 422."""
 
 _TITLES = {
     401: "not signed in",
@@ -52,19 +52,19 @@ _TITLES = {
     404: "not found",
     405: "method not allowed",
     408: "too slow",
-    409: "in conflict with how things stand",
+    409: "conflict",
     413: "too large",
     415: "not JSON",
     421: "wrong host",
-    422: "wrong",
+    422: "invalid",
     429: "too many requests",
     500: "a bug of callsheet",
-    503: "not now",
+    503: "temporarily unavailable",
 }
 
 
 class Problem(CallsheetError):
-    """A mistake that HTTP has a word of its own for; `headers` go with the answer."""
+    """An error of an HTTP request; `headers` are added to the response."""
 
     def __init__(
         self, code: str, message: str, way_out: str | None = None, headers: Mapping[str, str] | None = None
@@ -83,18 +83,18 @@ def status_of(error: CallsheetError) -> int:
 
 
 def problem_of(error: CallsheetError, more: Mapping[str, Any] | None = None) -> Response:
-    """The answer that tells of an error; `more` are members of its own."""
+    """The response for an error; `more` are additional members."""
     status = status_of(error)
     headers = error.headers if isinstance(error, Problem) else {}
     return problem_response(status, problem_json(error, status) | dict(more or {}), headers)
 
 
 def problem_json(error: CallsheetError, status: int) -> dict[str, Any]:
-    """An error as the members of a problem."""
+    """The members of a problem for an error."""
     first = _leading(error)
     return {
         "type": f"/v1/explain/{first.code}",
-        "title": CODES[first.code].title if first.code in CODES else _TITLES.get(status, "wrong"),
+        "title": CODES[first.code].title if first.code in CODES else _TITLES.get(status, "invalid"),
         "status": status,
         "detail": first.message,
         "code": first.code,
@@ -108,7 +108,7 @@ def problem_response(status: int, data: Mapping[str, Any], headers: Mapping[str,
 
 
 def json_bytes(data: object) -> bytes:
-    """Data as JSON in UTF-8; what no UTF-8 can say is escaped."""
+    """Data as JSON in UTF-8; all non-ASCII text is escaped if it contains lone surrogates."""
     try:
         return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -116,5 +116,5 @@ def json_bytes(data: object) -> bytes:
 
 
 def _leading(error: CallsheetError) -> Diagnostic:
-    """The first error of all that is said."""
+    """The first error of the diagnostics, or the first diagnostic."""
     return next((d for d in error.diagnostics if d.is_error), error.diagnostics[0])

@@ -1,6 +1,6 @@
 """An HTTP connection that answers malformed requests with problem+json instead of plain text.
 
-In: a connection. Out: the same, on which the server library's own words are told in callsheet's form.
+In: a connection. Out: problem+json responses in place of those of the server library.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from callsheet.apps.http.problems import Problem, problem_json, problem_response
 from callsheet.apps.patience import PatientProtocol
 
 MOST_UNREAD = 32 * 1024
-"""Bytes of a head that may have come without its end."""
+"""The maximum size in bytes of request headers that are not complete."""
 _TOO_LARGE = 431
-"""What h11 says of a head beyond its bound."""
+"""The status that h11 suggests for headers that are too large."""
 
 
 class ApiProtocol(PatientProtocol):
-    """HTTP on one connection of the API."""
+    """An HTTP connection of the API."""
 
     def send_400_response(self, msg: str) -> None:
-        """Say that what has come is no request, and end the connection."""
+        """Respond to a malformed request, and close the connection."""
         said = problem_response(*_told(sys.exception()), {"connection": "close", **SECURITY})
         events = (
             h11.Response(status_code=said.status_code, headers=said.raw_headers),
@@ -40,5 +40,5 @@ def _told(error: BaseException | None) -> tuple[int, dict[str, Any]]:
     if isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == _TOO_LARGE:
         problem = Problem("API005", f"the head of the request is larger than {MOST_UNREAD:,} bytes")
         return 413, problem_json(problem, 413)
-    problem = Problem("API008", "this is no request of HTTP/1.1")
+    problem = Problem("API008", "the request is not valid HTTP/1.1")
     return 400, problem_json(problem, 400)

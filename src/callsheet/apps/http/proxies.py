@@ -1,6 +1,6 @@
 """The client's address behind trusted proxies.
 
-In: the address of a connection, what `X-Forwarded-For` says. Out: the address of the client.
+In: the address of a connection, the values of `X-Forwarded-For`. Out: the address of the client.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
 
 def read_network(text: str) -> Network:
-    """An address, or a network of them; raises ValueError for what is neither.
+    """Parse an address or a network; raises ValueError for anything else.
 
     >>> read_network("10.0.0.0/8"), read_network("::1")
     (IPv4Network('10.0.0.0/8'), IPv6Network('::1/128'))
@@ -22,10 +22,10 @@ def read_network(text: str) -> Network:
 
 
 def client_of(peer: str, forwarded: Iterable[str], trusted: Iterable[Network]) -> str:
-    """Who asks: the peer, unless it is a trusted proxy; then the last one named that is none.
+    """The client: the peer, unless it is a trusted proxy; then the last untrusted forwarded address.
 
-    `forwarded` are the values of `X-Forwarded-For`, to which each proxy adds by whom it was asked; what
-    stands before the last that is not trusted may be made up.
+    `forwarded` are the values of `X-Forwarded-For`, to which each proxy appends its peer. Addresses before
+    the last one that is not trusted may be forged.
 
     >>> client_of("127.0.0.1", ["6.6.6.6, 203.0.113.7"], [read_network("127.0.0.1")])
     '203.0.113.7'
@@ -40,7 +40,7 @@ def client_of(peer: str, forwarded: Iterable[str], trusted: Iterable[Network]) -
         try:
             client = str(ipaddress.ip_address(name.strip("[]")))
         except ValueError:
-            return client  # who stands behind that is not known
+            return client  # the addresses before it are not reliable
         if not _is_in(client, networks):
             return client
     return client

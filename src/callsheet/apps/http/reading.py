@@ -1,6 +1,6 @@
-"""Reads a request body within limits of size and time, as strict JSON, into the models of its page.
+"""Reads a request body within limits of size and time, as strict JSON, into the models of its endpoint.
 
-In: a request. Out: models; or a Problem that names what does not fit.
+In: a request. Out: models, or CallsheetError (API004 to API008) with the invalid fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from callsheet.apps.http.bodies import SPELLINGS
 from callsheet.apps.http.problems import Problem
-from callsheet.apps.http.state import Bounds
+from callsheet.apps.http.state import RequestLimits
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir.strict_json import NotJson, read_json
 
@@ -25,14 +25,14 @@ _MOST_DEPTH = 100
 _MOST_SAID = 20
 
 
-async def read_body(request: Request, model: type[M], bounds: Bounds, *, is_needed: bool) -> M:
-    """The body as a model; an empty one is taken for `{}` where none is needed."""
+async def read_body(request: Request, model: type[M], request_limits: RequestLimits, *, is_needed: bool) -> M:
+    """Parse the body; an empty one counts as `{}` unless `is_needed`. Raises CallsheetError."""
     kind = request.headers.get("content-type")
-    if kind is None and not is_needed and not await _bytes(request, bounds):
+    if kind is None and not is_needed and not await _bytes(request, request_limits):
         return fitted(model, {})
     if kind is None or not _JSON.fullmatch(kind.strip()) or request.headers.get("content-encoding"):
-        raise Problem("API004", "the body has to be JSON: Content-Type: application/json, not compressed")
-    data = await _bytes(request, bounds)
+        raise Problem("API004", "the body must be JSON: Content-Type: application/json, not compressed")
+    data = await _bytes(request, request_limits)
     if not data and not is_needed:
         return fitted(model, {})
     try:
@@ -48,23 +48,23 @@ async def read_body(request: Request, model: type[M], bounds: Bounds, *, is_need
     return fitted(model, value)
 
 
-_LET_COME = 16
-"""A body this many times as large as one may be is let come, and forgotten, before it is refused: a client
-that is cut off while it sends sees a broken connection, and not why."""
+_READ_ANYWAY = 16
+"""Up to this multiple of the maximum size, a body is read and discarded before it is refused. A client that
+is cut off while it sends would see a broken connection instead of the response."""
 
 
-async def _bytes(request: Request, bounds: Bounds) -> bytes:
-    most, told = bounds.most_body, request.headers.get("content-length", "")
+async def _bytes(request: Request, request_limits: RequestLimits) -> bytes:
+    most, told = request_limits.most_body, request.headers.get("content-length", "")
     size = int(told[:20]) if told.isascii() and told.isdigit() else 0
     is_too_large, parts = size > most, list[bytes]()
-    if is_too_large and size > _LET_COME * most:
+    if is_too_large and size > _READ_ANYWAY * most:
         raise _too_large(most)
     size = 0
     try:
-        async with asyncio.timeout(bounds.body_seconds):
+        async with asyncio.timeout(request_limits.body_seconds):
             async for part in request.stream():
                 size += len(part)
-                if size > _LET_COME * most:
+                if size > _READ_ANYWAY * most:
                     raise _too_large(most)
                 is_too_large = is_too_large or size > most
                 if is_too_large:
@@ -74,10 +74,10 @@ async def _bytes(request: Request, bounds: Bounds) -> bytes:
     except TimeoutError:
         if is_too_large:
             raise _too_large(most) from None
-        message = f"the body did not come within {bounds.body_seconds:g} seconds"
+        message = f"the body was not received within {request_limits.body_seconds:g} seconds"
         raise Problem("API007", message, headers={"Connection": "close"}) from None
     except ClientDisconnect:
-        raise Problem("API007", "the client went away") from None
+        raise Problem("API007", "the client closed the connection") from None
     if is_too_large:
         raise _too_large(most)
     return b"".join(parts)
@@ -88,7 +88,7 @@ def _too_large(most: int) -> Problem:
 
 
 def _check(value: Any) -> None:
-    """Refuse what is nested too deep, and texts that are no Unicode; raises Problem."""
+    """Raise Problem for data that is nested too deep or contains lone surrogates."""
     level: list[Any] = [value]
     for _ in range(_MOST_DEPTH):
         if not level:
@@ -99,7 +99,7 @@ def _check(value: Any) -> None:
 
 
 def _inside(value: Any) -> list[Any]:
-    """What is in a value; raises Problem for a text that is no Unicode."""
+    """The members of a value; raises Problem for a string with lone surrogates."""
     if isinstance(value, str):
         _check_text(value)
     elif isinstance(value, dict):
@@ -114,22 +114,22 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Problem("API008", "a text of the body has half of a surrogate pair in it") from None
+        raise Problem("API008", "a string in the request contains a lone surrogate") from None
 
 
 def read_query(request: Request, model: type[M]) -> M:
-    """The query as a model: numbers and flags are read from their texts."""
+    """Parse the query; numbers and booleans are parsed from strings. Raises CallsheetError (API008)."""
     given: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
         if name in given:
-            raise Problem("API008", f"{name[:60]!a} is given twice in the address")
+            raise Problem("API008", f"{name[:60]!a} occurs twice in the query")
         given[name] = value
     _check(given)
     return fitted(model, given, where="query: ", strict=False)
 
 
 def fitted(model: type[M], value: Any, where: str = "", *, strict: bool | None = None) -> M:
-    """Data as a model; raises CallsheetError (API008) with a diagnostic for each place that does not fit."""
+    """Validate data; raises CallsheetError (API008) with a diagnostic for each invalid field."""
     try:
         return model.model_validate(value, strict=strict)
     except ValidationError as error:
@@ -167,7 +167,7 @@ def _near(model: type[BaseModel], place: Sequence[str | int]) -> str | None:
         model = inner
     names = list(model.model_fields)
     near = did_you_mean(str(unknown), names)
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+    return f"did you mean {' or '.join(near)}?" if near else f"the fields are {', '.join(names)}"
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -1,7 +1,7 @@
 """Runs the HTTP server: where it listens, its keys, and how it stops.
 
-In: what an operator wants. Out: a process that serves until a signal comes; runs that were under way stay in
-the journal and can be carried on.
+In: the options of an operator. Out: a server that runs until a signal; runs in progress stay in the journal
+and can be resumed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import uvicorn
 from uvicorn.config import WSProtocolType
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.hosting.attempts import MOST
-from callsheet.apps.hosting.reviving import Left
+from callsheet.apps.hosting.attempts import MAX_ATTEMPTS
+from callsheet.apps.hosting.left_runs import LeftRuns
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
 from callsheet.apps.http.protocol import MOST_UNREAD, ApiProtocol
 from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rates import Rate, Rates
-from callsheet.apps.http.state import Bounds, State
+from callsheet.apps.http.state import RequestLimits, State
 from callsheet.apps.session import Setup
 from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError
@@ -40,49 +40,49 @@ from callsheet.store import Journal
 from callsheet.store.library import open_library
 
 VARIABLE = "CALLSHEET_TOKEN"
-"""Holds the token in place of one that is made at the start."""
+"""The environment variable with the token; without it a token is generated."""
 _SHORTEST = 32
 _NO_WEBSOCKETS: WSProtocolType = "none"
 _NAME = "serve"
-"""By which servers know the runs that one of them has started."""
+"""The host name by which a server recognizes the runs of an earlier one."""
 DEFAULT_RATE = Rate(100.0, 400)
-"""Requests a second of one client, and so many at once after a rest."""
+"""The rate limit of a client."""
 _MOST_SAID = 10
 _EVERYWHERE = ("", "0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What an operator wants of a server. Without a `token` everybody may ask, on this machine alone."""
+class ServeOptions:
+    """The options of a server. Without a `token`, `address` must be loopback, and nobody is authenticated."""
 
     address: str = "127.0.0.1"
     port: int = 8420
     token: str | None = None
     allow_hosts: tuple[str, ...] = ()
     rate: Rate = DEFAULT_RATE
-    bounds: Bounds = field(default_factory=Bounds)
+    request_limits: RequestLimits = field(default_factory=RequestLimits)
     running: int = 16
     queued: int = 1_000
     drain: float = 5.0
-    """Seconds that runs under way get to end when the server is stopped."""
+    """Seconds to wait for runs in progress when the server stops."""
     plans: Path | None = None
     revives: bool = True
-    """Whether runs go on that another server on this journal has left when it ended."""
+    """Whether runs that an earlier server of this journal left are resumed."""
     proxies: tuple[Network, ...] = ()
-    """Addresses of proxies that are believed whom they ask for."""
+    """The networks of trusted proxies."""
 
     def check(self) -> None:
-        """Raise CallsheetError (API012) for a public address where nobody has to sign in."""
+        """Raise CallsheetError (API012) for a public address without authentication."""
         if self.token is None and not is_private(self.address):
             raise CallsheetError.single(
                 "API012",
-                f"{self.address or 'every address'} is open to other machines, and nobody would need a token",
-                help="leave --no-auth out, or listen on 127.0.0.1",
+                f"{self.address or 'every address'} is reachable from other machines, and needs no token",
+                help="omit --no-auth, or listen on 127.0.0.1",
             )
 
 
 def is_private(address: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether an address is reachable from this machine only."""
     if address.lower() == "localhost":
         return True
     try:
@@ -94,7 +94,7 @@ def is_private(address: str) -> bool:
 def chosen_token(path: Path | None) -> tuple[str, bool]:
     """The token of a file, else of the environment, else a new one; and whether it is new.
 
-    Raises CallsheetError (API019) for one that cannot be used.
+    Raises CallsheetError (API019) for an unreadable or invalid token.
     """
     if path is not None:
         return _checked(_read_token(path), str(path)), False
@@ -111,9 +111,9 @@ def _read_token(path: Path) -> str:
             text = file.read(4_096).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        way_out = "name a file with a token in it, or leave --token-file out: a new one is made then"
+        way_out = "name a file that contains a token, or omit --token-file: a new token is generated then"
         if isinstance(error, FileNotFoundError):
-            way_out = f"make one: (umask 077; openssl rand -hex 32 > {shlex.quote(str(path))})"
+            way_out = f"create it: (umask 077; openssl rand -hex 32 > {shlex.quote(str(path))})"
         raise CallsheetError.single(
             "API019", f"the token in {path} cannot be read: {why}", help=way_out
         ) from error
@@ -126,19 +126,19 @@ def _read_token(path: Path) -> str:
 
 def _checked(token: str, where: str) -> str:
     if not (token.isascii() and token.isprintable() and " " not in token):
-        raise CallsheetError.single("API019", f"the token in {where} has characters that no header takes")
+        raise CallsheetError.single("API019", f"the token in {where} has characters not allowed in headers")
     if len(token) < _SHORTEST:
         raise CallsheetError.single(
             "API019",
             f"the token in {where} has {len(token)} characters",
-            help=f"take at least {_SHORTEST}: openssl rand -hex 32",
+            help=f"use at least {_SHORTEST}: openssl rand -hex 32",
         )
     return token
 
 
-def listening(wishes: Wishes) -> socket.socket:
-    """A socket that listens; raises CallsheetError (API018) where there cannot be one."""
-    address, port = wishes.address, wishes.port
+def listening(options: ServeOptions) -> socket.socket:
+    """A listening socket; raises CallsheetError (API018) if it cannot be opened."""
+    address, port = options.address, options.port
     try:
         family, kind, proto, _, place = socket.getaddrinfo(
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -155,39 +155,39 @@ def listening(wishes: Wishes) -> socket.socket:
         why = error.strerror or str(error)
         raise CallsheetError.single(
             "API018",
-            f"{address}:{port} cannot be listened on: {why}",
-            help="choose another --port; 0 is a free one",
+            f"cannot listen on {address}:{port}: {why}",
+            help="choose another --port; 0 chooses a free one",
         ) from error
     return made
 
 
-def served_hosts(wishes: Wishes, port: int) -> frozenset[str]:
-    """The names under which requests may come: of this machine, of the address, and what is allowed."""
-    own: list[str] = ["localhost", "127.0.0.1", "[::1]"] if is_private(wishes.address) else []
-    if not is_private(wishes.address) and wishes.address not in _EVERYWHERE:
-        own.append(f"[{wishes.address}]" if ":" in wishes.address else wishes.address)
+def served_hosts(options: ServeOptions, port: int) -> frozenset[str]:
+    """The accepted `Host` values: those of this machine or of the address, and the allowed ones."""
+    own: list[str] = ["localhost", "127.0.0.1", "[::1]"] if is_private(options.address) else []
+    if not is_private(options.address) and options.address not in _EVERYWHERE:
+        own.append(f"[{options.address}]" if ":" in options.address else options.address)
     named = [f"{name}:{port}" for name in own] + (own if port == 80 else [])
-    return frozenset([*named, *(name.lower() for name in wishes.allow_hosts)])
+    return frozenset([*named, *(name.lower() for name in options.allow_hosts)])
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A server that listens: its address for people, and a code with which a browser signs in once."""
+    """A listening server: its URL, and a code with which a browser signs in once."""
 
     url: str
     code: str | None
     server: uvicorn.Server
     veil: Veil
-    """What takes secrets out of all that it shows."""
+    """Masks secrets in everything that is shown."""
 
     @property
     def sign_in_url(self) -> str:
-        """The address that signs a browser in."""
+        """The URL that signs a browser in."""
         return self.url if self.code is None else f"{self.url}/#code={self.code}"
 
 
 async def serve(
-    wishes: Wishes,
+    options: ServeOptions,
     setup: Setup,
     journal: Journal,
     *,
@@ -196,33 +196,33 @@ async def serve(
     on_ready: Callable[[Serving], None],
     say: Callable[[str], None],
 ) -> None:
-    """Serve until the server is told to stop; `on_ready` hears of it when it listens.
+    """Serve until the server is stopped; `on_ready` is called when it listens, `say` with log messages.
 
     Raises CallsheetError: API012, API018, and what a `Host` raises.
     """
-    wishes.check()
-    listener = listening(wishes)
+    options.check()
+    listener = listening(options)
     port = listener.getsockname()[1]
-    keys = Keys(wishes.token)
+    keys = Keys(options.token)
     with listener:
         async with Host(
             setup,
             journal,
             limits=limits,
             policy=policy,
-            most_running=wishes.running,
-            most_queued=wishes.queued,
+            most_running=options.running,
+            most_queued=options.queued,
             say=say,
             name=_NAME,
         ) as host:
             state = State(
                 host=host,
                 keys=keys,
-                rates=Rates(wishes.rate),
-                hosts=served_hosts(wishes, port),
-                proxies=wishes.proxies,
-                library=lambda: open_library(wishes.plans),
-                bounds=wishes.bounds,
+                rates=Rates(options.rate),
+                hosts=served_hosts(options, port),
+                proxies=options.proxies,
+                library=lambda: open_library(options.plans),
+                request_limits=options.request_limits,
             )
             config = uvicorn.Config(
                 make_app(state),
@@ -239,44 +239,44 @@ async def serve(
             )
             server = _Server(config)
             server.stopping = state.stopping
-            shown = wishes.address if wishes.address not in _EVERYWHERE else "127.0.0.1"
+            shown = options.address if options.address not in _EVERYWHERE else "127.0.0.1"
             host_name = f"[{shown}]" if ":" in shown else shown
             code = None if keys.is_open else keys.new_code()
-            if wishes.revives:
-                _tell(await host.revive(), say)
+            if options.revives:
+                _report_left(await host.revive(), say)
             server.on_started = lambda: on_ready(
                 Serving(f"http://{host_name}:{port}", code, server, host.veil)
             )
             try:
                 await server.serve(sockets=[listener])
             finally:
-                await host.close(wishes.drain)
+                await host.close(options.drain)
 
 
-def _tell(left: Left, say: Callable[[str], None]) -> None:
+def _report_left(left: LeftRuns, say: Callable[[str], None]) -> None:
     count = len(left.interrupted)
     if count:
-        say(f"{count} run{'s' * (count != 1)} that the last server left go{'es' * (count == 1)} on")
+        say(f"resuming {count} run{'s' * (count != 1)} of the previous server")
     for run_id in left.given_up[:_MOST_SAID]:
-        say(f"run {run_id} is left as it is: {MOST} servers have died with it [API050]")
+        say(f"run {run_id} is not resumed: the server died {MAX_ATTEMPTS} times while running it [API050]")
     if len(left.given_up) > _MOST_SAID:
-        say(f"and {len(left.given_up) - _MOST_SAID} others, which callsheet runs has as interrupted")
+        say(f"and {len(left.given_up) - _MOST_SAID} others, listed by callsheet runs as interrupted")
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it listens."""
+    """A server that calls `on_started` when it listens."""
 
     on_started: Callable[[], None]
     stopping: asyncio.Event
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let streams end, then all connections."""
+        """End the event streams, then close all connections."""
         self.stopping.set()
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Stop at SIGINT and SIGTERM, and raise neither again: runs under way are still to be seen to."""
+        """Stop at SIGINT and SIGTERM without raising them again, so that the host can be closed."""
         if threading.current_thread() is threading.main_thread():
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -284,11 +284,11 @@ class _Server(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Serve no more."""
+        """Begin to shut down."""
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say so."""
+        """Listen, and call `on_started`."""
         await super().startup(sockets)
         if self.started:
             self.on_started()

@@ -1,4 +1,4 @@
-"""The state that all pages share: host, plan library, keys, request limits."""
+"""The state that all endpoints share: host, plan library, keys, request limits."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from callsheet.apps.hosting import Host
+from callsheet.apps.http.document_cache import DocumentCache
 from callsheet.apps.http.keys import Keys
-from callsheet.apps.http.prints import Prints
 from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rates import Rate, Rates
 from callsheet.store.library import PlanLibrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What a request may be.
+class RequestLimits:
+    """The limits of requests.
 
-    Bytes of a body, seconds for it to come, streams at once, seconds between the signs of life of one.
+    Maximum bytes of a body, seconds to receive it, concurrent streams, seconds between keep-alive comments.
     """
 
     most_body: int = 4 * 1024 * 1024
@@ -30,10 +30,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What pages answer from.
+    """The state of a server.
 
-    `hosts` are the names, with or without a port, under which the server is reached; `journal_path` where its
-    journal is.
+    `hosts` are the accepted `Host` values, with or without a port.
     """
 
     host: Host
@@ -41,17 +40,17 @@ class State:
     rates: Rates
     hosts: frozenset[str]
     proxies: tuple[Network, ...] = ()
-    """The proxies that are believed when they say whom they ask for."""
+    """The networks of trusted proxies."""
     library: Callable[[], PlanLibrary] = PlanLibrary
-    bounds: Bounds = field(default_factory=Bounds)
+    request_limits: RequestLimits = field(default_factory=RequestLimits)
     guesses: Rates = field(default_factory=lambda: Rates(Rate(1.0, 20)))
-    """How often somebody may guess a token or a code."""
+    """The rate limit of failed authentications."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the server is being stopped: streams end then."""
-    prints: Prints = field(default_factory=Prints)
-    """Of the documents that viewers were given."""
+    """Set when the server shuts down; event streams end then."""
+    documents: DocumentCache = field(default_factory=DocumentCache)
+    """The latest viewer documents."""
     streams: set[object] = field(default_factory=set[object])
-    """The streams of events that are open."""
+    """The open event streams."""
 
     @property
     def journal_path(self) -> Path:

@@ -1,4 +1,4 @@
-"""The table of all pages, in the order of the OpenAPI document."""
+"""The table of all endpoints, in the order of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Any
 
 from starlette.responses import Response
 
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
+from callsheet.apps.http.endpoints import branches, inspection, plans, runs, server, stream, texts, viewer
 from callsheet.apps.http.openapi import openapi
-from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
-from callsheet.apps.http.pages import branches, house, looking, plans, runs, stream, texts, viewing
 
 
-async def _document(_: Asked[Nothing, Nothing]) -> Response:
+async def _document(_: ApiRequest[Empty, Empty]) -> Response:
     """This document."""
-    return answered(document())
+    return json_response(document())
 
 
-PAGES: tuple[Page, ...] = (
-    *texts.PAGES,
-    *plans.PAGES,
-    *runs.PAGES,
-    *stream.PAGES,
-    *branches.PAGES,
-    *looking.PAGES,
-    *viewing.PAGES,
-    *house.PAGES,
-    Page(
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *texts.ENDPOINTS,
+    *plans.ENDPOINTS,
+    *runs.ENDPOINTS,
+    *stream.ENDPOINTS,
+    *branches.ENDPOINTS,
+    *inspection.ENDPOINTS,
+    *viewer.ENDPOINTS,
+    *server.ENDPOINTS,
+    Endpoint(
         method="GET",
         path="/v1/openapi.json",
         summary="Describe the API",
-        tag="house",
-        answer=_document,
-        answers=(Answer(200, "An OpenAPI 3.1 document.", {"type": "object"}),),
+        tag="server",
+        handler=_document,
+        responses=(ResponseSpec(200, "An OpenAPI 3.1 document.", {"type": "object"}),),
         is_open=True,
     ),
 )
@@ -41,4 +41,4 @@ PAGES: tuple[Page, ...] = (
 @cache
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
-    return openapi(PAGES)
+    return openapi(ENDPOINTS)

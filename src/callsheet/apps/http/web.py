@@ -29,21 +29,21 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
-"""What pages of the viewer may do: load their own files and ask this server, nothing else."""
+"""The content security policy of the viewer: only files and requests of this server."""
 
 
 async def index(_state: State, _request: Request) -> Response:
-    """The one page of the viewer."""
+    """The viewer's page."""
     return _file("index.html")
 
 
 async def asset(_state: State, request: Request) -> Response:
-    """A file that it loads."""
+    """A file that the page loads."""
     return _file(str(request.path_params["name"]))
 
 
 WEB: Mapping[str, Answers] = {"/": index, "/assets/{name}": asset}
-"""The addresses besides the API."""
+"""The routes besides the API."""
 
 
 def _file(name: str) -> Response:

@@ -11,29 +11,29 @@ from callsheet.apps.operations.schemas import ANY_JSON
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 
 MOST_CHARACTERS = 2_000_000
-"""A text is refused that is longer."""
+"""The maximum length of a text."""
 
-Arguments = TypeVar("Arguments", bound="Given")
+Arguments = TypeVar("Arguments", bound="ToolArguments")
 
 
-class Given(BaseModel):
-    """The arguments of a tool; there are no others."""
+class ToolArguments(BaseModel):
+    """The arguments of a tool; unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-_NAMES = Field(default=(), description="The names of variables that a run will be given.", max_length=1_000)
+_NAMES = Field(default=(), description="The names of variables that a run will get.", max_length=1_000)
 
 
 SyntaxName = Annotated[
-    Literal["auto", "ltp", "micro", "dag"], Field(description="How the plan is written; auto: as it looks.")
+    Literal["auto", "ltp", "micro", "dag"], Field(description="The syntax of the plan; auto: detected.")
 ]
 
 
 _AnyJson = Annotated[Any, WithJsonSchema(ANY_JSON)]
 
 
-class PlanGiven(Given):
+class PlanArguments(ToolArguments):
     """A plan as text."""
 
     ltp_text: str = Field(
@@ -42,22 +42,22 @@ class PlanGiven(Given):
     syntax: SyntaxName = "auto"
 
 
-class ParseGiven(PlanGiven):
+class ParseArguments(PlanArguments):
     """For `parse_plan`."""
 
-    strict: bool = Field(default=False, description="Take loose spellings for errors.")
+    strict: bool = Field(default=False, description="Treat deviations in spelling as errors.")
 
 
-class ValidateGiven(PlanGiven):
+class ValidateArguments(PlanArguments):
     """For `validate_plan`."""
 
     inputs: tuple[str, ...] = _NAMES
     tools: bool = Field(
-        default=True, description="Check the calls against the tools that there are; false: the plan alone."
+        default=True, description="Check the calls against the available tools; false: only the plan."
     )
 
 
-class VisualizeGiven(PlanGiven):
+class VisualizeArguments(PlanArguments):
     """For `visualize_plan`."""
 
     format: Literal["mermaid", "terminal"] = Field(
@@ -65,69 +65,69 @@ class VisualizeGiven(PlanGiven):
     )
 
 
-class FormatGiven(PlanGiven):
+class FormatArguments(PlanArguments):
     """For `format_plan`."""
 
     to: Literal["same", "ltp", "micro", "dag"] = Field(
-        default="same", description="The spelling to print it in: LTP text, Micro-CLI, or a JSON plan."
+        default="same", description="The target syntax: LTP text, Micro-CLI, or a JSON plan."
     )
 
 
 PolicyName = Literal["configured", "strict", "workspace", "open"]
 
 
-class VerifyGiven(PlanGiven):
+class VerifyArguments(PlanArguments):
     """For `verify_plan`."""
 
     policy: PolicyName = Field(
         default="configured",
-        description="What the plan is held against; configured: the server's own, strict where it has none.",
+        description="The policy; configured: that of the server, or strict if it has none.",
     )
     inputs: tuple[str, ...] = _NAMES
     approved: tuple[str, ...] = Field(
-        default=(), description="The ids of steps to which somebody has said yes.", max_length=1_000
+        default=(), description="The ids of steps that a person has approved.", max_length=1_000
     )
-    unattended: bool = Field(default=False, description="Nobody can be asked while it runs.")
+    unattended: bool = Field(default=False, description="No person can be asked while it runs.")
 
 
 _GOAL = Field(
     min_length=1,
     max_length=20_000,
-    description="What is to be reached, with every name, path and number that the steps need.",
+    description="The goal, with every name, path and number that the steps need.",
 )
-_CONTEXT = Field(default="", max_length=100_000, description="Data about the goal that the model is told.")
+_CONTEXT = Field(default="", max_length=100_000, description="Data about the goal for the model.")
 
 
-class CompileGiven(Given):
+class CompileArguments(ToolArguments):
     """For `compile_plan`."""
 
     goal: str = _GOAL
     context: str = _CONTEXT
     use_library: bool = Field(
-        default=True, description="Take the plan that was kept for this very goal, without asking a model."
+        default=True, description="Use the stored plan for the same goal, if any, without asking a model."
     )
-    save_as: str = Field(default="", description="Keep it under this id, as a new version of what is there.")
+    save_as: str = Field(default="", description="Save it under this id, as a new version if the id exists.")
 
 
 _VARIABLES = Field(
     default_factory=dict,
-    description="Variables of the plan by name; they go before its own values.",
+    description="Variables of the plan by name; they override its own values.",
 )
 _SECRETS = Field(
-    default=(), description="The names of variables that are secret: they are sealed in the journal."
+    default=(), description="The names of secret variables: their values are encrypted in the journal."
 )
 _WAIT = Field(
     default=True,
-    description="Wait for the run to end; false: give its id at once, and it goes on (explain_run).",
+    description="Wait for the run to end; false: return its id at once (see explain_run).",
 )
 
 
-class CreateGiven(Given):
+class CreateArguments(ToolArguments):
     """For `plan_create`."""
 
     goal: str = _GOAL
     context: str = _CONTEXT
-    plan_id: str = Field(default="", description="The id to keep it under; default: one made of its title.")
+    plan_id: str = Field(default="", description="The id to save it under; default: made from its title.")
 
 
 _PLAN_ID = Field(
@@ -136,7 +136,7 @@ _PLAN_ID = Field(
 _PLAN_TEXT = Field(default="", max_length=MOST_CHARACTERS, description="A plan as text. This or plan_id.")
 
 
-class ExecuteGiven(Given):
+class ExecuteArguments(ToolArguments):
     """For `plan_execute`."""
 
     plan_id: str = _PLAN_ID
@@ -147,19 +147,17 @@ class ExecuteGiven(Given):
     wait: bool = _WAIT
 
 
-class DryRunGiven(Given):
+class DryRunArguments(ToolArguments):
     """For `dry_run_plan`."""
 
     plan_id: str = _PLAN_ID
     ltp_text: str = _PLAN_TEXT
     syntax: SyntaxName = "auto"
     variables: dict[str, Any] = _VARIABLES
-    assume: dict[str, Any] = Field(
-        default_factory=dict, description="Results of steps that are taken as given, by the step's id."
-    )
+    assume: dict[str, Any] = Field(default_factory=dict, description="Assumed results, by step id.")
 
 
-class CreateAndExecuteGiven(Given):
+class CreateAndExecuteArguments(ToolArguments):
     """For `plan_create_and_execute`."""
 
     goal: str = _GOAL
@@ -171,13 +169,13 @@ class CreateAndExecuteGiven(Given):
 _RUN = Field(description="The id of a run, the beginning of one, or last.")
 
 
-class RunGiven(Given):
+class RunArguments(ToolArguments):
     """For tools on one run."""
 
     run_id: str = _RUN
 
 
-class ResumeGiven(RunGiven):
+class ResumeArguments(RunArguments):
     """For `resume_run`."""
 
     wait: bool = _WAIT
@@ -185,113 +183,111 @@ class ResumeGiven(RunGiven):
 
 _EFFECTS = Field(
     default=False,
-    description="Whether what changes something outside may happen once more; without it the answer is a "
-    "refusal that lists what would. Say true only where the user has agreed.",
+    description="Whether calls that change something outside are allowed; otherwise such a run is "
+    "refused with a list of them. Set it only if the user has agreed.",
 )
 
 
-class RerunGiven(RunGiven):
+class RerunArguments(RunArguments):
     """For `rerun_run`."""
 
     step: str = Field(
         min_length=1,
         max_length=1_000,
-        description="The step to run again from: S3, or S3@2 for its second visit.",
+        description="The step to rerun from: S3, or S3@2 for its second visit.",
     )
     effects: bool = _EFFECTS
     wait: bool = _WAIT
 
 
-class ArgumentGiven(Given):
-    """Another argument of a step that has not begun."""
+class ArgumentArguments(ToolArguments):
+    """A changed argument of a step that has not begun."""
 
     step: str
     name: str
     value: _AnyJson
 
 
-class ForkGiven(RunGiven):
+class ForkArguments(RunArguments):
     """For `fork_run`."""
 
     before: str = Field(
         default="",
         max_length=1_000,
-        description="The step before which the new run goes its own way: S3, or S3@2. This or at.",
+        description="The step before which the new run diverges: S3, or S3@2. This or at.",
     )
     at: int | None = Field(
-        default=None, ge=1, description="The last event of the old run that the new one has. This or before."
+        default=None, ge=1, description="The last event that the new run shares. This or before."
     )
-    variables: dict[str, Any] = Field(default_factory=dict, description="Other values of variables, by name.")
-    arguments: tuple[ArgumentGiven, ...] = Field(
-        default=(), max_length=1_000, description="Other arguments of steps that have not begun."
+    variables: dict[str, Any] = Field(default_factory=dict, description="Changed variables, by name.")
+    arguments: tuple[ArgumentArguments, ...] = Field(
+        default=(), max_length=1_000, description="Changed arguments of steps that have not begun."
     )
-    steps: dict[str, str] = Field(
-        default_factory=dict, description="Other lines of plan, by the step whose place they take."
-    )
+    steps: dict[str, str] = Field(default_factory=dict, description="Replaced plan lines, by step id.")
     effects: bool = _EFFECTS
     wait: bool = _WAIT
 
 
-class CancelGiven(RunGiven):
+class CancelArguments(RunArguments):
     """For `cancel_run`."""
 
     reason: str = Field(default="cancelled by the client", max_length=1_000)
 
 
-class AnswerGiven(RunGiven):
+class AnswerArguments(RunArguments):
     """For `answer_run`."""
 
-    key: str = Field(description="The key of what is answered, as waiting and in_doubt have it.")
+    key: str = Field(description="The key of the question or call, from waiting or in_doubt.")
     verdict: Literal["approve", "deny", "answer", "retry", "skip", "fail", "took_place"] = Field(
-        description="To a call that needs a yes: approve or deny. To a question: answer, with value. To a "
-        "call in doubt: retry, skip, fail, or took_place with the value that it gave."
+        description="For an approval: approve or deny. For a question: answer, with value. For a "
+        "call in doubt: retry, skip, fail, or took_place with the value that it returned."
     )
-    value: _AnyJson = Field(default=None, description="The answer, or what the call in doubt gave.")
-    note: str = Field(default="", max_length=10_000, description="What is to be known beside the answer.")
+    value: _AnyJson = Field(default=None, description="The answer, or the result of the call in doubt.")
+    note: str = Field(default="", max_length=10_000, description="A note recorded with the answer.")
 
 
-class ListRunsGiven(Given):
+class ListRunsArguments(ToolArguments):
     """For `list_runs`."""
 
     status: Literal[
         "", "running", "interrupted", "waiting", "in_doubt", "done", "failed", "refused", "cancelled"
-    ] = Field(default="", description="Only runs of this status.")
+    ] = Field(default="", description="Only runs with this status.")
     limit: int = Field(default=20, ge=1, le=500)
 
 
-class DeleteRunsGiven(Given):
+class DeleteRunsArguments(ToolArguments):
     """For `delete_runs`."""
 
     run_ids: tuple[str, ...] = Field(
-        min_length=1, max_length=500, description="Whole ids of runs that have ended."
+        min_length=1, max_length=500, description="Complete ids of runs that have ended."
     )
 
 
-class NoneGiven(Given):
-    """For tools that take nothing."""
+class NoneArguments(ToolArguments):
+    """For tools without arguments."""
 
 
-class PlanIdGiven(Given):
+class PlanIdArguments(ToolArguments):
     """For tools on one plan of the library."""
 
     plan_id: str = Field(description="The id of a plan of the library, or ID@N for version N of it.")
 
 
-class SavePlanGiven(PlanGiven):
+class SavePlanArguments(PlanArguments):
     """For `save_plan`."""
 
-    plan_id: str = Field(default="", description="The id to keep it under; default: one made of its title.")
-    replace: bool = Field(default=False, description="Make a new version of the plan that has this id.")
-    goal: str = Field(default="", max_length=20_000, description="What it is for.")
+    plan_id: str = Field(default="", description="The id to save it under; default: made from its title.")
+    replace: bool = Field(default=False, description="Save a new version if the id exists.")
+    goal: str = Field(default="", max_length=20_000, description="The goal of the plan.")
 
 
-class ExplainCodeGiven(Given):
+class ExplainCodeArguments(ToolArguments):
     """For `explain_code`."""
 
-    code: str = Field(description="A code of a diagnostic, such as CHK001, or a rule of LCTL, such as P01.")
+    code: str = Field(description="A diagnostic code such as CHK001, or an LCTL rule such as P01.")
 
 
-class LctlGiven(Given):
+class LctlArguments(ToolArguments):
     """For `lctl_check`."""
 
     blocks: tuple[str, ...] = Field(
@@ -301,7 +297,7 @@ class LctlGiven(Given):
     )
 
 
-def schema_of(model: type[Given]) -> dict[str, Any]:
+def schema_of(model: type[ToolArguments]) -> dict[str, Any]:
     """The JSON Schema of the arguments."""
     schema = model.model_json_schema()
     schema.pop("description", None)
@@ -321,7 +317,7 @@ def _untitled(schema: Any) -> Any:
 
 
 def read_arguments(tool: str, model: type[Arguments], given: Mapping[str, Any]) -> Arguments:
-    """The arguments of a call; raises CallsheetError (MCP001) with everything that is wrong with them."""
+    """The arguments of a call; raises CallsheetError (MCP001) with all errors."""
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:

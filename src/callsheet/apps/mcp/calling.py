@@ -1,7 +1,7 @@
 """The client's request behind a tool call, as far as the tools need it.
 
-A client of the protocol from 2026-07-28 on is asked by an answer, which it gives back with the same call;
-an older one is asked while the call is under way.
+A client of protocol 2026-07-28 or later gets questions as a result, and repeats the call with the answers; an
+older one is asked while the call is in progress.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """What the client calls itself."""
+        """The name of the client."""
         client = self.context.session.client_params
         return "an MCP client" if client is None else f"{client.client_info.name[:60]} (MCP)"
 
     @property
     def can_be_asked(self) -> bool:
-        """Whether a person at the client can be given a form."""
+        """Whether the client can show a form to a person."""
         return offers_forms(self.context) and (self.is_modern or self.context.session.can_send_request)
 
     @property
@@ -53,7 +53,7 @@ class Caller:
 
     @property
     def state(self) -> str | None:
-        """What this server gave with the questions that the call now answers; None for a new call."""
+        """The state that this server sent with the questions that the call answers; None for a new call."""
         return self.params.request_state
 
     @property
@@ -68,12 +68,12 @@ class Caller:
         return await session.elicit_form(form.message, form.schema, self.context.request_id)
 
     async def tell(self, progress: float, total: float | None, message: str) -> None:
-        """Say how far it is, where the client wants to know."""
+        """Report progress, if the client has asked for it."""
         await self.context.session.report_progress(progress, total, message)
 
 
 def offers_forms(context: ServerRequestContext[Any, Any]) -> bool:
-    """Whether a client has said that it can give a person a form."""
+    """Whether a client has declared that it can show forms."""
     offered = context.session.client_capabilities
     if offered is None or offered.elicitation is None:
         return False

@@ -25,7 +25,7 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from callsheet.apps.mcp import resources
-from callsheet.apps.mcp.bench import Bench
+from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.diagnostics import CallsheetError
 
 _log = logging.getLogger("callsheet.mcp")
@@ -35,10 +35,10 @@ _MOST_CLIENTS = 1_000
 
 
 class Changes:
-    """Looks for changes of what is on a bench, and tells those who listen."""
+    """Polls the library and the journal for changes, and notifies the listening clients."""
 
-    def __init__(self, bench: Bench, pause: float = _PAUSE) -> None:
-        self._bench = bench
+    def __init__(self, server_context: ServerContext, pause: float = _PAUSE) -> None:
+        self._server_context = server_context
         self._pause = pause
         self._bus = InMemorySubscriptionBus()
         self._streams = ListenHandler(self._bus)
@@ -93,7 +93,7 @@ class Changes:
 
     async def _look(self) -> None:
         try:
-            now = await self._bench.host.beside(lambda: resources.versions(self._bench))
+            now = await self._server_context.host.beside(lambda: resources.versions(self._server_context))
         except CallsheetError as error:
             _log.warning("changes cannot be looked for: %s", error)
             return

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
 from callsheet.apps.compiling import prompt_on
-from callsheet.apps.mcp.bench import Bench
-from callsheet.apps.mcp.looking import told_story
+from callsheet.apps.mcp.run_tools import details_of
+from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.reading import plan_text
-from callsheet.apps.operations.storylines import story_lines
+from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.diagnostics import CallsheetError, render_all
 
 _THEN = (
@@ -34,26 +34,26 @@ class _Offered:
     description: str
     arguments: Mapping[str, str]
     optional: frozenset[str]
-    make: Callable[[Bench, Mapping[str, str]], Awaitable[str]]
+    make: Callable[[ServerContext, Mapping[str, str]], Awaitable[str]]
 
 
-async def _write(bench: Bench, given: Mapping[str, str]) -> str:
-    toolbox = await bench.toolbox()
+async def _write(server_context: ServerContext, given: Mapping[str, str]) -> str:
+    toolbox = await server_context.toolbox()
     messages = await asyncio.to_thread(prompt_on, toolbox, given["goal"], given.get("context", ""))
     return "\n\n".join([*(message["content"] for message in messages), _THEN])
 
 
-async def _repair(bench: Bench, given: Mapping[str, str]) -> str:
+async def _repair(server_context: ServerContext, given: Mapping[str, str]) -> str:
     text = plan_text(given["ltp_text"])
-    checked = await asyncio.to_thread(check_text, text, await bench.shelf_for(text))
+    checked = await asyncio.to_thread(check_text, text, await server_context.shelf_for(text))
     said = render_all(checked.diagnostics, text.source) or "nothing is wrong with it"
     plan = text.source.text.strip()
     return f"Repair this plan:\n\n```\n{plan}\n```\n\nvalidate_plan says of it:\n\n{said}\n\n{_THEN}"
 
 
-async def _explain(bench: Bench, given: Mapping[str, str]) -> str:
-    story = await bench.host.beside(lambda: told_story(bench, given["run_id"]))
-    told = "\n".join(story_lines(story, bench.hint))
+async def _explain(server_context: ServerContext, given: Mapping[str, str]) -> str:
+    details = await server_context.host.beside(lambda: details_of(server_context, given["run_id"]))
+    told = "\n".join(run_detail_lines(details, server_context.hint))
     return (
         "Explain in a few plain sentences what happened in this run, why it ended as it did, and what "
         "could be "
@@ -102,7 +102,7 @@ def listed() -> list[Prompt]:
     ]
 
 
-async def made(bench: Bench, name: str, given: Mapping[str, str]) -> GetPromptResult:
+async def made(server_context: ServerContext, name: str, given: Mapping[str, str]) -> GetPromptResult:
     """A prompt with its arguments; raises CallsheetError, MCP006 for one that cannot be given."""
     offered = _PROMPTS.get(name)
     if offered is None:
@@ -111,6 +111,6 @@ async def made(bench: Bench, name: str, given: Mapping[str, str]) -> GetPromptRe
     for argument in offered.arguments:
         if argument not in offered.optional and not given.get(argument, "").strip():
             raise CallsheetError.single("MCP006", f"{name} needs {argument}")
-    text = await offered.make(bench, given)
+    text = await offered.make(server_context, given)
     message = PromptMessage(role="user", content=TextContent(text=text))
     return GetPromptResult(description=offered.title, messages=[message])

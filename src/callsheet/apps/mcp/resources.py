@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
-from callsheet.apps.mcp.bench import Bench
-from callsheet.apps.mcp.looking import told_story
-from callsheet.apps.operations.stories import story_json
-from callsheet.apps.operations.storylines import story_lines
+from callsheet.apps.mcp.run_tools import details_of
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.operations.run_details import run_details_json
+from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
@@ -36,24 +36,30 @@ class _View(NamedTuple):
     title: str
     description: str
     mime_type: str
-    render: Callable[[Bench, str], str]
+    render: Callable[[ServerContext, str], str]
 
 
-def _summary(bench: Bench, run_id: str) -> str:
-    return "\n".join(map(without_controls, story_lines(told_story(bench, run_id), bench.hint)))
+def _summary(server_context: ServerContext, run_id: str) -> str:
+    return "\n".join(
+        map(without_controls, run_detail_lines(details_of(server_context, run_id), server_context.hint))
+    )
 
 
-def _journal(bench: Bench, run_id: str) -> str:
-    return json.dumps(story_json(told_story(bench, run_id)), ensure_ascii=False, indent=2, default=str)
+def _journal(server_context: ServerContext, run_id: str) -> str:
+    return json.dumps(
+        run_details_json(details_of(server_context, run_id)), ensure_ascii=False, indent=2, default=str
+    )
 
 
-def _report(bench: Bench, run_id: str) -> str:
-    document = report_document(bench.host.journal, run_id, MADE_BY, Showing(_MOST_BYTES, False), None)
+def _report(server_context: ServerContext, run_id: str) -> str:
+    document = report_document(
+        server_context.host.journal, run_id, MADE_BY, Showing(_MOST_BYTES, False), None
+    )
     return report_page(document)
 
 
-def _lctl(bench: Bench, run_id: str) -> str:
-    return write(lctl_of(bench.host.journal, bench.host.journal.find_run(run_id).run_id))
+def _lctl(server_context: ServerContext, run_id: str) -> str:
+    return write(lctl_of(server_context.host.journal, server_context.host.journal.find_run(run_id).run_id))
 
 
 _VIEWS = {
@@ -64,7 +70,7 @@ _VIEWS = {
 }
 
 
-def listed(bench: Bench) -> list[Resource]:
+def listed(server_context: ServerContext) -> list[Resource]:
     """The plans of the library, and the newest runs."""
     plans = [
         Resource(
@@ -74,30 +80,30 @@ def listed(bench: Bench) -> list[Resource]:
             description=plan.goal or plan.title,
             mime_type="text/plain",
         )
-        for plan in bench.library.list()
+        for plan in server_context.library.list()
     ]
     runs = [
         Resource(
             uri=f"callsheet://runs/{info.run_id}/summary",
             name=info.run_id,
-            description=f"a run that is {bench.host.status(info)}",
+            description=f"a run that is {server_context.host.status(info)}",
             mime_type="text/plain",
         )
-        for info in bench.host.journal.runs(_MOST_LISTED)
+        for info in server_context.host.journal.runs(_MOST_LISTED)
     ]
     return [*plans, *runs]
 
 
-def versions(bench: Bench) -> Mapping[str, object]:
+def versions(server_context: ServerContext) -> Mapping[str, object]:
     """What is listed, and all views of the newest runs, with values that change when they do."""
-    folder = bench.library.folder
+    folder = server_context.library.folder
     written = {} if folder is None else _written(folder)
     plans: dict[str, object] = {
-        f"callsheet://plans/{name}": written.get(name, ()) for name in bench.library.ids()
+        f"callsheet://plans/{name}": written.get(name, ()) for name in server_context.library.ids()
     }
     runs: dict[str, object] = {
         f"callsheet://runs/{info.run_id}/{view}": (info.events, str(info.status))
-        for info in bench.host.journal.runs(_MOST_LISTED)
+        for info in server_context.host.journal.runs(_MOST_LISTED)
         for view in _VIEWS
     }
     return plans | runs
@@ -134,28 +140,30 @@ def templates() -> list[ResourceTemplate]:
     return [plan, *views]
 
 
-def read(bench: Bench, uri: str) -> TextResourceContents:
+def read(server_context: ServerContext, uri: str) -> TextResourceContents:
     """What stands at an address; raises CallsheetError, MCP005 for an address of another form."""
     found = _ADDRESS.fullmatch(uri)
     if found is None:
         raise _missing(uri)
     kind, name, view = found["kind"], found["id"], found["view"]
     if kind == "plans" and view is None:
-        return TextResourceContents(uri=uri, text=bench.library.load(name).text, mime_type="text/plain")
+        return TextResourceContents(
+            uri=uri, text=server_context.library.load(name).text, mime_type="text/plain"
+        )
     shown = _VIEWS.get(view or "summary") if kind == "runs" else None
     if shown is None:
         raise _missing(uri)
-    return TextResourceContents(uri=uri, text=shown.render(bench, name), mime_type=shown.mime_type)
+    return TextResourceContents(uri=uri, text=shown.render(server_context, name), mime_type=shown.mime_type)
 
 
-def completed(bench: Bench, argument: str, begun: str) -> list[str]:
+def completed(server_context: ServerContext, argument: str, started_reply: str) -> list[str]:
     """The ids of plans or runs that begin so."""
     known: list[str] = []
     if argument == "plan_id":
-        known = list(bench.library.ids())
+        known = list(server_context.library.ids())
     elif argument == "run_id":
-        known = [info.run_id for info in bench.host.journal.runs(500)]
-    return [name for name in known if name.startswith(begun)][:_MOST_COMPLETED]
+        known = [info.run_id for info in server_context.host.journal.runs(500)]
+    return [name for name in known if name.startswith(started_reply)][:_MOST_COMPLETED]
 
 
 def _missing(uri: str) -> CallsheetError:

@@ -1,7 +1,7 @@
 """The MCP server: its tools, resources and prompts, and the handling of each request.
 
-In: a bench. Out: a server that a transport serves. What goes wrong in a tool is an answer of that tool, with
-diagnostics; a bug is one as well, and goes to the log with its traceback.
+In: a server context. Out: a server that a transport serves. What goes wrong in a tool is an answer of that
+tool, with diagnostics; a bug is one as well, and goes to the log with its traceback.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from mcp_types import (
 
 from callsheet import __version__
 from callsheet.apps.mcp import prompts, resources
-from callsheet.apps.mcp.bench import Bench
-from callsheet.apps.mcp.branching import BRANCHING
+from callsheet.apps.mcp.branch_tools import BRANCH_TOOLS
 from callsheet.apps.mcp.calling import Caller, offers_forms
 from callsheet.apps.mcp.changes import Changes
-from callsheet.apps.mcp.looking import ANSWERING, LOOKING
-from callsheet.apps.mcp.offering import Offer
-from callsheet.apps.mcp.planning import PLANNING
+from callsheet.apps.mcp.execute_tools import EXECUTE_TOOLS
+from callsheet.apps.mcp.plan_tools import PLAN_TOOLS
 from callsheet.apps.mcp.replies import Reply, refusal
-from callsheet.apps.mcp.running import RUNNING
-from callsheet.apps.mcp.texts import TEXTS
+from callsheet.apps.mcp.run_tools import ANSWER_TOOL, RUN_TOOLS
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.text_tools import TEXT_TOOLS
+from callsheet.apps.mcp.tool import ToolDefinition
 from callsheet.diagnostics import CallsheetError, to_json
 
 NAME = "callsheet"
@@ -60,16 +60,16 @@ INSTRUCTIONS = (
     "plan_create_and_execute a goal. Where a run waits for a person, say so and leave the answer to them."
 )
 _ANSWER_AFTER = 600.0
-"""Seconds in which a question to a person can be answered by the same call; later `resume_run` is."""
+"""Seconds in which a question to a person can be answered by the same call; later only by `resume_run`."""
 _log = logging.getLogger("callsheet.mcp")
 _Context: TypeAlias = "ServerRequestContext[Any, Any]"
 _T = TypeVar("_T")
 
 
-def make_server(bench: Bench) -> Server[Any]:
-    """A server on a bench."""
-    changes = Changes(bench)
-    desk = _Desk(bench, changes)
+def make_server(server_context: ServerContext) -> Server[Any]:
+    """The MCP server for a server context."""
+    changes = Changes(server_context)
+    handlers = _Handlers(server_context, changes)
 
     @asynccontextmanager
     async def watching(server: Server[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:
@@ -81,14 +81,14 @@ def make_server(bench: Bench) -> Server[Any]:
         version=__version__,
         title="callsheet",
         instructions=INSTRUCTIONS,
-        on_list_tools=desk.list_tools,
-        on_call_tool=desk.call_tool,
-        on_list_resources=desk.list_resources,
-        on_list_resource_templates=desk.list_templates,
-        on_read_resource=desk.read_resource,
-        on_list_prompts=desk.list_prompts,
-        on_get_prompt=desk.get_prompt,
-        on_completion=desk.complete,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_completion=handlers.complete,
         on_subscriptions_listen=changes.listen,
         lifespan=watching,
     )
@@ -111,19 +111,25 @@ class _Server(Server[dict[str, Any]]):
         return super().create_initialization_options(told, experimental_capabilities, extensions)
 
 
-class _Desk:
-    """Answers requests, on a bench."""
+class _Handlers:
+    """The request handlers of the server."""
 
-    def __init__(self, bench: Bench, changes: Changes) -> None:
-        self._bench = bench
+    def __init__(self, server_context: ServerContext, changes: Changes) -> None:
+        self._server_context = server_context
         self._changes = changes
-        self._offers: tuple[Offer[Any], ...] = (*TEXTS, *PLANNING, *RUNNING, *BRANCHING, *LOOKING)
-        allowed = (ANSWERING,) if bench.lets_clients_answer else ()
-        self._by_name = {offer.name: offer for offer in (*self._offers, *allowed)}
+        self._tools: tuple[ToolDefinition[Any], ...] = (
+            *TEXT_TOOLS,
+            *PLAN_TOOLS,
+            *EXECUTE_TOOLS,
+            *BRANCH_TOOLS,
+            *RUN_TOOLS,
+        )
+        allowed = (ANSWER_TOOL,) if server_context.lets_clients_answer else ()
+        self._by_name = {offer.name: offer for offer in (*self._tools, *allowed)}
 
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """All tools; the one that answers for people only where the client cannot ask them."""
-        offers = self._offers if offers_forms(context) else tuple(self._by_name.values())
+        offers = self._tools if offers_forms(context) else tuple(self._by_name.values())
         return ListToolsResult(tools=[offer.declaration() for offer in offers])
 
     async def call_tool(
@@ -134,9 +140,9 @@ class _Desk:
         if offer is None:
             raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
         try:
-            answer = await offer.call(self._bench, params.arguments or {}, Caller(context, params))
+            answer = await offer.call(self._server_context, params.arguments or {}, Caller(context, params))
         except CallsheetError as error:
-            answer = refusal(self._bench.host.veil.error(error))
+            answer = refusal(self._server_context.host.veil.error(error))
         except MCPError:
             raise
         except Exception as error:
@@ -151,7 +157,7 @@ class _Desk:
     ) -> ListResourcesResult:
         """Plans and the newest runs; who asks is told from now on when there are others."""
         await self._changes.remember(context.session)
-        found = await _known(self._beside(partial(resources.listed, self._bench)))
+        found = await _known(self._beside(partial(resources.listed, self._server_context)))
         return ListResourcesResult(resources=found)
 
     async def list_templates(
@@ -162,7 +168,7 @@ class _Desk:
 
     async def read_resource(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """A plan or a run."""
-        read = await _known(self._beside(partial(resources.read, self._bench, params.uri)))
+        read = await _known(self._beside(partial(resources.read, self._server_context, params.uri)))
         return ReadResourceResult(contents=[read])
 
     async def list_prompts(
@@ -173,12 +179,14 @@ class _Desk:
 
     async def get_prompt(self, context: _Context, params: GetPromptRequestParams) -> GetPromptResult:
         """A prompt with its arguments."""
-        return await _known(prompts.made(self._bench, params.name, params.arguments or {}))
+        return await _known(prompts.made(self._server_context, params.name, params.arguments or {}))
 
     async def complete(self, context: _Context, params: CompleteRequestParams) -> CompleteResult:
         """The ids that begin so."""
-        name, begun = params.argument.name, params.argument.value
-        found = await _known(self._beside(partial(resources.completed, self._bench, name, begun)))
+        name, started_reply = params.argument.name, params.argument.value
+        found = await _known(
+            self._beside(partial(resources.completed, self._server_context, name, started_reply))
+        )
         return CompleteResult(completion=Completion(values=found, total=len(found), has_more=False))
 
     def _beside(self, look: Callable[[], _T]) -> Awaitable[_T]:

@@ -24,8 +24,8 @@ from uvicorn.config import WSProtocolType
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.address import Address
-from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.server import make_server
+from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.wire import client_at_standard_streams
 from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup
@@ -59,7 +59,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class HttpEndpoint:
     """A socket that listens, its address, and the token that clients have to show."""
 
     bound: socket.socket
@@ -69,21 +69,21 @@ class Web:
     """Whether the token was made for this server, so that nobody knows it yet."""
 
 
-async def serve(served: Served, web: Web | None, say: Callable[[str], None]) -> None:
+async def serve(served: Served, web: HttpEndpoint | None, say: Callable[[str], None]) -> None:
     """Serve one client over standard input and output until it goes, or many over HTTP until cancelled.
 
     `say` hears what is noteworthy. Runs that are under way at the end are interrupted.
     """
     host = Host(served.setup, served.journal, limits=served.limits, policy=served.policy, say=say)
     async with host:
-        bench = Bench(
+        server_context = ServerContext(
             host=host,
             library=served.library,
             policy=served.policy,
             lets_clients_answer=served.lets_clients_answer,
             hint=served.hint,
         )
-        server = make_server(bench)
+        server = make_server(server_context)
         if web is None:
             await serve_stdio(server, host.veil)
             return

@@ -28,15 +28,15 @@ _ToSession: TypeAlias = "MemoryObjectSendStream[SessionMessage | Exception]"
 _ToClient: TypeAlias = "MemoryObjectReceiveStream[SessionMessage]"
 _PIECE = 1024 * 1024
 _PATIENCE = 1.0
-"""Seconds in which requests are still answered at the end of the input: clients wait little longer."""
+"""Seconds to answer pending requests after the end of the input."""
 
 
-class _Owed:
+class _PendingRequests:
     """The requests that have no answer yet."""
 
     def __init__(self) -> None:
         self._ids = set[str | int]()
-        self._paid = anyio.Event()
+        self._all_answered = anyio.Event()
 
     def hear(self, message: JSONRPCMessage) -> None:
         """Note a request."""
@@ -48,26 +48,28 @@ class _Owed:
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._ids.discard(message.id)
             if not self._ids:
-                self._paid.set()
+                self._all_answered.set()
 
     async def wait(self) -> None:
-        """Wait until all is answered, but not for long; nothing is heard meanwhile."""
+        """Wait until all requests are answered, at most `_PATIENCE` seconds."""
         if self._ids:
-            self._paid = anyio.Event()
+            self._all_answered = anyio.Event()
             with anyio.move_on_after(_PATIENCE):
-                await self._paid.wait()
+                await self._all_answered.wait()
 
 
 @asynccontextmanager
 async def client_at_standard_streams() -> AsyncGenerator[tuple[Heard, Said]]:
-    """What the client says, and where it is answered; both end when it goes."""
+    """The streams of messages from and to the client; both end when it disconnects."""
     to_session, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     said, to_client = anyio.create_memory_object_stream[SessionMessage](0)
     with _taken(0) as source, _taken(1) as sink:
         async with anyio.create_task_group() as both:
-            owed = _Owed()
-            both.start_soon(_listen, os.fdopen(source, "rb", closefd=False), to_session, said.clone(), owed)
-            both.start_soon(_speak, sink, to_client, both.cancel_scope, owed)
+            pending = _PendingRequests()
+            both.start_soon(
+                _listen, os.fdopen(source, "rb", closefd=False), to_session, said.clone(), pending
+            )
+            both.start_soon(_speak, sink, to_client, both.cancel_scope, pending)
             yield heard, said
 
 
@@ -86,20 +88,20 @@ def _taken(number: int) -> Generator[int]:
         os.dup2(own, number)
 
 
-async def _listen(source: BinaryIO, to_session: _ToSession, answers: Said, owed: _Owed) -> None:
+async def _listen(source: BinaryIO, to_session: _ToSession, answers: Said, pending: _PendingRequests) -> None:
     """Hand on messages, and answer what is none, until the client says no more."""
     async with to_session, answers:
         while line := await asyncio.to_thread(_line, source):
             try:
                 message = read_message(line)
                 if message is not None:
-                    owed.hear(message)
+                    pending.hear(message)
                     await to_session.send(SessionMessage(message))
             except Unreadable as wrong:
                 await answers.send(SessionMessage(wrong.answer))
             except anyio.BrokenResourceError:  # the session has ended
                 return
-        await owed.wait()
+        await pending.wait()
 
 
 def _line(source: BinaryIO) -> bytes:
@@ -113,7 +115,7 @@ def _line(source: BinaryIO) -> bytes:
     return line
 
 
-async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope, owed: _Owed) -> None:
+async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope, pending: _PendingRequests) -> None:
     """Write what is said to the client; when it hears no more, all ends."""
     async with to_client:
         async for said in to_client:
@@ -123,7 +125,7 @@ async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope, owed:
             except OSError:
                 both.cancel()
                 return
-            owed.told(said.message)
+            pending.told(said.message)
 
 
 def _write(sink: int, data: memoryview) -> None:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from callsheet.trace.compared import Compared, Found
     from callsheet.trace.lineage.lineage import Lineage, Visit
 
-MOST_TOLD = 20
-"""Differences that are told in words."""
+MAX_LINES = 20
+"""The maximum number of differences in text output."""
 _MOST_PLACES = 3
 
 
 def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> dict[str, Any]:
-    """Where two runs part, to their ends, as a JSON object; raises JournalError for unreadable events."""
+    """The differences of two complete runs, as data; raises JournalError for unreadable events."""
     from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
 
     return compared_json(a, b, origins_of(journal, a, b), compare_runs(journal, a, b, None))
@@ -34,7 +34,7 @@ def origins_of(journal: Journal, a: RunInfo, b: RunInfo) -> list[Origin | None]:
 
 
 def compared_json(a: RunInfo, b: RunInfo, origins: list[Origin | None], compared: Compared) -> dict[str, Any]:
-    """What was found of two runs as a JSON object."""
+    """The differences of two runs, as data."""
     froms = [None if origin is None else origin.to_json() for origin in origins]
     pairs = [_pair_json(one) for one in compared.found]
     return {
@@ -51,7 +51,7 @@ def compared_json(a: RunInfo, b: RunInfo, origins: list[Origin | None], compared
 
 
 def diff_lines(compared: Compared) -> Iterator[str]:
-    """What differs between two runs, as lines of text."""
+    """The differences of two runs, as lines of text."""
     for name, (mine, theirs) in compared.inputs.items():
         yield f"given   ${name}: A {preview(mine)}, B {preview(theirs)}"
     if not compared.found:
@@ -59,15 +59,15 @@ def diff_lines(compared: Compared) -> Iterator[str]:
         return
     first, *rest = compared.found
     yield from _pair_lines(first, "first")
-    for one in rest[:MOST_TOLD]:
+    for one in rest[:MAX_LINES]:
         yield from _pair_lines(one, "follows" if one.pair.follows else "apart")
     if compared.upto is not None:
         a, b = compared.upto
         yield f"alike   {compared.alike} visits of steps up to event {a} of A, {b} of B"
         yield "and more differs up to there or behind it; --all compares to the ends"
         return
-    if len(rest) > MOST_TOLD:
-        yield f"and {len(rest) - MOST_TOLD} more (--json has them all)"
+    if len(rest) > MAX_LINES:
+        yield f"and {len(rest) - MAX_LINES} more (--json has them all)"
     yield f"alike   {compared.alike} visits of steps"
 
 
@@ -86,7 +86,7 @@ def _pair_lines(found: Found, head: str) -> Iterator[str]:
 
 
 def _said(lineage: Lineage, visit: Visit) -> str:
-    """What came of a visit."""
+    """The outcome of a visit, as text."""
     if visit.skipped:
         return visit.skipped
     written = lineage.write_of.get(visit.id)
@@ -97,13 +97,13 @@ def _said(lineage: Lineage, visit: Visit) -> str:
 
 
 def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, Apart]]:
-    """The places at which the values part that two visits have put into one variable; the first ones."""
+    """The first places where the values differ that two visits assigned to the same variable."""
     from callsheet.trace.apart import parts  # noqa: PLC0415 - not for --help
 
     mine, theirs = old.write_of.get(one.id), new.write_of.get(other.id)
     if mine is None or theirs is None or old.writes[mine].name != new.writes[theirs].name:
         return []
-    found = islice(parts(old.writes[mine].value, new.writes[theirs].value), MOST_TOLD)
+    found = islice(parts(old.writes[mine].value, new.writes[theirs].value), MAX_LINES)
     name = old.writes[mine].name
     return [(".".join([f"${name}", *map(str, part.path)]), part) for part in found if part.path]
 

@@ -1,7 +1,7 @@
 """Dry-runs the plan in a text: checks it, proves it under a policy, and predicts what it would do.
 
-In: a text, a setup, what is known beforehand. Out: what would happen, with warnings. None of it is done: no
-server is started unless that is asked for, and no journal is opened.
+In: a text, a setup, assumptions. Out: a prediction with warnings. Nothing is run: servers are started only on
+request, to list their tools, and no journal is opened.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ _NOT_HERE = "CHK040"
 
 
 @dataclass(frozen=True, slots=True)
-class Supposed:
-    """What a dry run is told besides the plan and its variables."""
+class DryRunOptions:
+    """The options of a dry run."""
 
     assumed: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Results by step id."""
+    """Assumed results, by step id."""
     price: float | None = None
-    """What a million tokens of prompts cost."""
+    """The price of a million prompt tokens."""
     asks_servers: bool = False
-    """Whether MCP servers are started to ask what their tools are."""
+    """Whether MCP servers are started to list their tools."""
     approve: tuple[str, ...] = ()
-    """The tools before which a person is asked, besides those of the settings."""
+    """The tools that need approval, besides those of the settings."""
     approved: tuple[str, ...] = ()
-    """The steps to which a person has said yes."""
+    """The ids of steps that a person has approved."""
     secrets: tuple[str, ...] = ()
     """The names of variables whose values are secret."""
     is_recorded: bool = True
     """Whether the run would have a journal."""
     journal: Path | None = None
-    """Beside which one it is noted what earlier runs have left in files, also for a run that has none."""
+    """The journal beside which the labels of files from earlier runs are stored; None ignores them."""
 
 
 @dataclass(frozen=True, slots=True)
-class DryRan:
-    """What a plan would do; `ok` is False where the policy refuses it.
+class DryRunResult:
+    """The prediction for a plan; `ok` is False if the policy refuses it.
 
-    `not_asked` says who could tell more of the tools that are not here; None where nobody could.
+    `not_asked` names the servers that were not queried for unknown tools; None if there are none.
     """
 
     text: PlanText
@@ -61,51 +61,51 @@ class DryRan:
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
-        """The warnings as people read them: tools that are not here are counted in `absent`."""
+        """The warnings, without those about unknown tools, which `absent` counts."""
         return tuple(d for d in self.warnings if d.code != _NOT_HERE and not d.is_error)
 
     @property
     def absent(self) -> str:
-        """How many calls are of tools that are not here, and who was not asked; empty for none."""
+        """A sentence with the number of calls of unknown tools; empty if no server was left out."""
         if self.not_asked is None:
             return ""
         count = sum(d.code == _NOT_HERE for d in self.warnings)
         calls = f"{count} call{'s' if count != 1 else ''}"
-        return f"{calls} of tools that are not here, and {self.not_asked} was not asked"
+        return f"{calls} of unknown tools, and {self.not_asked} was not asked"
 
     def to_text(self, columns: int) -> str:
-        """What would happen, for people."""
+        """The prediction as text, `columns` wide."""
         from callsheet.views.columns import escaped  # noqa: PLC0415 - not for --help
 
         return f"dry run of {escaped(self.text.source.name)}\n{self.told.to_text(columns)}"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as a JSON object."""
+        """The prediction and the diagnostics, as data."""
         source = self.text.source
         rows = [{"source": source.name, **row} for row in to_json(self.warnings, source)]
         return {"ok": self.ok, "plan": source.name, **self.told.to_json(), "diagnostics": rows}
 
 
 def dry_run_text(
-    text: PlanText, setup: Setup, inputs: dict[str, Any], supposed: Supposed, policy: Policy | None = None
-) -> DryRan:
-    """What a plan would do; raises CallsheetError for one that would not be run.
+    text: PlanText, setup: Setup, inputs: dict[str, Any], options: DryRunOptions, policy: Policy | None = None
+) -> DryRunResult:
+    """Predict what a plan would do; raises CallsheetError for a plan with errors.
 
-    `inputs` are its variables, parameters bound. May start servers and wait for them.
+    `inputs` are its variables, including the parameters. May start servers and wait for them.
     """
     from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - not for --help
     from callsheet.api.reach import facts_of  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     plan = require_plan(text, setup, inputs)
-    registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=supposed.asks_servers)
+    registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=options.asks_servers)
     facts = facts_of(plan, registry, agents=setup.agents)
-    asks = (*setup.settings.approve, *supposed.approve)
-    told = dry_run_of(plan, facts, inputs, supposed.assumed, asks, supposed.price)
+    asks = (*setup.settings.approve, *options.approve)
+    told = dry_run_of(plan, facts, inputs, options.assumed, asks, options.price)
     if policy is None:
-        return DryRan(text, told, warnings, not_asked, ok=True)
-    proof = _proof(text, setup, registry, inputs, supposed, policy)
-    return DryRan(text, told.under(proof), (*warnings, *proof.diagnostics), not_asked, proof.ok)
+        return DryRunResult(text, told, warnings, not_asked, ok=True)
+    proof = _proof(text, setup, registry, inputs, options, policy)
+    return DryRunResult(text, told.under(proof), (*warnings, *proof.diagnostics), not_asked, proof.ok)
 
 
 def _proof(
@@ -113,25 +113,25 @@ def _proof(
     setup: Setup,
     registry: Registry,
     inputs: dict[str, Any],
-    supposed: Supposed,
+    options: DryRunOptions,
     policy: Policy,
 ) -> Proof:
-    """What the policy says of the plan."""
+    """Prove the plan against the policy."""
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
     from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
     from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
     from callsheet.runtime.rest import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
-    is_recorded, journal = supposed.is_recorded, supposed.journal
+    is_recorded, journal = options.is_recorded, options.journal
     left = left_before(journal, setup.folder) if journal is not None else NOTHING_LEFT
     proof = prove(
         text.require(),
         policy,
         registry,
         inputs=inputs,
-        labels=secret_labels(policy, supposed.secrets),
-        approved=supposed.approved,
+        labels=secret_labels(policy, options.secrets),
+        approved=options.approved,
         can_ask=is_recorded,
         left=left,
     )
@@ -141,9 +141,9 @@ def _proof(
 def _checked(
     text: PlanText, setup: Setup, inputs: dict[str, Any], *, asks_servers: bool
 ) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
-    """The tools, the warnings about the plan, and who was not asked for tools that are not here.
+    """The tools, the warnings about the plan, and the servers that were not queried for unknown tools.
 
-    Raises CallsheetError with all findings where one is an error.
+    Raises CallsheetError with all findings if one is an error.
     """
     from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
     from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above

@@ -23,7 +23,7 @@ class Explanation:
 
 
 def explain_code(code: str) -> Explanation:
-    """The page of a code, in any case of letters; raises CallsheetError (CFG015) where there is none.
+    """The page of a code, case-insensitive; raises CallsheetError (CFG015) if there is none.
 
     >>> explain_code("ltp012").title
     'a word that is no action'

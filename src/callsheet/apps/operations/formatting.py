@@ -60,14 +60,14 @@ def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
     if text.is_json:
         raise CallsheetError.single(
             "CFG010",
-            f"{text.source.name} holds a plan as JSON, and fmt formats texts",
+            f"{text.source.name} is a plan in canonical JSON, which fmt does not format",
             help="--to ltp prints it as LTP text, --to micro as Micro-CLI, --to dag as a JSON plan",
         )
     if text.plan is None or text.syntax is None:
         return Formatted(text, None, None, tuple(d for d in text.diagnostics if d.is_error))
     outside = tuple(d for d in text.diagnostics if d.code in OUTSIDE_CODES)
     if keeps_all and outside:
-        way_out = "write it as comments (# …) or remove it: fmt would lose it"
+        way_out = "write it as comments (# …) or remove it: fmt would remove it"
         lost = tuple(replace(d, severity=Severity.ERROR, help=way_out) for d in outside)
         return Formatted(text, None, None, lost)
     try:

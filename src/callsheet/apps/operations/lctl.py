@@ -16,7 +16,7 @@ from callsheet.trace.lctl.yaml_text import MOST_BYTES
 
 @dataclass(frozen=True, slots=True)
 class LctlChecked:
-    """The blocks of a chain with all that is to be said of them."""
+    """The blocks of a chain with their findings."""
 
     report: Report
 
@@ -27,26 +27,26 @@ class LctlChecked:
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found, the worst first."""
+        """The findings, worst first."""
         return worst_first(self.report.findings)
 
     def lines(self) -> list[str]:
-        """The findings as texts for people."""
+        """The findings as text, one each."""
         readings = self.report.readings
         return [render(finding.diagnostic, readings[finding.document].source) for finding in self.findings]
 
     def to_json(self) -> dict[str, Any]:
-        """The documents, the findings and what the facts are worth, as data."""
+        """The documents, the findings and the confidence of the facts, as data."""
         return {
             "ok": self.ok,
             "documents": document_rows(self.report),
             "findings": finding_rows(self.report, self.findings),
-            **worth(self.report),
+            **confidence_row(self.report),
         }
 
 
 def check_blocks(texts: Iterable[str], verified_raise: VerifiedRaise = VerifiedRaise.CAP) -> LctlChecked:
-    """Check texts that each hold a block: one chain, in its order.
+    """Check the blocks of one chain, in its order; each text has one block.
 
     A text may be the whole answer of a model, with the block in a code fence.
 
@@ -67,14 +67,16 @@ def finding_rows(report: Report, findings: Iterable[Finding]) -> list[dict[str, 
         if finding.fact is not None:
             row["fact"] = finding.fact
         row["path"] = list(finding.path)
-        told = to_json([finding.diagnostic], source)[0]
-        row |= {key: told[key] for key in ("line", "column", "end_line", "end_column", "help") if key in told}
+        place = to_json([finding.diagnostic], source)[0]
+        row |= {
+            key: place[key] for key in ("line", "column", "end_line", "end_column", "help") if key in place
+        }
         rows.append(row)
     return rows
 
 
-def worth(report: Report) -> dict[str, Any]:
-    """What the facts of the last document are worth, and what was lost, as JSON."""
+def confidence_row(report: Report) -> dict[str, Any]:
+    """The confidence of the facts of the last document, and the lost facts, as data."""
     return {
         "effective": dict(report.effective),
         "flagged": list(report.flagged),
@@ -85,7 +87,7 @@ def worth(report: Report) -> dict[str, Any]:
 
 
 def document_rows(report: Report) -> list[dict[str, Any]]:
-    """The documents, each with its kind and place in the chain, as JSON."""
+    """The documents, each with its kind and its position in the chain, as data."""
     rows: list[dict[str, Any]] = []
     for place, (reading, document) in enumerate(zip(report.readings, report.documents, strict=True)):
         row: dict[str, Any] = {"document": place + 1, "source": reading.source.name}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def text_of_stored(stored: StoredPlan, variables: Iterable[str] = ()) -> PlanText:
-    """A plan of the library as commands take plans: under its id, with what is kept of it."""
+    """A plan of the library as a text with its plan, id and stored parameters."""
     from callsheet.apps.operations.reading import text_of  # noqa: PLC0415 - not for --help
 
     names = [*variables, *(param.name for param in stored.params)]
@@ -33,9 +33,10 @@ def _is_of(said: Diagnostic, names: set[str], text: PlanText) -> bool:
 
 
 def bound(text: PlanText, inputs: dict[str, Any], variables: Iterable[str]) -> dict[str, Any]:
-    """The variables of a run: what `--var` gives, and the defaults of the plan's parameters.
+    """The variables of a run: `inputs`, converted as the plan's parameters require, and their defaults.
 
-    Raises CallsheetError (PLN023, PLN024) for parameters that are missing or of another kind.
+    `variables` are the `NAME=VALUE` texts of `--var`. Raises CallsheetError (PLN023, PLN024) for parameters
+    that are missing or of another kind.
     """
     stored = text.stored
     if stored is None or not stored.params:
@@ -48,9 +49,9 @@ def bound(text: PlanText, inputs: dict[str, Any], variables: Iterable[str]) -> d
 
 
 def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tuple[Diagnostic, ...]:
-    """PLN025 where tools are declared differently now than when the plan was saved.
+    """PLN025 if tools are declared differently than when the plan was saved.
 
-    It is an error, or a warning where that is accepted.
+    It is an error, or a warning if `is_accepted`.
     """
     from callsheet.diagnostics import Diagnostic, Severity  # noqa: PLC0415 - not for --help
 
@@ -66,6 +67,6 @@ def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tup
     if is_accepted:
         return (Diagnostic("PLN025", Severity.WARNING, message),)
     way_out = (
-        "look at it (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"
+        "check them (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"
     )
     return (Diagnostic("PLN025", Severity.ERROR, message, help=way_out),)

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 def outcome_json(
     outcome: RunOutcome, journal: Path | None, diagnostics: Sequence[Mapping[str, object]] = ()
 ) -> dict[str, Any]:
-    """How a run stands as JSON data; `journal` is None where nothing was recorded.
+    """The state of a run as data; `journal` is None if nothing was recorded.
 
     `diagnostics` are the warnings as JSON objects.
     """
     result = outcome.result
-    stands = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
+    status = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
     return {
         "run_id": outcome.run_id if journal is not None else None,
-        "status": stands if result is None else str(result.status),
+        "status": status if result is None else str(result.status),
         "response": None if result is None else result.response,
         "variables": outcome.variables if result is None else result.variables,
         "steps_executed": None if result is None else result.steps_executed,
@@ -58,7 +58,7 @@ def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
 
 
 def ask_json(ask: PendingAsk) -> dict[str, Any]:
-    """What is asked, as JSON data."""
+    """A pending question or approval, as data."""
     data: dict[str, Any] = {
         "run_id": ask.run_id,
         "key": ask.key,

@@ -23,11 +23,11 @@ class Parsed:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What is wrong with the text, or loosely spelt."""
+        """The diagnostics of the text: errors, and deviations in spelling."""
         return self.text.diagnostics
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as data: what it is called, its steps in a line each, its canonical JSON."""
+        """The plan as data: title, steps, canonical JSON, diagnostics."""
         plan = self.text.plan
         return {
             "ok": self.ok,
@@ -38,7 +38,7 @@ class Parsed:
 
 
 def parse_text(text: PlanText) -> Parsed:
-    """What a text says as a plan.
+    """Parse a text as a plan.
 
     >>> from callsheet.apps.operations.reading import plan_text
     >>> parsed = parse_text(plan_text('search "tea" > hits'))
@@ -49,14 +49,14 @@ def parse_text(text: PlanText) -> Parsed:
 
 
 def syntax_name(text: PlanText) -> str | None:
-    """The spelling of a text in a word: `ltp`, `micro`, `dag`, or `json` for the canonical form."""
+    """The syntax of a text: `ltp`, `micro`, `dag`, or `json` for the canonical form."""
     if text.is_json:
         return "json"
     return None if text.syntax is None else str(text.syntax)
 
 
 def head_of(plan: Plan) -> dict[str, Any]:
-    """What a plan is called, and its steps in a line each."""
+    """The title, goal, hash and steps of a plan."""
     return {
         "title": plan.title,
         "goal": plan.goal,
@@ -67,7 +67,7 @@ def head_of(plan: Plan) -> dict[str, Any]:
 
 def step_row(step: Step) -> dict[str, Any]:
     """A step as a row of a list: its id, what it does, when, and what it sets."""
-    from callsheet.views.describe import describe_action, describe_failure, describe_guard  # noqa: PLC0415 - only where steps are told
+    from callsheet.views.describe import describe_action, describe_failure, describe_guard  # noqa: PLC0415 - only for steps
 
     return {
         "id": step.id,

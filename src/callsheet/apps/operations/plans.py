@@ -28,7 +28,7 @@ def stored_json(stored: StoredPlan) -> dict[str, Any]:
         "title": plan.title,
         "goal": stored.goal if stored.record is not None and stored.record.goal else plan.goal,
         "plan_hash": plan_hash(plan),
-        **kept_json(stored),
+        **metadata_json(stored),
         "steps": [
             {
                 "id": step.id,
@@ -42,8 +42,8 @@ def stored_json(stored: StoredPlan) -> dict[str, Any]:
     }
 
 
-def kept_json(stored: StoredPlan) -> dict[str, Any]:
-    """What is kept beside the text of a plan, as JSON data."""
+def metadata_json(stored: StoredPlan) -> dict[str, Any]:
+    """The metadata stored with the text of a plan, as data."""
     return {
         "version": stored.version,
         "edited": stored.is_edited,

@@ -64,9 +64,9 @@ def prove_text(
     if text.plan is None:
         return Proved(text, None, text.diagnostics)
     steps = tuple(approved)
-    strangers = unknown_steps(text.plan, steps)
-    if strangers:
-        return Proved(text, None, strangers)
+    unknown = unknown_steps(text.plan, steps)
+    if unknown:
+        return Proved(text, None, unknown)
     registry, before, not_asked = shelf.tools_for(text.plan, asks_servers=asks_servers)
     checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, means=shelf.means)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
@@ -94,5 +94,5 @@ def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]
 def _unknown(given: str, ids: list[str]) -> Diagnostic:
     near = did_you_mean(given, ids)
     way_out = f"did you mean {' or '.join(near)}?" if near else None
-    message = f"a yes is given to the step {given[:40]!r}, which the plan does not have"
+    message = f"the approved step {given[:40]!r} is not in the plan"
     return Diagnostic("CFG010", Severity.ERROR, message, help=way_out)

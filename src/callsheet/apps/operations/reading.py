@@ -59,7 +59,7 @@ class PlanText:
     is_json: bool = False
     """Whether the plan was given in its canonical JSON form."""
     is_yaml: bool = False
-    """Whether a plan of dependencies was given as YAML."""
+    """Whether a JSON plan was given as YAML."""
     stored: StoredPlan | None = None
     """The plan of the library that this is; None for a file and for standard input."""
 
@@ -125,7 +125,7 @@ def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) 
 
 
 def _bare_variable(said: Diagnostic, word: str) -> Diagnostic:
-    message = f"{word} is a variable here, because the run is given it; without that it is a text"
+    message = f"{word} is a variable here, because the run gets it; otherwise it is a string"
     return replace(said, severity=Severity.WARNING, message=message, help=f"write ${word}", fix=None)
 
 

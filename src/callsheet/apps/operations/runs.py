@@ -23,13 +23,13 @@ STATUSES = [
     "cancelled",
     "corrupt",
 ]
-"""The statuses that a run is shown with."""
+"""The statuses that are shown for runs."""
 INTERRUPTED = "interrupted"
-"""The status shown for a run that is not finished and that no process carries on."""
+"""The status shown for a run that has not ended and that no process is running."""
 
 
 def run_row(journal: Journal, info: RunInfo, shown: str) -> dict[str, Any]:
-    """A run as a row of a list; `shown` is its status as people are told it."""
+    """A run as a row of a list; `shown` is its status as shown to people."""
     return {
         "run_id": info.run_id,
         "status": shown,
@@ -45,7 +45,7 @@ def run_row(journal: Journal, info: RunInfo, shown: str) -> dict[str, Any]:
 
 
 def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, ...]:
-    """The calls in doubt of a run that no process carries on; none where its events cannot be read."""
+    """The calls in doubt of a run that no process is running; none if its events cannot be read."""
     if shown not in (INTERRUPTED, "in_doubt"):
         return ()
     from callsheet.runtime.doubt import doubtful_calls, fold_run  # noqa: PLC0415 - only for such runs
@@ -54,25 +54,25 @@ def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, 
     try:
         return doubtful_calls(fold_run(journal, info.run_id, journal.plan_of(info.plan_hash)))
     except JournalError:
-        return ()  # `show` tells what is wrong with them
+        return ()  # `show` reports the error
 
 
 def shown_status(journal: Journal, info: RunInfo) -> str:
-    """The status of a run as people are told it."""
+    """The status of a run as shown to people."""
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.shown_status(journal, info)
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:
-    """What a run's plan is called: its title or id, else the file it was read from."""
+    """The name of a run's plan: its title or id, else the file it was read from."""
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.plan_name(journal, info)
 
 
 def found_runs(journal: Journal, status: str | None, limit: int) -> list[tuple[RunInfo, str]]:
-    """At most so many runs, the newest first, each with its status; of a `status` only those."""
+    """At most `limit` runs, newest first, each with its status; with `status`, only such runs."""
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.found_runs(journal, status, limit)

@@ -327,7 +327,7 @@ ASK = table(
     description="what a person is asked: a question, or a yes to a call",
 )
 
-FORETOLD = table(
+PREDICTION = table(
     {"ok": flag("whether the policy lets it run"), "plan": text(), "diagnostics": DIAGNOSTICS},
     description="and what it would do, step by step, as `callsheet dry-run --json` has it",
 )
@@ -369,7 +369,7 @@ RUN_ROW = table(
     }
 )
 
-STORY = table(
+RUN_DETAILS = table(
     {
         "run_id": text(),
         "status": _STATUS,

@@ -49,7 +49,7 @@ def slice_json(
 
 
 def has_more(told: Container[Node], flows: Iterable[Flow]) -> bool:
-    """Whether one of these ways leads to a place that is not told of."""
+    """Whether one of these flows leads to a place outside `told`."""
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
 
     return any(flow.node.write != NONE and flow.node not in told for flow in flows)

@@ -17,12 +17,12 @@ def specs_of(toolbox: Toolbox) -> dict[str, ToolSpec]:
 
 
 def first_line(spec: ToolSpec) -> str:
-    """The first line of what a tool says of itself."""
+    """The first line of a tool's description."""
     return spec.description.strip().partition("\n")[0]
 
 
 def tools_json(toolbox: Toolbox) -> dict[str, Any]:
-    """The tools, the servers and what is doubtful about them, as a JSON object."""
+    """The tools, the servers and the diagnostics about them, as data."""
     return {
         "tools": [
             {

@@ -167,7 +167,7 @@ class Tracer:
                 visit = self._open.get(note.step)
                 if visit is not None:
                     visit.write = self._lineage.write_of.get(visit.id, NONE)
-                    self._finished(visit, note)
+                    self._settle_finished(visit, note)
             case NoteKind.FAILED:
                 self._failed(note)
             case NoteKind.JUMPED:
@@ -212,9 +212,9 @@ class Tracer:
         self._open[note.step] = visit
         return visit
 
-    def _finished(self, visit: OpenVisit, note: Note) -> None:
+    def _settle_finished(self, visit: OpenVisit, note: Note) -> None:
         if note.is_failure:
-            self._settle(visit, "failed", self._wrong_in(visit), visit.said or note.detail)
+            self._settle(visit, "failed", self._error_type_of(visit), visit.error_text or note.detail)
         else:
             self._settle(visit, note.outcome or "ok")
 

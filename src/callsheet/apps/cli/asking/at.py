@@ -11,7 +11,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
-from callsheet.apps.operations.moment import check_event, moment_json, status_then
+from callsheet.apps.operations.run_at_event import check_event, run_at_event_json, status_then
 from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import preview
 
@@ -39,7 +39,7 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
         event, folded = standing_of(opened, info, seq)
     with may_stay_unread():
         if as_json:
-            print_json(moment_json(info.run_id, event, folded))
+            print_json(run_at_event_json(info.run_id, event, folded))
         else:
             _print(info.run_id, info.events, event, folded)
     return Exit.OK

@@ -37,7 +37,7 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
     The likely cause is a guess: of all data that flowed into the step that failed, the first error, then the
     first value that did not fit its cast, then what was not there or empty.
     """
-    from callsheet.apps.operations.opening import lineage_in  # noqa: PLC0415 - brings the store
+    from callsheet.apps.operations.lineages import lineage_in  # noqa: PLC0415 - brings the store
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
     from callsheet.trace.blame import blame_of  # noqa: PLC0415 - as above
 

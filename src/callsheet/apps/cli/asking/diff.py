@@ -13,7 +13,7 @@ from callsheet.apps.cli.asking.noise import Noise
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
-from callsheet.apps.operations.differences import MOST_TOLD, compared_json, diff_lines, origins_of
+from callsheet.apps.operations.differences import MAX_LINES, compared_json, diff_lines, origins_of
 from callsheet.diagnostics import CallsheetError
 
 _PLANS = (".ltp", ".micro", ".json", ".yaml", ".yml")
@@ -69,7 +69,7 @@ def diff_of_runs(
     _refuse_plans(old, new)
     with journals.open_to_read(journal) as opened:
         a, b = opened.find_run(old), opened.find_run(new)
-        compared = compare_runs(opened, a, b, None if to_the_end or as_json else MOST_TOLD)
+        compared = compare_runs(opened, a, b, None if to_the_end or as_json else MAX_LINES)
         origins = origins_of(opened, a, b)
         apart = _times(opened, a, b, noise) if with_times else None
     is_same_plan = a.plan_hash == b.plan_hash

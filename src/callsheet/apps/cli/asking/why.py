@@ -48,7 +48,7 @@ def why(
     VAR is a variable as the run has it last, or `answer`; PATH is a place in its value, as plans write it:
     rows.0.amount. Of a FOREACH only the item is followed that the value was made for.
     """
-    from callsheet.apps.operations.opening import sliced  # noqa: PLC0415 - brings the store
+    from callsheet.apps.operations.lineages import sliced  # noqa: PLC0415 - brings the store
 
     bounds = (None if with_all else _MOST_IN_JSON, None) if as_json else (_MOST_TOLD, depth)
     with journals.open_to_read(journal) as opened:

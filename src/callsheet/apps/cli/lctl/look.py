@@ -10,7 +10,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.lctl.reading import Documents, documents
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 from callsheet.apps.cli.screen import columns
-from callsheet.apps.operations.lctl import document_rows, worth
+from callsheet.apps.operations.lctl import confidence_row, document_rows
 from callsheet.trace.lctl.cause import root_cause
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.graph import ChainGraph, graph_of
@@ -34,7 +34,7 @@ def show(documents: Documents, as_json: bool) -> None:
         if as_json:
             last = report.last
             data = None if last is None else to_data(last.body)
-            print_json({"document": data, **worth(report), **_failure(report)})
+            print_json({"document": data, **confidence_row(report), **_failure(report)})
         else:
             print_text(terminal_document(report, columns=columns()))
 
@@ -56,7 +56,7 @@ def chain(documents: Documents, as_json: bool) -> None:
     report = documents.report()
     with may_stay_unread():
         if as_json:
-            print_json({"ok": report.is_ok, "documents": document_rows(report), **worth(report)})
+            print_json({"ok": report.is_ok, "documents": document_rows(report), **confidence_row(report)})
         else:
             print_text(hops_text(report, columns=columns()))
 

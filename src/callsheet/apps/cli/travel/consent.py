@@ -12,7 +12,7 @@ import click
 
 from callsheet.apps.cli.output import print_json, say
 from callsheet.apps.cli.screen import is_terminal
-from callsheet.apps.operations.ahead import effect_json
+from callsheet.apps.operations.effects import effect_json
 from callsheet.apps.wording.values import preview, without_controls
 
 if TYPE_CHECKING:

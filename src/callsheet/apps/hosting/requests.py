@@ -1,0 +1,116 @@
+"""The requests to a host as data: start, resume, rerun or fork a run.
+
+In: parsed requests of an application. Out: values; nothing is checked against tools here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from callsheet.apps.operations.reading import PlanText
+from callsheet.ir import JSON
+from callsheet.machine import Limits
+from callsheet.machine.machine import Observer
+from callsheet.policy.model import Policy
+from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import Resolution
+from callsheet.runtime.forking import Edits
+
+_NOT_BOUNDS = frozenset({"schedule", "retry_delay", "retry_backoff", "max_retry_delay"})
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """The observer of a run, and the respondent that answers its questions while it is running.
+
+    The observer gets masked notes. Without a respondent, a run that waits for people frees its place and is
+    resumed by `Host.answer`.
+    """
+
+    observer: Observer | None = None
+    present: Respondents = field(default_factory=Respondents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """A plan to be run.
+
+    `inputs` are variables by name; those named in `secrets` are encrypted in the journal. `limits` are
+    changes that tighten the host's. `approve` names tools that need approval besides those of the settings.
+    `policy` applies if the host has none; `approved` are the steps that a person has approved.
+    """
+
+    text: PlanText
+    inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    secrets: frozenset[str] = frozenset()
+    run_id: str | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    approve: tuple[str, ...] = ()
+    approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
+    on_in_doubt: str | None = None
+    policy: Policy | None = None
+    approved: tuple[str, ...] = ()
+    accepts_changed_tools: bool = False
+    listeners: Listeners = field(default_factory=Listeners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeOptions:
+    """The terms on which a run is resumed, as in `callsheet resume`.
+
+    `limits` is a function from the run's current limits to the new ones.
+    """
+
+    in_doubt: Resolution | None = None
+    accepts_changed_tools: bool = False
+    limits: Callable[[Limits], Limits] | None = None
+    listeners: Listeners = field(default_factory=Listeners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerunRequest:
+    """Run a plan again from a step of another run; `effects` allows calls that change something outside."""
+
+    place: str
+    effects: bool = False
+    run_id: str | None = None
+    by: str = ""
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkRequest:
+    """Continue in a new run after the event `at` of another, with edits."""
+
+    at: int
+    edits: Edits = field(default_factory=Edits)
+    effects: bool = False
+    run_id: str | None = None
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
+
+
+def tightened(own: Limits, changes: Mapping[str, Any]) -> Limits:
+    """Limits with changes that only tighten: the lower value of each bound, but the pace as given.
+
+    Raises ValueError or TypeError for invalid changes.
+
+    >>> tightened(Limits(max_calls=10), {"max_calls": 50, "max_steps": 5}).max_calls
+    10
+    """
+    asked = own.changed(changes)
+    bounds: dict[str, Any] = {}
+    for name in changes:
+        mine, theirs = getattr(own, name), getattr(asked, name)
+        if name in _NOT_BOUNDS:
+            continue
+        if isinstance(mine, Mapping):
+            bounds[name] = _lower(cast("Mapping[str, int]", mine), theirs)
+        elif theirs is None or (mine is not None and mine < theirs):
+            bounds[name] = mine
+    return replace(asked, **bounds)
+
+
+def _lower(mine: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:
+    return {name: min(most, mine.get(name, most)) for name, most in theirs.items()}

@@ -1,0 +1,188 @@
+"""Endpoints about the server: health, tools, policy, diagnostic pages, sign-in and sign-out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from callsheet import __version__
+from callsheet.api.policies import SHIPPED, load_policy
+from callsheet.apps.hosting import Stage
+from callsheet.apps.http import bodies, responses
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
+from callsheet.apps.http.guard import cookie_name, session_of
+from callsheet.apps.http.keys import SESSION_SECONDS
+from callsheet.apps.http.problems import Problem
+from callsheet.apps.operations.explaining import explain_code
+from callsheet.apps.operations.schemas import EXPLANATION
+from callsheet.apps.operations.tools import tools_json
+from callsheet.policy.canon import policy_hash, policy_to_json
+
+_TAG = "server"
+
+
+async def health(req: ApiRequest[Empty, Empty]) -> Response:
+    """The health of the server and the number of its runs; needs no token."""
+    stages = [run.stage for run in req.state.host.hosted_runs()]
+    return json_response(
+        {
+            "ok": True,
+            "version": __version__,
+            "running": stages.count(Stage.RUNNING),
+            "queued": stages.count(Stage.QUEUED),
+        }
+    )
+
+
+async def list_tools(req: ApiRequest[Empty, Empty]) -> Response:
+    """The tools that plans can call, including those of MCP servers."""
+    return json_response(tools_json(await req.state.host.tools.for_plan(None)))
+
+
+async def get_policy(req: ApiRequest[Empty, Empty]) -> Response:
+    """The policy of the server, and the shipped ones that a request may name if there is none."""
+    policy = req.state.host.config.policy
+    told: dict[str, Any] | None = None
+    if policy is not None:
+        said = replace(policy, files=())
+        told = {"name": policy.name, "policy": policy_to_json(said), "hash": policy_hash(said)}
+    return json_response({"in_force": told, "shipped": list(SHIPPED)})
+
+
+async def get_shipped(req: ApiRequest[Empty, Empty]) -> Response:
+    """A shipped policy."""
+    name = req.path["name"]
+    if name not in SHIPPED:
+        raise Problem("API009", f"there is no policy {name[:40]!a}", f"there are {', '.join(SHIPPED)}")
+    policy = load_policy(name)
+    return json_response({"name": name, "policy": policy_to_json(policy), "hash": policy_hash(policy)})
+
+
+async def explain(req: ApiRequest[Empty, Empty]) -> Response:
+    """The page of a diagnostic code or of an LCTL rule."""
+    return json_response(explain_code(req.path["code"]).to_json())
+
+
+async def sign_in(req: ApiRequest[bodies.SignInBody, Empty]) -> Response:
+    """Sign in with the token or a one-time code; the response sets a session cookie."""
+    state, request = req.state, req.request
+    host = request.headers.get("host", "").strip().lower()
+    response = json_response({"signed_in": True, "seconds": int(SESSION_SECONDS)})
+    if state.keys.is_open:
+        return response
+    cookie = state.keys.sign_in(req.body.secret)
+    if cookie is None:
+        client = "" if request.client is None else request.client.host
+        wait = state.guesses.wait(client)
+        if wait:
+            raise Problem("API006", "too many failed sign-ins", "wait", {"Retry-After": str(int(wait) + 1)})
+        raise Problem("API015", "this is neither the token nor a valid code")
+    response.set_cookie(
+        cookie_name(host),
+        cookie,
+        max_age=int(SESSION_SECONDS),
+        httponly=True,
+        samesite="strict",
+        secure=request.headers.get("origin", "").startswith("https://"),
+    )
+    return response
+
+
+async def sign_out(req: ApiRequest[Empty, Empty]) -> Response:
+    """End the session of this browser."""
+    request = req.request
+    host = request.headers.get("host", "").strip().lower()
+    req.state.keys.sign_out(session_of(request.headers, host))
+    response = Response(None, 204)
+    response.delete_cookie(cookie_name(host), httponly=True, samesite="strict")
+    return response
+
+
+async def session(req: ApiRequest[Empty, Empty]) -> Response:
+    """Confirm that the request is authenticated; otherwise the status is 401."""
+    return json_response({"signed_in": True, "seconds": int(SESSION_SECONDS)})
+
+
+_POLICY = responses.table(
+    {
+        "name": responses.text(),
+        "policy": responses.any_object(),
+        "hash": responses.text(),
+    }
+)
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/v1/health",
+        summary="Check the health of the server",
+        tag=_TAG,
+        handler=health,
+        responses=(ResponseSpec(200, "The server is running.", responses.HEALTH),),
+        is_open=True,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/tools",
+        summary="List tools",
+        tag=_TAG,
+        handler=list_tools,
+        responses=(ResponseSpec(200, "The tools.", responses.TOOLS),),
+        problems=(422,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/policy",
+        summary="Show the policy in force",
+        tag=_TAG,
+        handler=get_policy,
+        responses=(ResponseSpec(200, "The policy.", responses.POLICY),),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/policy/{name}",
+        summary="Show a shipped policy",
+        tag=_TAG,
+        handler=get_shipped,
+        responses=(ResponseSpec(200, "The policy.", _POLICY),),
+        problems=(404,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/explain/{code}",
+        summary="Explain a diagnostic code",
+        tag=_TAG,
+        handler=explain,
+        responses=(ResponseSpec(200, "The page.", EXPLANATION),),
+        problems=(404,),
+        is_open=True,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/session",
+        summary="Check whether the request is authenticated",
+        tag=_TAG,
+        handler=session,
+        responses=(ResponseSpec(200, "The request is authenticated.", responses.SESSION),),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/session",
+        summary="Sign a browser in",
+        tag=_TAG,
+        handler=sign_in,
+        responses=(ResponseSpec(200, "The session cookie is set.", responses.SESSION),),
+        body=bodies.SignInBody,
+        problems=(401,),
+        is_open=True,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/v1/session",
+        summary="Sign a browser out",
+        tag=_TAG,
+        handler=sign_out,
+        responses=(ResponseSpec(204, "The session has ended.", None, ""),),
+    ),
+)

@@ -1,0 +1,72 @@
+"""Endpoints for the viewer: the document of a run, and its spans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from callsheet.apps.http import bodies
+from callsheet.apps.http.endpoint import JSON_TYPE, ApiRequest, Empty, Endpoint, ResponseSpec, json_response
+from callsheet.apps.http.problems import json_bytes
+from callsheet.runtime.reporting import MADE_BY, report_document
+from callsheet.views.report.build import Showing
+from callsheet.views.report.values import Numbers
+
+_TAG = "runs"
+_SERVED = Showing(has_spans=False)
+_WITH_SPANS = Showing(redacts=True)
+
+
+async def get_document(req: ApiRequest[Empty, bodies.DocumentQuery]) -> Response:
+    """The viewer's data of a run, without its spans.
+
+    The header `ETag` names it. With that name as `base`, a later response has only the changes, if the server
+    still remembers the document: `base`, the parts `set`, the new or changed rows.
+    """
+    state, run_id, query = req.state, req.path["run_id"], req.query
+    host = state.host
+    host.info(run_id)
+
+    def made(numbers: Numbers) -> dict[str, Any]:
+        showing = replace(_SERVED, numbers=numbers)
+        return report_document(host.journal, run_id, MADE_BY, showing, query.other).to_json()
+
+    def looked_at() -> tuple[str, bytes]:
+        name, told = state.documents.changes_since((run_id, query.other), query.base, made)
+        return name, json_bytes(told)
+
+    name, told = await host.beside(looked_at)
+    return Response(told, 200, {"ETag": f'"{name}"'}, JSON_TYPE)
+
+
+async def get_spans(req: ApiRequest[Empty, Empty]) -> Response:
+    """The spans of a run as OTLP, compressed for the viewer."""
+    host, run_id = req.state.host, req.path["run_id"]
+    host.info(run_id)
+    document = await host.beside(lambda: report_document(host.journal, run_id, MADE_BY, _WITH_SPANS))
+    return json_response(document.otel)
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{run_id}/document",
+        summary="Get the viewer's data of a run",
+        tag=_TAG,
+        handler=get_document,
+        responses=(ResponseSpec(200, "The data; its form may change between versions.", {"type": "object"}),),
+        query=bodies.DocumentQuery,
+        problems=(404, 409),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{run_id}/spans",
+        summary="Get the spans of a run",
+        tag=_TAG,
+        handler=get_spans,
+        responses=(ResponseSpec(200, "The spans as OTLP, in zlib and base64.", {"type": "object"}),),
+        problems=(404, 409),
+    ),
+)

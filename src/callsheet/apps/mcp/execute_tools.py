@@ -1,0 +1,128 @@
+"""The MCP tools that run plans, to their end or until a person has to answer.
+
+A call that is cancelled, or whose client disconnects, interrupts its run, which can be resumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from callsheet.apps.hosting import RunRequest
+from callsheet.apps.hosting.requests import Listeners
+from callsheet.apps.mcp import arguments as given
+from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.plan_tools import made_plan
+from callsheet.apps.mcp.progress import Progress
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.tool import ACTS, Answer, ToolDefinition
+from callsheet.apps.mcp.waiting import ToolRun, continue_run, go_on, plan_in, started_reply, wait_for_run
+from callsheet.apps.operations import schemas
+from callsheet.apps.operations.library import text_of_stored
+from callsheet.apps.operations.reading import PlanText, plan_text
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.spelling import Syntax
+
+
+async def _execute(server_context: ServerContext, args: given.ExecuteArguments, caller: Caller) -> Answer:
+    if caller.state is not None:
+        return await continue_run(server_context, caller)
+    text = await asyncio.to_thread(plan_given, server_context, args, "plan_execute")
+    to_run = _PlanToRun(text, args.variables, args.secrets)
+    return await _started(server_context, caller, to_run, waits=args.wait)
+
+
+async def _create_and_execute(
+    server_context: ServerContext, args: given.CreateAndExecuteArguments, caller: Caller
+) -> Answer:
+    if caller.state is not None:
+        return await continue_run(server_context, caller)
+    stored = await made_plan(server_context, args.goal, args.context)
+    text = await asyncio.to_thread(text_of_stored, stored, args.variables)
+    return await _started(server_context, caller, _PlanToRun(text, args.variables, ()), waits=args.wait)
+
+
+async def _resume(server_context: ServerContext, args: given.ResumeArguments, caller: Caller) -> Answer:
+    if caller.state is not None:
+        return await continue_run(server_context, caller)
+    info = await server_context.host.beside(lambda: server_context.host.journal.find_run(args.run_id))
+    run = ToolRun(server_context, caller, info.run_id, Progress(plan_in(server_context, info.run_id)))
+    await go_on(run)
+    return await wait_for_run(run) if args.wait else started_reply(run)
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanToRun:
+    """A plan that is to be run, and what it is given."""
+
+    text: PlanText
+    variables: dict[str, Any]
+    secrets: Iterable[str]
+
+
+def plan_given(
+    server_context: ServerContext, args: given.ExecuteArguments | given.DryRunArguments, tool: str
+) -> PlanText:
+    """The plan that a call of a tool names; raises CallsheetError (MCP001) unless it names one."""
+    if bool(args.plan_id) == bool(args.ltp_text):
+        message = f"{tool} needs either plan_id or ltp_text"
+        raise CallsheetError.single("MCP001", message, help="list_plans lists the ids of plans")
+    if args.plan_id:
+        return text_of_stored(server_context.library.load(args.plan_id), args.variables)
+    syntax = None if args.syntax == "auto" else Syntax(args.syntax)
+    return plan_text(args.ltp_text, syntax=syntax, variables=args.variables)
+
+
+async def _started(
+    server_context: ServerContext, caller: Caller, to_run: _PlanToRun, *, waits: bool
+) -> Answer:
+    progress = Progress(to_run.text.require())
+    request = RunRequest(
+        text=to_run.text,
+        inputs=to_run.variables,
+        secrets=frozenset(to_run.secrets),
+        listeners=Listeners(progress.note if waits else None),
+    )
+    started = await server_context.host.start(request)
+    run = ToolRun(server_context, caller, started.run_id, progress, started.diagnostics)
+    return await wait_for_run(run) if waits else started_reply(run)
+
+
+EXECUTE_TOOLS: tuple[ToolDefinition[Any], ...] = (
+    ToolDefinition(
+        "plan_execute",
+        "Run a plan",
+        "Run a plan of the library by its id, or a plan as text: checked, proved against the policy, "
+        "then step by "
+        "step. Gives the answer, the variables, and what it used. A run that waits for a person says for "
+        "what.",
+        given.ExecuteArguments,
+        schemas.OUTCOME,
+        ACTS,
+        _execute,
+    ),
+    ToolDefinition(
+        "plan_create_and_execute",
+        "Compile a goal and run its plan",
+        "Make a plan for a goal that takes several coordinated tool calls, and run it at once. For a "
+        "single call "
+        "use the tool itself. Gives the answer, the variables, and what it used.",
+        given.CreateAndExecuteArguments,
+        schemas.OUTCOME,
+        ACTS,
+        _create_and_execute,
+    ),
+    ToolDefinition(
+        "resume_run",
+        "Resume a run",
+        "Resume a run that was interrupted, or that waited and was answered. Finished calls are not "
+        "repeated; for a run that has ended, its result is returned.",
+        given.ResumeArguments,
+        schemas.OUTCOME,
+        ACTS,
+        _resume,
+    ),
+)
+"""The tools that run plans."""

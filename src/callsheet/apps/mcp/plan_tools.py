@@ -1,0 +1,156 @@
+"""The MCP tools that make plans and save them in the plan library."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from callsheet.api.reach import pins_for_library
+from callsheet.apps.compiling import saved_as
+from callsheet.apps.mcp import arguments as given
+from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.replies import Reply, with_findings
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.text_tools import read
+from callsheet.apps.mcp.tool import ASKS_MODEL, KEEPS, LOOKS, ToolDefinition
+from callsheet.apps.operations import schemas
+from callsheet.apps.operations.compiling import compile_text
+from callsheet.apps.operations.creating import plan_on
+from callsheet.apps.operations.plans import listed_json, stored_json
+from callsheet.diagnostics import to_json
+from callsheet.store.library import Listed, StoredPlan, check_plan_id
+from callsheet.views.terminal import terminal_graph
+
+_WIDTH = 120
+
+
+async def made_plan(server_context: ServerContext, goal: str, context: str, plan_id: str = "") -> StoredPlan:
+    """A plan that a model makes for a goal, kept in the library; raises CallsheetError as `plan_on`."""
+    created = await plan_on(await server_context.toolbox(), goal, context, server_context.setup)
+    return await asyncio.to_thread(created.saved, server_context.library, plan_id or None)
+
+
+async def _create(server_context: ServerContext, args: given.CreateArguments, caller: Caller) -> Reply:
+    if args.plan_id:
+        check_plan_id(args.plan_id)
+    stored = await made_plan(server_context, args.goal, args.context, args.plan_id)
+    return Reply(f"{_told(stored)}\n\nrun it with plan_execute, plan_id {stored.id}", stored_json(stored))
+
+
+async def _compile(server_context: ServerContext, args: given.CompileArguments, caller: Caller) -> Reply:
+    if args.save_as:
+        check_plan_id(args.save_as)
+    library = server_context.library if args.use_library else None
+    made = await compile_text(
+        args.goal,
+        server_context.setup,
+        await server_context.toolbox(),
+        context=args.context,
+        library=library,
+        policy=server_context.policy,
+    )
+    data, text = made.to_json(), made.made.text or ""
+    if args.save_as and made.ok:
+        stored = await asyncio.to_thread(saved_as, args.save_as, args.goal, made.made, server_context.library)
+        data["saved"] = None if stored is None else {"id": stored.id, "version": stored.version}
+    shown = text if made.ok else "the model's answer is no plan that could run"
+    return Reply(with_findings(shown, made.diagnostics, made.source), data, is_error=not made.ok)
+
+
+async def _list(server_context: ServerContext, args: given.NoneArguments, caller: Caller) -> Reply:
+    found = await asyncio.to_thread(server_context.library.list)
+    width = max((len(plan.id) for plan in found), default=0)
+    text = "\n".join(_line(plan, width) for plan in found) or "no plans are kept yet; save_plan keeps one"
+    return Reply(text, {"plans": [listed_json(plan) for plan in found]})
+
+
+def _line(plan: Listed, width: int) -> str:
+    steps = "errors" if plan.steps is None else f"{plan.steps} steps"
+    params = f"  ({', '.join(map(str, plan.params))})" if plan.params else ""
+    return f"{plan.id.ljust(width)}  {steps}  {plan.title or plan.goal or ''}{params}".rstrip()
+
+
+async def _show(server_context: ServerContext, args: given.PlanIdArguments, caller: Caller) -> Reply:
+    stored = await asyncio.to_thread(server_context.library.load, args.plan_id)
+    return Reply(f"{_told(stored)}\n\n{stored.text}", stored_json(stored))
+
+
+async def _save(server_context: ServerContext, args: given.SavePlanArguments, caller: Caller) -> Reply:
+    text = read(args)
+    plan = text.require()
+    registry = (await server_context.shelf_for(text)).local
+    is_text = not text.is_json
+    save = partial(
+        server_context.library.save,
+        plan,
+        args.plan_id or None,
+        text=text.source.text if is_text else None,
+        syntax=text.syntax,
+        replaces=args.replace,
+        tools=pins_for_library(plan, registry),
+        goal=args.goal or None,
+    )
+    stored = await asyncio.to_thread(save)
+    said = with_findings(f"kept as {stored.name}", text.diagnostics, text.source)
+    return Reply(said, stored_json(stored) | {"diagnostics": to_json(text.diagnostics, text.source)})
+
+
+def _told(stored: StoredPlan) -> str:
+    plan = stored.require()
+    head = f"{stored.name}  {plan.title or stored.goal or ''}".rstrip()
+    return f"{head}\n\n{terminal_graph(plan, ansi=False, columns=_WIDTH).rstrip()}"
+
+
+PLAN_TOOLS: tuple[ToolDefinition[Any], ...] = (
+    ToolDefinition(
+        "compile_plan",
+        "Compile a goal",
+        "Have the server's model write a plan for a goal as text, checked on the tools that there are; a "
+        "plan that "
+        "was kept for this very goal is taken as it is. Nothing is run.",
+        given.CompileArguments,
+        schemas.COMPILED,
+        ASKS_MODEL,
+        _compile,
+    ),
+    ToolDefinition(
+        "plan_create",
+        "Make a plan",
+        "Have the server's model make a plan for a goal that takes several coordinated tool calls: a "
+        "graph of "
+        "steps, kept in the library under an id. Nothing is run.",
+        given.CreateArguments,
+        schemas.STORED,
+        KEEPS,
+        _create,
+    ),
+    ToolDefinition(
+        "list_plans",
+        "List the plans",
+        "List the plans of the library: id, steps, title or goal, parameters.",
+        given.NoneArguments,
+        schemas.table({"plans": schemas.rows(schemas.LISTED)}),
+        LOOKS,
+        _list,
+    ),
+    ToolDefinition(
+        "show_plan",
+        "Show a plan",
+        "Show a plan of the library: its steps as a graph, its text, parameters and tools.",
+        given.PlanIdArguments,
+        schemas.STORED,
+        LOOKS,
+        _show,
+    ),
+    ToolDefinition(
+        "save_plan",
+        "Keep a plan",
+        "Keep a plan in the library, to be run again by its id.",
+        given.SavePlanArguments,
+        schemas.KEPT,
+        KEEPS,
+        _save,
+    ),
+)
+"""The tools that make and keep plans."""

@@ -1,0 +1,160 @@
+"""The MCP tools on existing runs: explain, list, cancel, answer, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from callsheet.apps.hosting.deleting import delete_run
+from callsheet.apps.mcp import arguments as given
+from callsheet.apps.mcp.asking import waits_for
+from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.replies import Reply, run_links, with_findings
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.tool import ACTS, ENDS, LOOKS, ToolDefinition
+from callsheet.apps.operations import schemas
+from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
+from callsheet.apps.operations.run_text import run_detail_lines
+from callsheet.apps.operations.runs import found_runs, run_row
+from callsheet.apps.wording.values import without_controls
+from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
+from callsheet.machine import Decision, TookPlace, Verdict
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
+
+
+def details_of(server_context: ServerContext, run: str) -> RunDetails:
+    """The details of a run by its id, the beginning of one, or `last`; raises JournalError as `find_run`."""
+    journal = server_context.host.journal
+    info = journal.find_run(run)
+    return run_details(journal, info, journal.verify(info.run_id))
+
+
+async def _explain(server_context: ServerContext, args: given.RunArguments, caller: Caller) -> Reply:
+    details = await server_context.host.beside(lambda: details_of(server_context, args.run_id))
+    data = await asyncio.to_thread(run_details_json, details)
+    text = "\n".join(map(without_controls, run_detail_lines(details, server_context.hint)))
+    state = server_context.host.state(details.info.run_id).status
+    return Reply(text, data | {"status": state}, links=run_links(details.info.run_id))
+
+
+async def _list(server_context: ServerContext, args: given.ListRunsArguments, caller: Caller) -> Reply:
+    journal = server_context.host.journal
+
+    def look() -> list[dict[str, Any]]:
+        found = found_runs(journal, args.status or None, args.limit)
+        return [run_row(journal, info, shown) for info, shown in found]
+
+    told = await server_context.host.beside(look)
+    lines = [f"{row['run_id']}  {row['status']}  {row['created'][:19]}  {row['plan']}" for row in told]
+    return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": told})
+
+
+async def _cancel(server_context: ServerContext, args: given.CancelArguments, caller: Caller) -> Reply:
+    info = await server_context.host.beside(lambda: server_context.host.journal.find_run(args.run_id))
+    outcome = await server_context.host.cancel(info.run_id, args.reason)
+    if outcome is None:
+        said = f"run {info.run_id} was asked to end and has not yet; explain_run tells when it has"
+        data = outcome_json(RunOutcome(info.run_id, None), server_context.host.journal.path) | {
+            "status": "running"
+        }
+        return Reply(said, data, links=run_links(info.run_id))
+    data = outcome_json(server_context.host.veil.outcome(outcome), server_context.host.journal.path)
+    return Reply(f"run {info.run_id} has ended: {data['status']}", data, links=run_links(info.run_id))
+
+
+async def _answer(server_context: ServerContext, args: given.AnswerArguments, caller: Caller) -> Reply:
+    host = server_context.host
+    info = await host.beside(lambda: host.journal.find_run(args.run_id))
+    if args.verdict in ("retry", "skip", "fail", "took_place"):
+        is_told = args.verdict == "took_place"
+        verdict: Resolution = TookPlace(args.value) if is_told else Decision(args.verdict)
+        await host.decide(info.run_id, [args.key], verdict)
+    else:
+        answer = Answer(Verdict(args.verdict), args.value, caller.name, args.note)
+        await host.answer(info.run_id, answer, args.key)
+    details = await host.beside(lambda: details_of(server_context, info.run_id))
+    asks = tuple(ask for ask in details.asks if not ask.is_answered)
+    outcome = host.veil.outcome(unfinished(info.run_id, details.account.folded, details.in_doubt, asks))
+    data = outcome_json(outcome, host.journal.path)
+    left = "\n".join(waits_for(outcome, server_context.hint))
+    text = f"taken; resume_run carries run {info.run_id} on" + (
+        f"\nit still waits for:\n{left}" if left else ""
+    )
+    return Reply(without_controls(text), data, links=run_links(info.run_id))
+
+
+async def _delete(server_context: ServerContext, args: given.DeleteRunsArguments, caller: Caller) -> Reply:
+    host, gone, wrong = server_context.host, list[str](), list[Diagnostic]()
+
+    def delete(run_id: str) -> None:
+        delete_run(host.journal, host.info(run_id))
+
+    for run_id in dict.fromkeys(args.run_ids):
+        try:
+            await host.beside(partial(delete, run_id))
+            gone.append(run_id)
+        except CallsheetError as error:
+            wrong += error.diagnostics
+    text = f"deleted: {', '.join(gone)}" if gone else "no run was deleted"
+    data = {"deleted": gone, "diagnostics": to_json(wrong)}
+    return Reply(with_findings(text, wrong, None), data, is_error=bool(wrong))
+
+
+RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
+    ToolDefinition(
+        "explain_run",
+        "Explain a run",
+        "Tell what happened in a run, from its journal: each step with its outcome and time, what it "
+        "waits for, "
+        "the variables, the answer or the error.",
+        given.RunArguments,
+        schemas.RUN_DETAILS,
+        LOOKS,
+        _explain,
+    ),
+    ToolDefinition(
+        "list_runs",
+        "List the runs",
+        "List the runs of the journal, the newest first, with their status.",
+        given.ListRunsArguments,
+        schemas.table({"runs": schemas.rows(schemas.RUN_ROW)}),
+        LOOKS,
+        _list,
+    ),
+    ToolDefinition(
+        "cancel_run",
+        "End a run",
+        "End a run for good, wherever it is: under way, waiting, interrupted. It cannot be resumed "
+        "afterwards.",
+        given.CancelArguments,
+        schemas.OUTCOME,
+        ENDS,
+        _cancel,
+    ),
+    ToolDefinition(
+        "delete_runs",
+        "Delete runs",
+        "Delete runs that have ended, with all that their journal knows of them. There is no way back.",
+        given.DeleteRunsArguments,
+        schemas.table({"deleted": schemas.rows(schemas.text()), "diagnostics": schemas.DIAGNOSTICS}),
+        ENDS,
+        _delete,
+    ),
+)
+"""The tools on runs."""
+
+ANSWER_TOOL: ToolDefinition[Any] = ToolDefinition(
+    "answer_run",
+    "Answer for a person",
+    "Answer what a run asks a person: yes or no to a call, the answer to a question, what becomes of a "
+    "call in "
+    "doubt. Answer only what a person has told you to.",
+    given.AnswerArguments,
+    schemas.OUTCOME,
+    ACTS,
+    _answer,
+)
+"""The tool of clients that cannot ask a person with a form, where the operator allows it."""

@@ -1,0 +1,46 @@
+"""What the MCP tools work with: the host of runs, the plan library, the operator's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from callsheet.api.agents import asks_for_all_tools
+from callsheet.apps.hosting import Host
+from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.session import Setup, Toolbox
+from callsheet.apps.shelf import Shelf
+from callsheet.policy.model import Policy
+from callsheet.store.library import PlanLibrary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerContext:
+    """The operator's settings for all requests; without a `policy` there is none.
+
+    With `lets_clients_answer` a client that cannot ask a person may answer for one. `hint` is what a command
+    needs to find the journal (` --journal PATH`).
+    """
+
+    host: Host
+    library: PlanLibrary
+    policy: Policy | None = None
+    lets_clients_answer: bool = False
+    hint: str = ""
+
+    @property
+    def setup(self) -> Setup:
+        """The setup of all runs."""
+        return self.host.tools.setup
+
+    async def toolbox(self) -> Toolbox:
+        """All available tools."""
+        return await self.host.tools.for_plan(None)
+
+    async def shelf_for(self, text: PlanText) -> Shelf:
+        """The tools to check a plan against; servers are opened for unknown ones."""
+        plan = text.plan or text.partial
+        if plan is None:
+            return self.host.tools.shelf
+        agents = self.setup.agents
+        needed = None if asks_for_all_tools(plan, agents) else plan
+        return Shelf(self.setup, await self.host.tools.for_plan(needed, agents))

@@ -1,0 +1,66 @@
+"""A tool that the MCP server offers: its declaration and its handler."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias
+
+from mcp_types import InputRequiredResult, Tool, ToolAnnotations
+
+from callsheet.apps.mcp.arguments import Arguments, read_arguments, schema_of
+from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.replies import Reply, with_refusals
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.operations.schemas import Schema
+
+Answer: TypeAlias = "Reply | InputRequiredResult"
+
+LOOKS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+"""It looks at what it is given, and at tools and journal at most."""
+ASKS_MODEL = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+)
+"""It changes nothing, and asks a model."""
+KEEPS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+)
+"""It adds to what is kept, and changes nothing that is there."""
+ACTS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+)
+"""It calls tools, which may do anything."""
+ENDS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+)
+"""It ends something that cannot be brought back, and no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition(Generic[Arguments]):
+    """A tool: its name, what is said of it, its arguments, the form of its answer, what carries it out."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Arguments]
+    answers: Schema
+    hints: ToolAnnotations
+    carry_out: Callable[[ServerContext, Arguments, Caller], Awaitable[Answer]]
+
+    def declaration(self) -> Tool:
+        """What clients are told."""
+        return Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=schema_of(self.arguments),
+            output_schema=with_refusals(self.answers),
+            annotations=self.hints,
+        )
+
+    async def call(self, server_context: ServerContext, given: Mapping[str, Any], caller: Caller) -> Answer:
+        """Carry it out; raises CallsheetError for arguments that are wrong, and what it raises itself."""
+        return await self.carry_out(server_context, read_arguments(self.name, self.arguments, given), caller)

@@ -1,0 +1,162 @@
+"""Waits for a run within a tool call, until it ends or has a question for the person at the client.
+
+In: a run on a server context, and who calls. Out: the answer of the call. A call that is cancelled, or whose
+client goes away, interrupts its run: the journal carries it on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import anyio
+from mcp_types import InputRequiredResult
+
+from callsheet.apps.hosting import ResumeOptions
+from callsheet.apps.hosting.requests import Listeners
+from callsheet.apps.mcp.asking import forms_of, take_answers, waits_for
+from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.progress import Progress
+from callsheet.apps.mcp.replies import Reply, run_links, with_findings
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.tool import Answer
+from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.wording.doubts import doubt_lines, unanswered_lines
+from callsheet.apps.wording.values import without_controls
+from callsheet.diagnostics import Diagnostic, to_json
+from callsheet.ir import Plan
+from callsheet.machine import Status
+from callsheet.runtime.doubt import RunOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A run that a call carries: who calls, what is told of how far it is, what is to be said beside it."""
+
+    server_context: ServerContext
+    caller: Caller
+    run_id: str
+    progress: Progress
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def plan_in(server_context: ServerContext, run_id: str) -> Plan:
+    """The plan of a run of the journal."""
+    journal = server_context.host.journal
+    return journal.plan(journal.find_run(run_id).plan_hash)[0]
+
+
+# ---------------------------------------------------------------- to its end, or to a question
+
+
+async def continue_run(server_context: ServerContext, caller: Caller) -> Answer:
+    """Continue the run of an earlier result of this call, with the replies of the person."""
+    state = json.loads(caller.state or "{}")
+    run_id = str(state["run_id"])
+    taken, wrong = await take_answers(server_context.host, run_id, caller.answers, caller.name)
+    run = ToolRun(
+        server_context, caller, run_id, Progress(plan_in(server_context, run_id), int(state["told"])), wrong
+    )
+    if taken:
+        await go_on(run)
+        return await wait_for_run(run)
+    return _reply(run, await server_context.host.outcome(run_id))
+
+
+async def wait_for_run(run: ToolRun) -> Answer:
+    """Wait for a run and pass its questions to the person at the client, as long as they answer."""
+    async with run.progress.telling(run.caller):
+        while True:
+            outcome = await _stopped(run)
+            forms = forms_of(outcome) if outcome.result is None and run.caller.can_be_asked else {}
+            if not forms:
+                return _reply(run, outcome)
+            if run.caller.is_modern:
+                requests = {name: form.request() for name, form in forms.items()}
+                state = json.dumps({"run_id": run.run_id, "told": run.progress.told})
+                return InputRequiredResult(input_requests=dict(requests), request_state=state)
+            said = {name: await run.caller.ask(form) for name, form in forms.items()}
+            taken, wrong = await take_answers(run.server_context.host, run.run_id, said, run.caller.name)
+            if not taken:
+                return _reply(run, await run.server_context.host.outcome(run.run_id), wrong)
+            await go_on(run)
+
+
+async def go_on(run: ToolRun) -> None:
+    """Resume a run, unless it is running."""
+    host = run.server_context.host
+    if host.hosted(run.run_id) is None:
+        run.progress.from_start()
+        await host.resume(run.run_id, ResumeOptions(listeners=Listeners(run.progress.note)))
+
+
+async def _stopped(run: ToolRun) -> RunOutcome:
+    """Wait until the run has stopped; cancelling the wait interrupts the run."""
+    host = run.server_context.host
+    try:
+        await host.wait(run.run_id)
+    except asyncio.CancelledError:
+        hosted = host.hosted(run.run_id)
+        if hosted is not None:
+            with anyio.CancelScope(shield=True):
+                await hosted.interrupt()
+        raise
+    return await host.outcome(run.run_id)
+
+
+# ---------------------------------------------------------------- in words
+
+
+def started_reply(run: ToolRun) -> Reply:
+    """The reply of a call that does not wait for its run."""
+    data = outcome_json(RunOutcome(run.run_id, None), run.server_context.host.journal.path) | {
+        "status": "running"
+    }
+    data["diagnostics"] = to_json(run.diagnostics)
+    text = f"run {run.run_id} goes on; explain_run tells how it stands, cancel_run ends it"
+    return Reply(with_findings(text, run.diagnostics, None), data, links=run_links(run.run_id))
+
+
+def _reply(run: ToolRun, outcome: RunOutcome, wrong: tuple[Diagnostic, ...] = ()) -> Reply:
+    """The reply with the state of a run; an error if its plan has failed."""
+    said = (*run.diagnostics, *wrong)
+    data = outcome_json(outcome, run.server_context.host.journal.path, to_json(said))
+    text = "\n".join(map(without_controls, _lines(run, outcome)))
+    has_failed = outcome.result is not None and outcome.result.status is not Status.DONE
+    return Reply(with_findings(text, said, None), data, has_failed, run_links(run.run_id))
+
+
+def _lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
+    result, hint = outcome.result, run.server_context.hint
+    if result is None:
+        yield from _waiting(run, outcome)
+        return
+    if result.response:
+        yield result.response
+    if result.status is Status.DONE:
+        yield f"run {run.run_id}: done, used {outcome.usage.describe()}"
+        return
+    where = f" at {result.ended_at}" if result.ended_at else ""
+    why = f": {result.error}" if result.error and result.error != result.response else ""
+    yield f"run {run.run_id}: {result.status}{where}{why}"
+    if result.objection is not None and result.objection.help is not None:
+        yield f"help: {result.objection.help}"
+    yield f"explain_run tells what happened; on a command line: callsheet show {run.run_id}{hint}"
+
+
+def _waiting(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
+    hint = run.server_context.hint
+    if outcome.waiting:
+        yield f"run {run.run_id} waits for a person:"
+        yield from waits_for(outcome, hint)
+    if outcome.in_doubt:
+        yield f"run {run.run_id} stands still:"
+        yield from doubt_lines(outcome.in_doubt, run.run_id, hint)
+    if outcome.unanswered:
+        yield from unanswered_lines(outcome.unanswered, run.run_id, hint)
+    if not (outcome.waiting or outcome.in_doubt or outcome.unanswered):
+        yield f"run {run.run_id} was interrupted"
+    answer = "answer_run takes the answers here; then " if run.server_context.lets_clients_answer else ""
+    yield f"{answer}resume_run carries it on"

@@ -1,0 +1,91 @@
+"""Lineages and slices of recorded runs, for the commands that explain where a value came from."""
+
+from __future__ import annotations
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.store.errors import JournalError
+from callsheet.store.journal import Journal
+from callsheet.store.runs import RunInfo
+from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage
+from callsheet.trace.lineage.reads import Path
+from callsheet.trace.lineage.record import lineage_of
+from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_told, missing_at
+from callsheet.trace.lineage.windows import lineages_in
+from callsheet.views.lineage import place
+
+
+def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:
+    """The lineage of a run, or of its events up to `upto`; raises JournalError for unreadable events."""
+    plan = journal.plan_of(info.plan_hash)
+    return lineage_of(plan, journal.entries(info.run_id), journal.plan_of, upto)
+
+
+def sliced(
+    journal: Journal,
+    info: RunInfo,
+    variable: str,
+    bounds: tuple[int | None, int | None] = (None, None),
+    *,
+    is_forward: bool = False,
+) -> tuple[Lineage, Node, Graph]:
+    """The slice of a place in a value, with its lineage: only of the last events of the run if they suffice.
+
+    `bounds` are the maximum number of places and of steps from the first one. Raises JournalError as
+    `node_named`.
+    """
+    name = variable.removeprefix("$").split(".")[0]
+    ends_early = is_forward and bounds != (None, None)
+    for lineage in lineages_in(journal, info, name, is_forward=is_forward, ends_early=ends_early):
+        try:
+            start = node_named(lineage, variable)
+        except JournalError:
+            if lineage.begins == 1 and lineage.uses is None:
+                raise
+            continue
+        graph = (forward if is_forward else backward)(lineage, start, *bounds)
+        if is_told(lineage, graph, start, is_forward=is_forward):
+            return lineage, start, graph
+    raise AssertionError("the last lineage is complete")
+
+
+def node_named(lineage: Lineage, text: str) -> Node:
+    """The place that a text such as `rows.0.amount` names; raises JournalError (JRN040) if there is none."""
+    name, *rest = text.removeprefix("$").split(".")
+    path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
+    write = lineage.write_named(name)
+    if write == NONE and name == ANSWER:
+        way_out = "`callsheet show` shows the error, `callsheet blame` where the run failed and why"
+        raise JournalError("JRN040", "the run has no answer: it has not ended successfully", way_out)
+    if write == NONE:
+        near = did_you_mean(name, lineage.names())
+        way_out = f"did you mean {' or '.join('$' + other for other in near)}?" if near else _all(lineage)
+        raise JournalError("JRN040", f"the run has no variable ${name[:80]}", way_out)
+    node = Node(write, path)
+    missing = missing_at(lineage, node)
+    if missing is not None:
+        there, keys = missing
+        near = did_you_mean(str(path[len(there)]), keys)
+        way_out = f"did you mean {' or '.join(near)}?" if near else _keys(keys)
+        whole = place(name, path)[:80]
+        raise JournalError(
+            "JRN040", f"there is nothing at {whole}: {place(name, there)} has no {path[len(there)]}", way_out
+        )
+    return node
+
+
+def _is_index(part: str) -> bool:
+    digits = part.removeprefix("-")
+    return digits.isascii() and digits.isdigit()
+
+
+def _all(lineage: Lineage) -> str:
+    names = lineage.names()
+    if not names:
+        return "no variable has been set in it"
+    more = " …" if len(names) > 12 else ""
+    return f"it has {', '.join('$' + name for name in names[:12])}{more}"
+
+
+def _keys(keys: list[str]) -> str:
+    more = " …" if len(keys) > 12 else ""
+    return f"it has {', '.join(keys[:12])}{more}" if keys else "it is empty"

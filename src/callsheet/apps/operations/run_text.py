@@ -1,0 +1,141 @@
+"""What happened in a run, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from callsheet.apps.operations.runs import INTERRUPTED
+from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.wording.events import in_events
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import preview, seconds
+from callsheet.views.columns import cut, pad
+from callsheet.views.describe import describe_action
+
+if TYPE_CHECKING:
+    from callsheet.apps.operations.run_details import RunDetails
+    from callsheet.store.chain import BadEvent
+    from callsheet.trace.account import Account, LateAnswer, StepAccount
+
+_ACTION_WIDTH = 36
+_MOST_CUTS = 3
+_MOST_TURNS = 40
+_MOST_ANSWERS = 3
+_MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
+
+
+def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
+    """The lines of a run's details; `hint` is the option with which further commands find the journal."""
+    info, account = details.info, details.account
+    yield f"run      {info.run_id}"
+    yield f"status   {details.status}"
+    yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
+    yield f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
+    yield f"journal  {details.journal}, {in_events(info.events)}, {chain_in_words(details.bad)}"
+    if details.origin is not None:
+        yield f"from     {details.origin.describe()}"
+    for child in details.children:
+        yield f"child    {child.run_id}, from event {child.forked_at}, {child.status}"
+    yield f"used     {account.folded.usage().describe()}"
+    yield ""
+    held = {call.step: "in doubt" for call in details.in_doubt}
+    held |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
+    for visit in account.steps:
+        action = "" if visit.action is None else describe_action(visit.action)
+        yield _step_line(visit, cut(action, _ACTION_WIDTH), _held(visit, held))
+        for turn in _turns(visit):
+            yield f"      {turn}"
+    for warning in (*account.warnings, *_cuts(account)):
+        yield f"warning: {warning}"
+    for answer in account.late:
+        yield _late_line(answer)
+    yield from _doubts(details, hint)
+    yield from _end(details)
+
+
+def chain_in_words(bad: BadEvent | None) -> str:
+    """The result of verifying the hash chain, as text."""
+    return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
+
+
+def _held(visit: StepAccount, held: Mapping[str, str]) -> tuple[str, str]:
+    """The mark and the word for the state of a visit; also for one that waits for something."""
+    if visit.outcome == "running" and visit.step in held:
+        return "?", held[visit.step]
+    return _MARKS[visit.outcome], visit.outcome
+
+
+def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:
+    took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
+    said = f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
+    beside = _beside(visit)
+    extra = f"  [{preview(beside, 160)}]" if beside else ""
+    mark, outcome = stands
+    head = f"  {mark} {visit.step:<6} {outcome:<8} {took:>9}"
+    return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
+
+
+def _turns(visit: StepAccount) -> Iterator[str]:
+    """The actions of an agent, one per line, up to a maximum."""
+    for turn in visit.turns[:_MOST_TURNS]:
+        yield preview(turn, 120)
+    if len(visit.turns) > _MOST_TURNS:
+        yield f"and {len(visit.turns) - _MOST_TURNS} more (--json has them all)"
+
+
+def _cuts(account: Account) -> Iterator[str]:
+    """The shortened values, one per line, up to a maximum per step."""
+    for visit in account.steps:
+        for cut_there in visit.cuts[:_MOST_CUTS]:
+            yield f"{visit.step}: {cut_there}"
+        if len(visit.cuts) > _MOST_CUTS:
+            yield f"{visit.step}: and {len(visit.cuts) - _MOST_CUTS} more (--events has them all)"
+
+
+def _late_line(answer: LateAnswer) -> str:
+    said = "failed" if answer.outcome == "err" else "answered"
+    when = iso(answer.ts)
+    return f"late: {answer.key} {said} at {when}, after it was closed: {preview(answer.said, 100)}"
+
+
+def _beside(visit: StepAccount) -> str:
+    parts = [f"{visit.calls} calls"] if visit.calls > 1 else []
+    parts += [f"{visit.retries} retried"] if visit.retries else []
+    said = visit.answers[:_MOST_ANSWERS]
+    more = len(visit.answers) - len(said)
+    return ", ".join([*parts, *said, *([f"{more} more answers"] if more else [])])
+
+
+def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
+    yield from _asks(details, hint)
+    is_stopped = details.status in (INTERRUPTED, "in_doubt")
+    lines = left_lines(details.in_doubt)
+    if details.in_doubt and is_stopped:
+        lines = doubt_lines(details.in_doubt, details.info.run_id, hint)
+    if details.unanswered:
+        lines += unanswered_lines(details.unanswered, details.info.run_id, hint)
+    if lines:
+        yield ""
+        yield from lines
+    elif is_stopped or any(ask.is_answered for ask in details.asks):
+        yield ""
+        yield f"it goes on with: callsheet resume {details.info.run_id}{hint}"
+
+
+def _asks(details: RunDetails, hint: str) -> Iterator[str]:
+    from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - brings the runtime
+
+    for ask in details.asks:
+        yield ""
+        yield from lines_of(ask, hint)
+
+
+def _end(details: RunDetails) -> Iterator[str]:
+    machine = details.account.folded.machine
+    yield ""
+    for name, value in machine.variables().items():
+        yield f"${name} = {preview(value, 100)}"
+    result = machine.result
+    if result is not None:
+        yield f"{'answer' if result.error is None else 'error'}: {result.error or result.response}"

@@ -1,0 +1,168 @@
+"""Pages for plans and runs (parse, save, dry run, explain, branch): responses match the document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from apps.http.conftest import plan_of, running
+from callsheet.api.policies import load_policy
+from callsheet.apps.http.table import document
+
+GOOD = plan_of("S1: @ADD (a=1) > $x", 'S2: @RESPOND ("$x")')
+OPENAPI = document()
+
+
+def told(api, method, path, body=None, status=200, at=None, **headers):
+    """What a page answers, held to its schema in the document; `at` is its path there."""
+    said = api(method, path, body, **headers)
+    assert said.status == status, said.body
+    row = OPENAPI["paths"][at or path.partition("?")[0]][method.lower()]["responses"][str(status)]
+    kind = said.headers["content-type"].partition(";")[0]
+    schema = row["content"][kind].get("schema", {})
+    data = said.json if kind == "application/json" else said.body.decode()
+    whole = {**schema, "components": OPENAPI["components"]}
+    jsonschema.validate(data, whole, cls=jsonschema.Draft202012Validator)
+    return data
+
+
+def test_a_text_is_read_printed_checked_and_drawn(api):
+    read = told(api, "POST", "/v1/parse", {"plan": GOOD})
+    assert [step["id"] for step in read["steps"]] == ["S1", "S2"]
+    wrong = told(api, "POST", "/v1/parse", {"plan": plan_of("S1: what")})
+    assert (wrong["ok"], wrong["diagnostics"][0]["line"]) == (False, 3)
+    printed = told(api, "POST", "/v1/format", {"plan": "search  'tea' >hits"})
+    assert printed["text"] == 'search "tea" > hits\n'
+    other = told(api, "POST", "/v1/format", {"plan": plan_of("S1: @ADD (1, 2) > $x"), "to": "dag"})
+    assert json.loads(other["text"])["steps"][0]["args"] == {"a": 1, "b": 2}
+    checked = told(api, "POST", "/v1/validate", {"plan": plan_of("S1: @AD (a=1) > $x")})
+    assert checked["diagnostics"][0]["code"] == "CHK040"
+    alone = told(api, "POST", "/v1/validate", {"plan": plan_of("S1: @AD (a=1) > $x"), "tools": False})
+    assert alone["ok"]
+    assert told(api, "POST", "/v1/visualize", {"plan": GOOD})["graph"].startswith("graph TD")
+    refused = api("POST", "/v1/visualize", {"plan": "what"})
+    assert (refused.status, refused.code) == (422, "CFG019")
+
+
+def test_a_variable_that_is_missing_is_given_in_inputs(api):
+    rows = told(api, "POST", "/v1/validate", {"plan": plan_of("S1: @RESPOND ($x)")})["diagnostics"]
+    (way_out,) = [row["help"] for row in rows if row["code"] == "CHK001"]
+    assert way_out == "it is null here; give x in `inputs` or set it with a step"
+    step = {"index": 1, "title": "t", "tool": "add", "args": {"a": "${x}", "b": 1}, "depends_on": []}
+    refused = api("POST", "/v1/runs", {"plan": json.dumps({"steps": [step]})})
+    (said,) = [row for row in refused.json["diagnostics"] if row["code"] == "CHK001"]
+    assert said["help"].startswith('give x in `inputs`, put it into "variables"')
+
+
+def test_a_plan_is_proved_and_explained(api):
+    body = {"plan": plan_of('S1: @NOTE (line="x") > $x'), "policy": "strict"}
+    proved = told(api, "POST", "/v1/verify", body)
+    assert (proved["ok"], proved["violations"][0]["code"]) == (False, "POL101")
+    steps = told(api, "POST", "/v1/explain-policy", {**body, "policy": "open"})["steps"]
+    assert steps
+    missing = api("POST", "/v1/verify", {"plan": GOOD})
+    assert (missing.status, missing.code) == (422, "API008")
+
+
+def test_a_goal_without_a_model_is_told_so(api):
+    said = api("POST", "/v1/compile", {"goal": "add one and one"})
+    assert (said.status, said.code) == (422, "CMP001")
+
+
+def test_a_dry_run_does_nothing(api):
+    body = {"plan": plan_of("S1: @NOTE (line=$what) > $x"), "inputs": {"what": "hi"}, "policy": "strict"}
+    found = told(api, "POST", "/v1/dry-run", body)
+    assert (found["ok"], Path("notes.txt").exists()) == (False, False)
+    assert told(api, "POST", "/v1/dry-run", {"plan": GOOD, "assume": {"S1": 7}})["ok"]
+    wrong = api("POST", "/v1/dry-run", {"plan": GOOD, "assume": {"S9": 7}})
+    assert (wrong.status, wrong.code) == (422, "RUN040")
+    assert api.get("/v1/runs")["runs"] == []
+
+
+def test_plans_are_kept_run_and_deleted(api):
+    at = "/v1/plans/{plan_id}"
+    plan = plan_of("S1: @ADD (a=$n) > $x", 'S2: @RESPOND ("$x")')
+    made = told(api, "PUT", "/v1/plans/sums", {"plan": plan, "params": ["n:integer=1"]}, 201, at)
+    assert (made["version"], list(made["tools"])) == (1, ["ADD"])
+    taken = api("PUT", "/v1/plans/sums", {"plan": plan})
+    assert (taken.status, taken.code) == (409, "PLN003")
+    again = told(api, "PUT", "/v1/plans/sums", {"plan": plan + "# more\n", "replace": True}, 200, at)
+    assert again["version"] == 2
+    assert told(api, "GET", "/v1/plans/sums", at=at)["text"].endswith("# more\n")
+    assert told(api, "GET", "/v1/plans/sums@1", at=at)["version"] == 1
+    assert [row["id"] for row in told(api, "GET", "/v1/plans")["plans"]] == ["sums"]
+    said = api("POST", "/v1/runs", {"plan_id": "sums", "inputs": {"n": 4}, "run_id": "r"})
+    assert said.status == 202, said.body
+    assert api.ended("r")["response"] == "5"
+    assert api("DELETE", "/v1/plans/sum").status == 404
+    assert api("DELETE", "/v1/plans/sums").status == 204
+    assert api("GET", "/v1/plans/sums").code == "PLN002"
+    assert api("PUT", "/v1/plans/..%2fx", {"plan": plan}).status == 404
+
+
+@pytest.fixture
+def ended(api):
+    """A server with a run `r` that has ended."""
+    api.start("S1: @ADD (a=1) > $x", 'S2: @NOTE (line="n$x") > $y', 'S3: @RESPOND ("$y")', run_id="r")
+    api.ended("r")
+    return api
+
+
+def test_a_run_is_explained(ended):
+    api, at = ended, "/v1/runs/{run_id}/"
+    why = told(api, "GET", "/v1/runs/r/why?variable=y", at=at + "why")
+    assert [node["variable"] for node in why["nodes"]] == ["y", "x"]
+    assert why["more"] is False
+    near = told(api, "GET", "/v1/runs/r/why?variable=y&limit=1", at=at + "why")
+    assert ([node["variable"] for node in near["nodes"]], near["more"]) == (["y"], True)
+    ahead = told(api, "GET", "/v1/runs/r/why?variable=x&forward=true", at=at + "why")
+    assert [call["tool"] for call in ahead["calls"]] == ["NOTE"]
+    for path, code in [("why?variable=no", "JRN040"), ("at/99", "JRN041"), ("at/x", "API009")]:
+        said = api("GET", f"/v1/runs/r/{path}")
+        assert (said.status, said.code) == (404, code)
+    assert told(api, "GET", "/v1/runs/r/at/1", at=at + "at/{seq}")["turn"] == "S1"
+    lines = told(api, "GET", "/v1/runs/r/journal", at=at + "journal").splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == [*range(1, len(lines) + 1)]
+    some = told(api, "GET", "/v1/runs/r/journal?after=2&limit=2", at=at + "journal").splitlines()
+    assert [json.loads(line)["seq"] for line in some] == [3, 4]
+    assert told(api, "GET", "/v1/runs/r/lctl", at=at + "lctl")
+    assert "lctl" in told(api, "GET", "/v1/runs/r/lctl?at=S1", at=at + "lctl", accept="application/yaml")
+    page = told(api, "GET", "/v1/runs/r/report", at=at + "report")
+    assert page.startswith("<!doctype html>")
+    assert told(api, "GET", "/v1/runs/r/document", at=at + "document")["run"]["id"] == "r"
+
+
+def test_a_run_branches_off_once_somebody_agrees(ended):
+    api = ended
+    refused = api("POST", "/v1/runs/r/rerun", {"step": "S2"})
+    assert (refused.status, refused.code) == (409, "JRN083")
+    assert [effect["tool"] for effect in refused.json["effects"]] == ["NOTE"]
+    again = told(
+        api, "POST", "/v1/runs/r/rerun", {"step": "S2", "effects": True}, 202, "/v1/runs/{run_id}/rerun"
+    )
+    assert api.ended(again["run_id"])["response"] == "n2"
+    at = next(e["seq"] for _, _, e in api.stream("r") if e.get("type") == "ok")
+    body = {"at": at, "variables": {"x": 7}, "effects": True, "run_id": "f", "by": "ada"}
+    told(api, "POST", "/v1/runs/r/fork", body, 202, "/v1/runs/{run_id}/fork")
+    assert api.ended("f")["response"] == "n7"
+    told(api, "GET", "/v1/runs/r/diff?other=f", at="/v1/runs/{run_id}/diff")
+    assert api.get("/v1/runs/f")["from"]["by"] == "ada"
+
+
+def test_the_server_describes_itself(folder):
+    with running(folder, policy=load_policy("strict")) as api:
+        assert told(api, "GET", "/v1/health", authorization=None)["ok"]
+        tools = told(api, "GET", "/v1/tools")["tools"]
+        assert {"ADD", "NOTE"} <= {tool["name"] for tool in tools}
+        assert told(api, "GET", "/v1/policy")["in_force"]["name"] == "strict"
+        assert told(api, "GET", "/v1/policy/open", at="/v1/policy/{name}")["name"] == "open"
+        assert api("GET", "/v1/policy/none").status == 404
+        assert told(api, "GET", "/v1/explain/chk040", at="/v1/explain/{code}")["code"] == "CHK040"
+        assert api("GET", "/v1/explain/NONE").code == "CFG015"
+        refused = api("POST", "/v1/runs", {"plan": plan_of('S1: @NOTE (line="x") > $x')})
+        assert (refused.status, refused.code) == (403, "POL101")
+        own = api("POST", "/v1/runs", {"plan": GOOD, "policy": "open"})
+        assert (own.status, own.code) == (409, "API020")
