@@ -14,6 +14,7 @@ from callsheet.api.proving import PolicyRefused
 from callsheet.ir.labels import read_label
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.model import AgentRule, Implicit, Policy, SourceRule, ToolRule, When
+from callsheet.policy.rules.base import Verdicts
 from callsheet.store import EventType, Journal
 
 PUBLIC, PRIVATE = read_label("T/pub"), read_label("U/priv")
@@ -272,6 +273,25 @@ async def test_what_was_asked_stays_asked_though_the_other_policy_would_not_ask_
     await world.runtime().answer("r")
     later = await world.runtime().resume("r")
     assert [ask.step for ask in later.waiting] == ["S3"]
+
+
+async def test_an_answer_counts_though_another_version_words_the_reasons_differently(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        now = Verdicts.ask
+        older.setattr(Verdicts, "ask", lambda notes, why: now(notes, f"in older words: {why}"))
+        await world.waits(
+            'S1: @KEEP ("a") > $k\nS2: @KEEP ("b") > $l\nS3: @KEEP ("c")\nS4: @RESPOND ("ok")', ASKING
+        )
+        await world.runtime().answer("r")
+        (second,) = (await world.runtime().resume("r")).waiting
+        assert second.why == ("in older words: the policy asks for a yes to @KEEP",)
+        await world.runtime().answer("r", digest=second.digest)
+    (third,) = (await world.runtime().resume("r")).waiting
+    assert (third.step, world.done) == ("S3", ["keep a", "keep b"])
+    await world.runtime().answer("r", digest=third.digest)
+    assert (await world.runtime().resume("r")).response == "ok"
 
 
 async def test_a_question_that_both_policies_ask_has_no_more_time_than_it_had(world: World) -> None:

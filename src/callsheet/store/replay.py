@@ -242,7 +242,8 @@ def _note(folded: Folded, row: Row) -> None:
         case EventType.ASK:
             body = row.body or {}
             book.posed[body["digest"]] = Posed(row.ts, body["due"])
-            if folded.start.is_veiled or SEALED in body:
+            is_sealed = folded.start.is_veiled or SEALED in body
+            if is_sealed or folded.machine.asking.is_recorded_as(key, body):
                 folded.adopt(key, body["digest"])
         case EventType.START:
             raise ValueError("a run has one start")
