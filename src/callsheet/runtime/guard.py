@@ -235,7 +235,7 @@ class GuardedGateway(Gateway):
         return places_of(self._guard.policy.files)
 
     def _rewriting(self, command: CallTool) -> str | None:
-        """Why a call would change what runs are held by; None where it does not."""
+        """Why a call would change a file that controls runs; None where it does not."""
         if not self._guard.policy.files:
             return None
         traits = self._judge.traits(command.tool)

@@ -145,8 +145,9 @@ def _of_bits(found: _Found, bits: int) -> _Found:
     if found.objection.rule is not Rule.IMPLICIT:
         return found
     way_out = (
-        f"{bits} steps ask whether private data is empty or fails, and the plan may tell {MOST_BITS} such "
-        "bits: ask less, or do this before"
+        f"{bits} steps depend on whether private data is empty or an error, and the plan may reveal "
+        f"{MOST_BITS} such "
+        "bits: use fewer, or do this earlier"
     )
     return found._replace(objection=found.objection._replace(help=way_out))
 
@@ -217,7 +218,7 @@ def _implied(labels: Labels, number: int) -> Iterator[Objection]:
     planner = subject.judge.policy.planner
     for objection in subject.judge.judge(CallView("", "RESPOND", (argument,), planner)).objections:
         yield objection._replace(
-            message=f"{objection.message}: it is the answer of the plan, which has no other"
+            message=f"{objection.message}: it is the last value, which a plan without an answer returns"
         )
 
 
@@ -230,7 +231,7 @@ def _approvals(number: int, call: CallView, notes: Notes, said: _Said) -> None:
         if said.can_ask:
             said.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
         else:
-            message = f"{why}, and nobody has approved it"
+            message = f"{why}, and is not approved"
             said.found.append(
                 _Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step"))
             )
@@ -263,7 +264,7 @@ def _way_out(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str
     if came_in is None or came_in not in labels.from_before:
         return objection.help
     step = labels.subject.plan.steps[came_in].id
-    told = f"{step} reads what an earlier run has left there: `callsheet labels list` shows it"
+    told = f"{step} reads data that an earlier run has left: `callsheet labels list` shows it"
     return told if objection.help is None else f"{objection.help}; {told}"
 
 
@@ -294,14 +295,14 @@ def _decided(labels: Labels, ways: Ways, number: int, is_guilty: Callable[[Label
     own = (*subject.readings[number].contents, *subject.readings[number].source)
     way = ways.to(number, (*own, *subject.readings[number].emptiness), is_guilty)
     if way:
-        return (*way, f"{step.id} whether it is done")
+        return (*way, f"{step.id} whether it is called")
     other = ways.decider(number, is_guilty)
     if other is None:
         return ()
     reading = subject.readings[other]
     way = ways.to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
     way = way or ways.to(other, reading.arguments, is_guilty)
-    return (*way, subject.plan.steps[other].id, f"{step.id} whether it is done")
+    return (*way, subject.plan.steps[other].id, f"{step.id} whether it is called")
 
 
 def _is_private(label: Label) -> bool:

@@ -109,7 +109,7 @@ class _Reading:
                 waiting += self._written_by(program)
                 if runs_file(program.text, program.language, Named.input()):
                     program.is_refused = True
-                    yield program.step, self._said(program, "what it is given, which is untrusted content")
+                    yield program.step, self._said(program, "its arguments, which are untrusted content")
         for file in waiting:  # a worklist: grows when a program is found to read untrusted content
             for program in self._asked_for(file):
                 if not program.reads and _is_read(program, file.file):
@@ -173,7 +173,7 @@ class _Reading:
             Rule.EXECUTABLE,
             f"@{program.call.tool} runs {what}",
             program.argument,
-            "hand the data to a program that stands in the plan and only reads it",
+            "pass the data to a program that is written in the plan and only reads it",
         )
 
 
