@@ -104,9 +104,9 @@ async def test_a_plan_that_could_not_run_here_is_refused_with_all_that_is_wrong(
 
 
 async def test_without_anybody_to_ask_the_way_out_is_said() -> None:
-    with pytest.raises(CallsheetError, match="nobody is there to make a plan"):
+    with pytest.raises(CallsheetError, match="there is no model or planner to make a plan"):
         await Runtime([alt]).create_plan("g")
-    with pytest.raises(CallsheetError, match="nobody is there to make a plan"):
+    with pytest.raises(CallsheetError, match="there is no model or planner to make a plan"):
         await Runtime([a, bad, alt], limits=REPLAN).run(PLAN)
 
 

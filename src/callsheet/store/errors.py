@@ -90,6 +90,6 @@ def damaged(what: str) -> JournalError:
     return JournalError(
         "JRN012",
         f"the journal is damaged: {what}",
-        way_out="restore it from a copy, or save what is whole of it (`callsheet runs salvage`); "
+        way_out="restore it from a copy, or save its intact part (`callsheet runs salvage`); "
         "was another one meant, name it: --journal PATH",
     )
