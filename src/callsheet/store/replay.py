@@ -120,7 +120,7 @@ def leads_to(result: Result | None, body: Mapping[str, Any]) -> bool:
 def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
     """The content of a run's first event; raises KeyError, TypeError or ValueError if it is no start."""
     if kind != EventType.START:
-        raise ValueError("a run begins with its start")
+        raise ValueError("a run starts with its start event")
     return Start.from_json(body or {})
 
 

@@ -12,14 +12,14 @@ def unknown(message: str, way_out: str) -> CallsheetError:
 
 def taken(name: str, way_out: str) -> CallsheetError:
     """The id is another plan's."""
-    return CallsheetError.single("PLN003", f"there is a plan {name} already", help=way_out)
+    return CallsheetError.single("PLN003", f"the plan {name} already exists", help=way_out)
 
 
 def another(name: str, why: str) -> CallsheetError:
     """The plan that is to be taken in is not the one that is here."""
     return CallsheetError.single(
         "PLN027",
-        f"the plan {name} is another one here: {why}",
+        f"the plan {name} differs from the one here: {why}",
         help=f"import it under another id: --as {name}-2",
     )
 
