@@ -22,7 +22,7 @@ from callsheet.passes.verify.labels import labels_of
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.pictures import told_by_images
-from callsheet.passes.verify.scripts import strangers_scripts
+from callsheet.passes.verify.scripts import untrusted_scripts
 from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
 from callsheet.passes.verify.subject import Subject, subject_of
@@ -131,7 +131,7 @@ def verify(
         while some := tuple(islice(numbers, _AT_ONCE)):
             _judge(labels, some, said)
         found, last = said.found, last_values(subject)
-        found += [_Found(n, objection) for n, objection in strangers_scripts(labels, _left(subject))]
+        found += [_Found(n, objection) for n, objection in untrusted_scripts(labels, _left(subject))]
         found += [_Found(n, objection) for n, objection in told_by_images(labels, _left(subject), last)]
         found += [_Found(n, objection) for n in last for objection in _implied(labels, n)]
         violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])

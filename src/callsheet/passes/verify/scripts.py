@@ -177,7 +177,7 @@ class _Reading:
         )
 
 
-def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
+def untrusted_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
     """An EXECUTABLE objection for each of these steps whose program runs a file with untrusted content.
 
     Approval of the step does not lift it: the approver sees the program, not the content of the file.

@@ -104,7 +104,7 @@ class _Powers(NamedTuple):
     ways_out: tuple[str, ...]
     private: tuple[str, ...]
     changes: tuple[str, ...]
-    hears_strangers: bool
+    reads_untrusted: bool
     untold: tuple[tuple[str, Label], ...]
     """Tools whose results no model may read, with the label of the results."""
 
@@ -138,7 +138,7 @@ def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) ->
         return f"{shown(label)} and a way out, @{can.ways_out[0]}, are not given to one agent"
     if can.ways_out and can.private:
         return f"it could read private data with @{can.private[0]} and send it out with @{can.ways_out[0]}"
-    if can.changes and (label.untrusted or can.hears_strangers):
+    if can.changes and (label.untrusted or can.reads_untrusted):
         return f"untrusted text could make it misuse @{can.changes[0]}"
     return None
 
@@ -174,7 +174,7 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
             way_out = f"leave it out; if what @{reads} gives is public, say so in the policy: returns"
         both = f"read private data with @{reads} and send it out with @{sends}"
         notes.object(Rule.AGENT, f"the agent could {both}", "tools", help=way_out)
-    if can.changes and (data.untrusted or can.hears_strangers):
+    if can.changes and (data.untrusted or can.reads_untrusted):
         notes.object(
             Rule.AGENT,
             f"untrusted text could make the agent misuse @{can.changes[0]}",
