@@ -91,7 +91,9 @@ def test_an_entry_for_no_tool_is_a_warning_with_the_nearest_names() -> None:
 
 def test_of_a_server_that_is_not_open_nothing_is_said_and_of_one_that_is_each_missing_tool() -> None:
     policy, found = bind_policy(Policy(tools={"mcp:db/drop": RULE, "mcp:fs/drop": RULE}), registry("fs"))
-    assert [d.message for d in found] == ["the policy describes mcp:fs/drop, and there is no such tool here"]
+    assert [d.message for d in found] == [
+        "the policy has an entry for mcp:fs/drop, which does not exist here"
+    ]
     assert policy.tools.keys() == {"mcp:db/drop", "mcp:fs/drop"}
 
 

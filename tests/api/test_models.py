@@ -132,7 +132,7 @@ async def test_an_agent_is_given_a_goal_and_what_belongs_to_it() -> None:
 async def test_without_a_model_the_check_warns_and_the_step_fails() -> None:
     runtime = Runtime()
     assert [d.code for d in (await runtime.check(CLASSIFY)).warnings] == ["RUN010"]
-    assert "was given none" in (await runtime.run(CLASSIFY)).response
+    assert "this run has none" in (await runtime.run(CLASSIFY)).response
     assert not await Runtime(model=lambda _: "bug").check(CLASSIFY)
 
 

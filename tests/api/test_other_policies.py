@@ -14,6 +14,7 @@ from callsheet.api.proving import PolicyRefused
 from callsheet.ir.labels import read_label
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.model import AgentRule, Implicit, Policy, SourceRule, ToolRule, When
+from callsheet.policy.rules.base import Verdicts
 from callsheet.store import EventType, Journal
 
 PUBLIC, PRIVATE = read_label("T/pub"), read_label("U/priv")
@@ -122,7 +123,7 @@ async def test_an_accepted_policy_is_in_the_journal_and_holds_from_then_on(world
     policy = with_tool("KEEP", approval=When.ALWAYS)
     result = await world.resume(policy)
     assert result.status is RunStatus.WAITING
-    assert [ask.why for ask in result.waiting] == [("the policy asks for a yes to @KEEP",)]
+    assert [ask.why for ask in result.waiting] == [("the policy requires approval for @KEEP",)]
     assert len(world.policies()) == 1
     await world.runtime().answer("r")
     assert (await world.runtime().resume("r")).response == "soup"
@@ -254,7 +255,10 @@ async def test_only_what_the_other_policy_asks_waits_for_an_answer_and_so_there_
     world: World,
 ) -> None:
     await world.waits(KEEPS, policy=ASKING)
-    for policy, why in ((FINAL, "@KEEP cannot be undone"), (ASKING, "the policy asks for a yes to @KEEP")):
+    for policy, why in (
+        (FINAL, "@KEEP cannot be undone"),
+        (ASKING, "the policy requires approval for @KEEP"),
+    ):
         now = await world.runtime().resume("r", policy=policy, accept_changed_policy=True)
         assert [(ask.digest, ask.why) for ask in now.waiting] == await asked(world)
         assert [reasons for _, reasons in await asked(world)] == [(why,)]
@@ -265,13 +269,32 @@ async def test_only_what_the_other_policy_asks_waits_for_an_answer_and_so_there_
 
 async def test_what_was_asked_stays_asked_though_the_other_policy_would_not_ask_it(world: World) -> None:
     first = await world.waits(KEEPS, policy=ASKING)
-    assert first.waiting[0].why == ("the policy asks for a yes to @KEEP",)
+    assert first.waiting[0].why == ("the policy requires approval for @KEEP",)
     now = await world.runtime().resume("r", policy=OWN, accept_changed_policy=True)
     assert [(ask.digest, ask.why) for ask in now.waiting] == [(first.waiting[0].digest, ())]
     assert await asked(world) == [(first.waiting[0].digest, ())], "no reason of a policy that holds no more"
     await world.runtime().answer("r")
     later = await world.runtime().resume("r")
     assert [ask.step for ask in later.waiting] == ["S3"]
+
+
+async def test_an_answer_counts_though_another_version_words_the_reasons_differently(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        now = Verdicts.ask
+        older.setattr(Verdicts, "ask", lambda notes, why: now(notes, f"in older words: {why}"))
+        await world.waits(
+            'S1: @KEEP ("a") > $k\nS2: @KEEP ("b") > $l\nS3: @KEEP ("c")\nS4: @RESPOND ("ok")', ASKING
+        )
+        await world.runtime().answer("r")
+        (second,) = (await world.runtime().resume("r")).waiting
+        assert second.why == ("in older words: the policy requires approval for @KEEP",)
+        await world.runtime().answer("r", digest=second.digest)
+    (third,) = (await world.runtime().resume("r")).waiting
+    assert (third.step, world.done) == ("S3", ["keep a", "keep b"])
+    await world.runtime().answer("r", digest=third.digest)
+    assert (await world.runtime().resume("r")).response == "ok"
 
 
 async def test_a_question_that_both_policies_ask_has_no_more_time_than_it_had(world: World) -> None:

@@ -115,9 +115,9 @@ async def test_a_plan_without_steps_is_no_plan_for_a_goal() -> None:
 
 
 async def test_without_anybody_to_ask_the_way_out_is_said() -> None:
-    with pytest.raises(CallsheetError, match="nobody is there to make a plan"):
+    with pytest.raises(CallsheetError, match="there is no model or planner to make a plan"):
         await Runtime([alt]).create_plan("g")
-    with pytest.raises(CallsheetError, match="nobody is there to make a plan"):
+    with pytest.raises(CallsheetError, match="there is no model or planner to make a plan"):
         await Runtime([a, bad, alt], limits=REPLAN).run(PLAN)
 
 

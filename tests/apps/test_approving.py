@@ -112,7 +112,7 @@ def test_a_second_answer_is_refused(machine, waiting, again):
     assert (early.exit_code, "answered already" in early.stderr) == (2, True)
     machine("resume", "r1")
     late = machine("approve", "r1", *again)
-    assert (late.exit_code, "waits for no answer" in late.stderr) == (2, True)
+    assert (late.exit_code, "has no pending question" in late.stderr) == (2, True)
 
 
 def test_an_approval_of_something_else_is_refused(machine, waiting):
@@ -123,7 +123,7 @@ def test_an_approval_of_something_else_is_refused(machine, waiting):
 
 def test_there_is_nothing_to_approve_of_a_run_that_is_not_there_or_of_another_step(machine, waiting):
     assert "JRN002" in machine("approve", "nobody").stderr
-    assert "S7 of run r1 waits for no answer" in machine("approve", "r1", "S7").stderr
+    assert "S7 of run r1 has no pending question" in machine("approve", "r1", "S7").stderr
     assert machine("approve", "r1", "--deny", "--answer", "x").exit_code == 2
 
 
@@ -192,7 +192,7 @@ def test_a_call_that_nobody_approves_in_time_is_denied(machine, later):
     later(31)
     late = machine("approve", "r1")
     assert late.exit_code == 2
-    assert "help: the run goes on without an answer: callsheet resume r1" in late.stderr
+    assert "help: continue the run without an answer: callsheet resume r1" in late.stderr
     assert (
         "its time is over; it goes on without an answer with: callsheet resume r1" in machine("inbox").stdout
     )

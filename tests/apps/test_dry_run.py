@@ -192,4 +192,4 @@ def test_a_run_that_is_not_recorded_has_nobody_to_ask(machine):
     result = machine(*line)
 
     assert result.exit_code == 3
-    assert "refused (POL108): @NOTE cannot be undone, and nobody has approved it" in result.stdout
+    assert "refused (POL108): @NOTE cannot be undone, and is not approved" in result.stdout

@@ -61,7 +61,7 @@ def test_there_is_nothing_to_log_in_to(machine: Machine, wiki: Protected, author
         "local": "is started by a command",
         "keyed": "a header of its configuration",
         "robot": "by the machine itself",
-        "elsewhere": "says nothing of a login",
+        "elsewhere": "does not offer a login",
         "keyd": "did you mean keyed?",
     }.items():
         result = machine("login", name, *where)

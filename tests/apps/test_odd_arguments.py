@@ -80,7 +80,7 @@ def test_a_pipe_or_a_device_is_no_journal_and_stays_what_it_is(machine, command)
     result = machine(*command, "--journal", "pipe")
 
     assert result.exit_code == Exit.FAILED
-    assert "pipe cannot be used: it is a device or a pipe, and no file" in result.stderr
+    assert "pipe cannot be used: it is a device or a pipe, not a file" in result.stderr
     assert pipe.is_fifo()
 
 

@@ -48,7 +48,7 @@ def test_a_file_changes_what_it_names(machine, monkeypatch):
         ("[search]\nprovider = 'bing'\n", "2:1", "one of searxng, brave, tavily"),
         ("[fetch]\n\n  timeout = true\n", "3:3", "fetch.timeout must be a number"),
         ("[fetch]\nmax_bytes = -1\n", "2:1", "at least 0"),
-        ("[fetch]\nallow_private_hosts = 'x'\n", "2:1", "a list of texts"),
+        ("[fetch]\nallow_private_hosts = 'x'\n", "2:1", "a list of strings"),
         ("[execution]\nnetwork = 1\n", "2:1", "true or false"),
         ("[limits]\nmax_calls = 1\nwindow = 9000\n", "3:1", "window must be from 1"),
         ('[model]\nmodel = "a"\nprices = { inputs = 1 }\n', "3:12", "no key model.prices.inputs"),

@@ -143,7 +143,7 @@ def test_explain_policy_tells_what_is_wrong_with_the_plan_as_a_whole(machine):
         told = machine("explain-policy", machine.plan(*FINE), "--policy", "p.toml", "--format", shape)
         assert told.exit_code == 3
         assert "plan.ltp:5:1: error POL115: the plan has 3 steps, the policy allows 2" in told.stderr
-        assert "help: make two plans of it, or let the policy allow more: [budgets] max_steps" in told.stderr
+        assert "help: split it into two plans, or raise the limit: [budgets] max_steps" in told.stderr
 
 
 def test_explain_policy_as_data_is_not_fine_where_the_plan_cannot_run(machine):
@@ -300,7 +300,7 @@ def test_what_an_earlier_run_has_left_in_a_file_counts_before_anything_runs(mach
     assert machine("run", first, "--policy", "workspace").exit_code == 0
     refused = machine("verify", then, "--policy", "workspace")
     assert refused.exit_code == 3
-    assert "S1 reads what an earlier run has left there: `callsheet labels list` shows it" in refused.stdout
+    assert "S1 reads data that an earlier run has left: `callsheet labels list` shows it" in refused.stdout
     ran = machine("run", then, "--policy", "workspace")
     assert (ran.exit_code, "POL103" in ran.stderr) == (3, True)
     dry = machine("dry-run", then, "--policy", "workspace")

@@ -24,7 +24,7 @@ _ANSWERS: tuple[Any, ...] = (
     {"output": {1: (2, {3})}},
     {"success": True, "output": math.nan},
     {"success": True, "output": object()},
-    "no known shape",
+    "unknown structure",
     None,
     ValueError("raised"),
 )

@@ -92,7 +92,7 @@ async def test_an_answer_of_any_size_and_spelling_is_kept_after_one_call(
     [
         ("no json", 0.5, "no answer within 0.5 s"),
         ("too late", 0.3, "no answer within 0.3 s"),
-        ("no result", 30.0, "answered with what is no result"),
+        ("no result", 30.0, "answered with an invalid result"),
         ("no end of line", 30.0, "longer than 256 MiB"),
     ],
 )
@@ -118,7 +118,7 @@ async def test_an_answer_that_is_too_long_is_passed_over_and_its_one_call_has_fa
     plan = "S1: @GIVE ($what) > $a ON_FAIL @RETRY(3) GOTO S2\nS2: @GIVE (100) > $b\nS3: @RESPOND ($a)"
     result = await world.run(plan, what=what)
     assert result.status is RunStatus.DONE
-    assert result.response == "the answer is longer than 20 MiB, the most that is taken: ask for less of it"
+    assert result.response == "the answer is longer than 20 MiB, the limit: request less"
     assert (world.effects, result.variables["b"]) == (2, "x" * 100)
     assert (await world.resume()).response == result.response
     assert world.events().count(EventType.ERR) == 1

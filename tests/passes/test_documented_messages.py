@@ -46,7 +46,7 @@ def messages(text: str) -> list[str]:
         ("S1: GOTO S9\nS2: @RESPOND (1)", "[S1] GOTO target S9 does not exist"),
         ("S1: @A () ON_FAIL GOTO S9\nS2: @RESPOND (1)", "[S1] ON_FAIL GOTO target S9 does not exist"),
         ("S1: GOTO S1\nS2: @RESPOND (1)", "[S1] Circular GOTO: S1 unconditionally jumps to itself"),
-        ("S1: @A ()\nS2: GOTO S1", "[S2] Circular GOTO: S1, S2 go round without a way out"),
+        ("S1: @A ()\nS2: GOTO S1", "[S2] Circular GOTO: S1, S2 form a loop without an exit"),
         ("S1: @A ()", "[WARN] No @RESPOND or TERMINATE step — plan may produce no output"),
         ("S1: @A ()\nS1: @B ()\nS2: @RESPOND (1)", "[S1] Duplicate step ID (first at position 1)"),
         (
@@ -55,7 +55,7 @@ def messages(text: str) -> list[str]:
         ),
         (
             "@PARALLEL {\nS1: @A () > $a\nS2: @B () > $a\n}\nS3: @RESPOND ($a)",
-            "[S2] S1 and S2 of one group both set $a; the last stays",
+            "[S2] S1 and S2 of one group both set $a; the last one is kept",
         ),
     ],
 )

@@ -181,13 +181,13 @@ async def _adopted(place: Path, plan: str, make: Any) -> str:
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
-        ([step("1", "agent_solve", goal="g")], "step 1 cannot be told of as done: it is no plain call"),
+        ([step("1", "agent_solve", goal="g")], "step 1 cannot be marked as done: it is not a call"),
         (
             [
                 step("1", "calc", var="v", expression="1"),
                 step("2", "calc", "1", var="v", expression="${v.x}"),
             ],
-            r"step 2 cannot be told of as done: \$\{v.x\} has no value",
+            r"step 2 cannot be marked as done: \$\{v.x\} has no value",
         ),
     ],
 )

@@ -117,7 +117,7 @@ def test_a_file_binds_arguments_and_the_journal_keeps_them() -> None:
     [
         ('"@FETCH_PAGE" = { url = ["docs example"] }', "url", "must be a list of addresses such as"),
         ('"@FETCH_PAGE" = { url = ["https://*/x"] }', "url", "must be a list of addresses such as"),
-        ('"@FETCH_PAGE" = { url = "https://docs.example/" }', "url", "must be a list of texts"),
+        ('"@FETCH_PAGE" = { url = "https://docs.example/" }', "url", "must be a list of strings"),
         ('"@FETCH_PAGE" = ["url"]', '"@FETCH_PAGE"', "must be a table of arguments"),
         ('"@PAY" = { to = ["ada"] }', '"@PAY"', "the agent is not given @PAY"),
     ],

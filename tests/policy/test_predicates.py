@@ -52,12 +52,12 @@ def test_a_predicate_that_is_none_refuses_the_policy() -> None:
             "CEL writes &&",
         ),
         ("not args.a", "'args' stands where an operator or the end was expected", "args", "CEL writes !"),
-        ("args.a = 3", "'=' is nothing in CEL", "=", "CEL writes =="),
+        ("args.a = 3", "'=' is not part of CEL", "=", "CEL writes =="),
         ("args.a ? 1", "it ends where an operator or ':' was expected", "", None),
         ("args.to.endsWith('x'", "')' is missing at its end", "", None),
         ("size(args.a 3)", "'3' stands where ')' was expected", "3", None),
-        ("args.a == 'x", "a text has no end: its closing quote is missing", "'x", None),
-        ("args..a", "'..' cannot stand here", "..", None),
+        ("args.a == 'x", "a string is not terminated: its closing quote is missing", "'x", None),
+        ("args..a", "'..' is not allowed here", "..", None),
         ("args[", "it ends where a value was expected", "", None),
         (
             "args.a ==\n  'x' or args.b",
@@ -101,7 +101,7 @@ def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> No
     [
         ("sizes(args.x) > 2", "did you mean size?"),
         ("args.to.endWith('x')", "did you mean endsWith?"),
-        ("frobnicate(args.x)", "what CEL has: size, "),
+        ("frobnicate(args.x)", "CEL has size, "),
         ("args.amount > limit", "the arguments of the call are in args: args.limit"),
         ("args.of.exists(one, two > 2)", "the arguments of the call are in args: args.two"),
     ],
@@ -152,7 +152,7 @@ def test_a_rule_asks_or_refuses_by_the_arguments_of_the_call() -> None:
         return judge.judge(CallView("S1", "PAY", (Argument("amount", (amount,)),)))
 
     assert not judged("50").approvals
-    assert judged("500").approvals == ("the policy asks for a yes to @PAY where args.amount > 100.0",)
+    assert judged("500").approvals == ("the policy requires approval for @PAY where args.amount > 100.0",)
     assert [o.rule for o in judged("5000").objections] == [Rule.PREDICATE]
     assert judged("much").objections, "what cannot be decided holds"
     for odd in ("[" * 100_000 + "]" * 100_000, "9" * 5_000, "NaN", "-Infinity", "-1e999"):

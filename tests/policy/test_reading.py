@@ -191,8 +191,8 @@ def test_a_value_that_means_nothing_refuses_the_policy(lines: str) -> None:
         ("[sources]\n'file:a' = { conf = 'secrt' }", "did you mean secret"),
         ("[tools.'@A']\nreturns = 'T/finanse'\n[audience.finance]\nhosts = []", "did you mean finance?"),
         ("[defaults]\nmemory = 'U/lawyers'", "write [audience.lawyers] with its hosts"),
-        ("[tools.'@A']\naudience_arg = to", "a text stands in quotes"),
-        ("[tools.@A]", "a name with @, : or * stands in quotes"),
+        ("[tools.'@A']\naudience_arg = to", "a string needs quotes"),
+        ("[tools.@A]", "a name with @, : or * needs quotes"),
         ("extends = 'workspce'", "did you mean workspace?"),
     ],
 )
@@ -203,7 +203,7 @@ def test_what_newcomers_write_leads_to_what_they_mean(lines: str, way_out: str) 
 
 
 def test_a_policy_without_a_version_is_named() -> None:
-    with pytest.raises(CallsheetError, match=r"the policy ours\.toml does not say its version"):
+    with pytest.raises(CallsheetError, match=r"the policy ours\.toml has no schema version"):
         read_policy(Source("ours.toml", "name = 'ours'"))
 
 

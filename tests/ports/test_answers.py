@@ -50,8 +50,8 @@ def test_an_answer_without_success_is_judged_by_its_error():
         ({"success": False, "error": "503"}, "503"),
         ({"success": False, "output": "not there"}, "not there"),
         ({"success": False, "error": {"code": 7}}, '{"code":7}'),
-        ({"success": False}, "no reason"),
-        ({"success": False, "error": "", "output": None}, "no reason"),
+        ({"success": False}, "without a reason"),
+        ({"success": False, "error": "", "output": None}, "without a reason"),
     ],
 )
 def test_a_failure_says_why(answer, text):
@@ -63,7 +63,7 @@ def test_an_error_of_mcp_is_a_failure_with_its_texts():
     texts = [{"type": "text", "text": "no such"}, {"type": "image"}, {"type": "text", "text": "ticket"}]
     with pytest.raises(ToolFailed, match="no such\nticket"):
         read_answer({"isError": True, "content": texts})
-    with pytest.raises(ToolFailed, match="no reason"):
+    with pytest.raises(ToolFailed, match="without a reason"):
         read_answer({"isError": True, "content": []})
 
 
@@ -81,13 +81,13 @@ def test_a_result_of_mcp_is_what_it_holds(said):
     [None, "text", 3, [], {}, {"result": 1}, {"success": "yes", "output": 1}, {"success": 1}, object()],
 )
 def test_an_answer_in_no_known_shape_is_a_failure(answer):
-    with pytest.raises(ToolFailed, match="no known shape"):
+    with pytest.raises(ToolFailed, match="unknown structure"):
         read_answer(answer)
 
 
 @pytest.mark.parametrize("content", ["text", ["text"], [{}], None])
 def test_content_that_is_not_of_mcp_is_no_known_shape(content):
-    with pytest.raises(ToolFailed, match="no known shape"):
+    with pytest.raises(ToolFailed, match="unknown structure"):
         read_answer({"content": content})
 
 

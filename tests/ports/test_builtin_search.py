@@ -122,7 +122,7 @@ async def test_without_a_key_its_variable_is_named(tmp_path, monkeypatch):
     ("settings", "message"),
     [
         ({"provider": "brave", "url": "/x"}, "status 403"),
-        ({"provider": "searxng", "url": "/page"}, "not its JSON"),
+        ({"provider": "searxng", "url": "/page"}, "other than its JSON"),
         ({"provider": "searxng", "url": "/nothing"}, "JSON format may be switched off"),
     ],
 )

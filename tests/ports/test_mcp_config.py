@@ -99,7 +99,7 @@ def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning()
     (warning,) = file.warnings
     assert (warning.code, warning.message) == (
         "CFG112",
-        "the key 'zzz' means nothing to callsheet and is passed over",
+        "the key 'zzz' is not known to callsheet and is ignored",
     )
 
 
@@ -107,8 +107,8 @@ def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning()
     ("text", "place", "words"),
     [
         ('{"mcpServers": {"a": {"comand": "b"}}}', "1:23", "there is no key 'comand' here"),
-        ('{"mcpServer": {}}', "1:2", "there is no table of servers"),
-        ("{}", "1:1", "there is no table of servers"),
+        ('{"mcpServer": {}}', "1:2", "the table of servers is missing"),
+        ("{}", "1:1", "the table of servers is missing"),
         ("[]", "1:1", "the configuration must be an object"),
         ('{"mcpServers": []}', "1:16", '"mcpServers" must be an object'),
         ('{"mcpServers": {"a": 3}}', "1:22", "the server 'a' must be an object"),
@@ -116,7 +116,7 @@ def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning()
         ('{"mcpServers": {"a": {"command": "b", "url": "http://x"}}}', "1:17", "needs either"),
         ('{"mcpServers": {"a": {"type": "http", "command": "b"}}}', "1:17", "that fits its type 'http'"),
         ('{"mcpServers": {"a": {"type": "smtp", "url": "http://x"}}}', "1:31", "no transport 'smtp'"),
-        ('{"mcpServers": {"a": {"url": "x.example/mcp"}}}', "1:30", "it has to begin with http"),
+        ('{"mcpServers": {"a": {"url": "x.example/mcp"}}}', "1:30", "it must start with http"),
         ('{"mcpServers": {"a": {"command": ["b"]}}}', "1:34", '"command" must be a text'),
         ('{"mcpServers": {"a": {"command": "b", "args": "-v"}}}', "1:47", '"args" must be a list'),
         ('{"mcpServers": {"a": {"command": "b", "args": [null]}}}', "1:48", '"args" holds texts'),
@@ -146,7 +146,7 @@ def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning()
         ('{"mcpServers": {" ": {"command": "b"}}}', "1:17", "a server needs a name"),
         ('{"mcpServers": {"a": {"url": "http://a.example:90401/mcp"}}}', "1:30", "Port out of range"),
         ('{"mcpServers": {"a": {"url": "http://[::1/mcp"}}}', "1:30", "cannot be read"),
-        ('{"mcpServers": {"a": {"url": "http://a b/mcp"}}}', "1:30", "it may hold no blank"),
+        ('{"mcpServers": {"a": {"url": "http://a b/mcp"}}}', "1:30", "it must not contain spaces"),
     ],
 )
 def test_a_wrong_shape_is_shown_at_its_place(text, place, words):
@@ -159,13 +159,13 @@ def test_a_wrong_shape_is_shown_at_its_place(text, place, words):
     ("text", "place", "words"),
     [
         ("", "1:1", "the text ends where a value is expected"),
-        ('{"a": }', "1:7", "here a value is expected"),
-        ('{"a" 1}', "1:6", "here a colon is expected"),
-        ('{"a": 1 "b": 2}', "1:9", "here a comma or '}' is expected"),
+        ('{"a": }', "1:7", "a value is expected here"),
+        ('{"a" 1}', "1:6", "a colon is expected here"),
+        ('{"a": 1 "b": 2}', "1:9", "a comma or '}' is expected here"),
         ('{\n"a": [1, 2', "2:11", "the text ends inside the '[' of line 2"),
-        ("{'a': 1}", "1:2", "here a key is expected"),
-        ("{\"a\": 'x'}", "1:7", "a text stands in double quotes"),
-        ('{"a": 1, "a": 2}', "1:10", "the key 'a' stands here twice"),
+        ("{'a': 1}", "1:2", "a key is expected here"),
+        ("{\"a\": 'x'}", "1:7", "a string needs double quotes"),
+        ('{"a": 1, "a": 2}', "1:10", "the key 'a' is repeated here"),
         ('{"a": 1} x', "1:10", "the text goes on after the end"),
         ('{"a": "x', "1:7", "unterminated string"),
         ('{"a": "\n"}', "1:8", "invalid control character"),
@@ -355,8 +355,8 @@ def test_how_to_log_in_is_read():
     [
         (oauth(grant="password"), "there is no grant"),
         (oauth(grant="client_credentials"), "client credentials are"),
-        (oauth(client_secret="hunter2"), "a client secret is not written here"),
-        (oauth(client_secret="env:"), "a client secret is not written here"),
+        (oauth(client_secret="hunter2"), "a client secret must not be written here"),
+        (oauth(client_secret="env:"), "a client secret must not be written here"),
         (oauth(client_secret="env:X", client_id="us"), "needs its client_id, and the issuer"),
         (oauth(issuer="http://auth.example"), "https://"),
         (oauth(client_metadata_url="http://127.0.0.1/x"), "https://"),
@@ -366,7 +366,7 @@ def test_how_to_log_in_is_read():
         ('{"command": "x", "callsheet": {"oauth": {}}}', "has no login"),
         (
             '{"url": "https://h", "headers": {"authorization": "x"}, "callsheet": {"oauth": {}}}',
-            "exclude one another",
+            "exclude each other",
         ),
     ],
 )

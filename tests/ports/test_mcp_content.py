@@ -113,7 +113,7 @@ def test_resources_are_objects():
 def test_an_error_is_a_failure_in_the_servers_words():
     with pytest.raises(ToolFailed, match=r"^no such page\nreally$"):
         value(text("no such page"), text("really"), is_error=True)
-    with pytest.raises(ToolFailed, match="gave no reason"):
+    with pytest.raises(ToolFailed, match="without a reason"):
         value(is_error=True)
     with pytest.raises(ToolFailed, match="not base64"):
         value(ImageContent(type="image", data="§", mime_type="image/png"))
@@ -142,7 +142,7 @@ def test_texts_that_say_more_than_the_structured_content_are_counted(texts, stru
     ("body", "said"),
     [
         (b"<html>", "its body is not JSON"),
-        (b'{"id": 1}', "its body is no message of the protocol"),
+        (b'{"id": 1}', "its body is not a message of the protocol"),
         (b"", "its body is not JSON"),
     ],
 )

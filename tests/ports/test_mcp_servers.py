@@ -395,7 +395,7 @@ async def test_a_program_that_does_not_answer_is_given_up_and_ended():
     )
     said = await refusal(McpServerConfig("notes", StdioServer(sys.executable, ("-c", code))), start_timeout=3)
     assert said.code == "TOL012"
-    assert said.message.endswith("gave no answer to the first request within 3 s; it last wrote:\nhm")
+    assert said.message.endswith("did not answer the first request within 3 s; it last wrote:\nhm")
 
 
 async def test_a_refused_connection_is_said_without_secrets():

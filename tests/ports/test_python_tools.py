@@ -158,7 +158,7 @@ def test_further_names_are_allowed_where_the_function_takes_them():
         ("def f(): yield 1", "it yields values"),
         ("def respond(): ...", "@RESPOND is a word of the language"),
         ("def llm_extract(): ...", "@LLM_EXTRACT is a word of the language"),
-        ("def ü(): ...", "is not a name that a plan can write"),
+        ("def ü(): ...", "is not a valid tool name"),
         ("def f(a: 'Missing'): ...", "its types cannot be read (NameError"),
         ("def f(a: threading.Thread): ...", "the type of its parameter a has no JSON form"),
     ],
@@ -437,8 +437,8 @@ def test_a_result_becomes_json(value, json):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (math.nan, "nan, which JSON cannot say"),
-        ([math.inf], "inf, which JSON cannot say"),
+        (math.nan, "nan, which JSON cannot represent"),
+        ([math.inf], "inf, which JSON cannot represent"),
         ({"a": object()}, "a value of type object"),
         ([threading.Thread()], "a value of type threading.Thread"),
         ({(1, 2): 3}, "a key of type tuple"),

@@ -77,7 +77,7 @@ def test_what_python_itself_cannot_compile_is_an_error_of_the_file(file):
 
 def test_an_exception_whose_text_cannot_be_read_is_told_by_its_class(file):
     path = file("class Odd:\n    def __repr__(self):\n        raise KeyError\n\nraise RuntimeError(Odd())\n")
-    assert "the tools file fails: RuntimeError: its text cannot be told" in _error(path)
+    assert "the tools file fails: RuntimeError: its text is not available" in _error(path)
 
 
 def test_a_file_without_tools_is_refused(file):

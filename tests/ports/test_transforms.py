@@ -182,7 +182,7 @@ def test_a_wrong_query_says_what_and_where(query: str, message: str, at: int | N
 )
 def test_a_query_that_would_not_end_soon_is_a_failure(query: str) -> None:
     before = time.monotonic()
-    with pytest.raises(ToolFailed, match=r"does too much|more than 1,000,000 values"):
+    with pytest.raises(ToolFailed, match=r"too expensive|more than 1,000,000 values"):
         select([1], query)
     assert time.monotonic() - before < 30
 
@@ -206,7 +206,7 @@ def test_hostile_patterns_take_linear_time(pattern: str) -> None:
         ("\ud800", "a", "surrogate"),
         ("a", "\ud800", "surrogate"),
         ("a", "a" * 1_000_001, "at most 1,000,000 characters"),
-        ("a|b.*c", "a" * 1_000_000, "too much|took longer"),  # by work, or on a slow machine by time
+        ("a|b.*c", "a" * 1_000_000, "too expensive|took longer"),  # by work, or on a slow machine by time
     ],
 )
 def test_patterns_have_limits(pattern: str, text: str, message: str) -> None:

@@ -168,7 +168,7 @@ async def test_each_redirect_of_an_agents_call_is_held_against_its_token(
     assert answer_of(await world.run(solves, facts=FETCHES)) == "done"
     seen: list[Any] = [turn.seen[0].value for turn in model.heard[-1].turns]
     assert (seen[0], seen[2]) == ("page /docs/a", "page /docs/b")
-    assert all("may not lead: url must be" in seen[number] for number in (1, 3, 4, 5))
+    assert all("is not allowed: url must be" in seen[number] for number in (1, 3, 4, 5))
     asked = [path for path in site.RequestHandlerClass.seen if not path.startswith("/to/")]  # type: ignore[attr-defined]
     assert asked == ["/docs/a", "/docs/b"]
 

@@ -266,7 +266,7 @@ async def test_what_cannot_be_labelled_is_not_written(world: World, monkeypatch:
     monkeypatch.setattr(LabelStore, "begin", full)
     outcome = await world.run('S1: @WRITE_FILE ("out.txt", "x") > $a\nS2: @RESPOND ($a)')
     assert outcome.result is not None
-    assert "cannot be kept" in outcome.result.response
+    assert "cannot be stored" in outcome.result.response
     assert not (world.folder / "out.txt").exists()
 
 

@@ -193,7 +193,7 @@ async def test_a_plan_that_says_so_is_refused_before_it_runs(
     runtime: Runtime, tmp_path: Path, call: str
 ) -> None:
     before = _contents(tmp_path)
-    with pytest.raises(PolicyRefused, match="what runs are held by") as refused:
+    with pytest.raises(PolicyRefused, match="controls how runs are checked") as refused:
         await runtime.run(f'S1: {call} > $r\nS2: @RESPOND ("done")')
     assert [d.code for d in refused.value.diagnostics] == ["POL106"]
     assert _contents(tmp_path) == before

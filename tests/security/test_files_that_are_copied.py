@@ -266,5 +266,5 @@ async def test_what_cannot_be_noted_is_not_moved(filed: World, monkeypatch: pyte
     monkeypatch.setattr(LabelStore, "begin", full)
     outcome = await filed.run('S1: @FS__MOVE ("notes.txt", "docs/b.md") > $r', facts=FACTS)
     assert outcome.result is not None
-    assert "cannot be kept" in outcome.result.response
+    assert "cannot be stored" in outcome.result.response
     assert not (filed.folder / "docs/b.md").exists()

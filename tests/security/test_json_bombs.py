@@ -130,7 +130,7 @@ async def test_an_answer_of_a_server_that_is_a_bomb_fails_its_call_at_once(tmp_p
     async with McpPool([McpServerConfig("s", command, timeout=60)]) as pool:
         await pool.connect()
         ((tool, _),) = pool.tools()
-        with pytest.raises(ToolFailed, match="answered with what is no result") as caught:
+        with pytest.raises(ToolFailed, match="answered with an invalid result") as caught:
             await tool.handler({}, CallContext("r", "k"))
         assert caught.value.in_doubt
         (tmp_path / "bomb").write_text("1")

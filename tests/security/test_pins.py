@@ -96,7 +96,7 @@ def test_a_tool_that_comes_later_waits_for_approval_and_the_others_do_not(user, 
     wipe = user.plan("S1: @WIPE ()")
     said = user("run", wipe)
     assert said.exit_code == 3
-    assert "TOL021: the tool 'wipe' of the MCP server 'hall' is new on a server" in said.stderr
+    assert "TOL021: the tool 'wipe' of the MCP server 'hall' is new on a known server" in said.stderr
     assert changeling.calls == ["look"]
     assert user("run", user.plan(PLAN)).exit_code == 0
     assert user("trust", "approve", "hall/wipe", "--yes").exit_code == 0
@@ -108,7 +108,7 @@ def test_a_server_that_calls_itself_something_else_is_not_called(user, changelin
     changeling.declare(*tools, name="impostor")
     said = user("run", user.plan(PLAN))
     assert said.exit_code == 3
-    assert "calls itself something else than before" in said.stderr
+    assert "now reports another name" in said.stderr
     assert "~ calls itself impostor 1, was changeling 1" in user("trust", "diff").stdout
 
 
@@ -117,7 +117,7 @@ def test_another_version_is_said_once_and_kept(user, changeling, tools):
     changeling.declare(*tools, version="2\u200b")
     said = user("run", user.plan(PLAN))
     assert said.exit_code == 0
-    assert "TOL025: the MCP server 'hall' says that it is version 2<U+200B>, and was 1 when" in said.stderr
+    assert "TOL025: the MCP server 'hall' reports version 2<U+200B>, and had 1 when" in said.stderr
     assert "TOL025" not in user("run", user.plan(PLAN)).stderr
     assert user.json("trust", "list")["servers"][0]["reported"]["version"] == "2\u200b"
 
@@ -239,7 +239,7 @@ def test_a_pin_file_holds_no_secret_of_the_configuration(user):
         ("", "it is not JSON"),
         ("[" * 100_000, "it is not JSON"),
         ('{"schema": 2, "servers": []}', "its schema is 2"),
-        ('{"schema": 1, "servers": [], "also": 1}', "a key 'also' that nobody knows"),
+        ('{"schema": 1, "servers": [], "also": 1}', "a key 'also' that is not known"),
         ('{"schema": 1, "schema": 1, "servers": []}', "twice"),
         ('{"schema": 1, "servers": [{}]}', "has no name"),
         ('{"schema": NaN, "servers": []}', "NaN"),

@@ -52,7 +52,7 @@ async def test_a_result_that_is_not_what_its_tool_declares_is_in_doubt(changelin
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     outcome = await run(changeling, tmp_path, {"n": "many"}, schema)
     assert outcome.status is RunStatus.IN_DOUBT
-    said = "the MCP server 'hall' answered with what is no result: its structured content.n should be integer"
+    said = "the MCP server 'hall' answered with an invalid result: its structured content.n should be integer"
     assert outcome.in_doubt[0].why == said
 
 
@@ -61,7 +61,7 @@ async def test_a_result_that_is_not_what_its_tool_declares_is_in_doubt(changelin
     [
         ({"structured_content": {}}, "its structured content.n is missing"),
         ({"structured_content": {"n": 1, "m": 2}}, "its structured content.m is undeclared"),
-        ({}, "it declares structured content and gave none"),
+        ({}, "it declares structured content and returned none"),
     ],
 )
 def test_what_is_wrong_with_a_result_is_named(answer, said):

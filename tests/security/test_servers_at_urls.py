@@ -227,7 +227,7 @@ async def test_an_answer_that_is_too_long_has_failed_for_good(site, tmp_path, mo
     site.bodies["tools/call"] = headers, body
     result = await run(site, tmp_path, "S1: @LOOK () > $a ON_FAIL @RETRY(3) GOTO S2\nS2: @RESPOND ($a)")
     assert result.status is RunStatus.DONE
-    assert result.response == "the answer is longer than 1 MiB, the most that is taken: ask for less of it"
+    assert result.response == "the answer is longer than 1 MiB, the limit: request less"
     assert site.asked.count("tools/call") == 1
     with Journal.open_to_read(tmp_path / "journal.db") as journal:
         assert journal.verify("run") is None

@@ -77,7 +77,7 @@ def test_tools_that_nobody_knew_at_the_saving_make_no_hit(library):
     keep(library, "mail", "Send the notes to Ada", {"READ_FILE": "sha256:1", "SEND": None})
     found = find_by_goal(library, "Send the notes to Ada", PINS.get)
     assert found.exact is None
-    assert found.near[0].differences == ("nothing was known of @SEND when the plan was saved",)
+    assert found.near[0].differences == ("@SEND was not known when the plan was saved",)
 
 
 def test_of_several_plans_for_one_goal_the_last_that_can_be_used_is_taken(tmp_path):
@@ -128,7 +128,7 @@ def test_a_plan_that_was_changed_by_hand_is_found_as_it_stands(library):
     (library.folder / "mail.ltp").write_text(TEXT.replace("@SEND", "@POST"))
     found = find_by_goal(library, "Send the notes to Ada", {**PINS, "POST": "sha256:3"}.get)
     assert found.exact is None
-    assert found.near[0].differences == ("nothing was known of @POST when the plan was saved",)
+    assert found.near[0].differences == ("@POST was not known when the plan was saved",)
 
 
 def test_a_plan_that_has_errors_by_now_is_no_hit_and_one_that_cannot_be_read_is_passed_over(library):

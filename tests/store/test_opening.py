@@ -94,7 +94,7 @@ def test_a_journal_that_was_cut_off_is_damaged_and_left_alone(
     path.write_bytes(half)
     with pytest.raises(JournalError, match="JRN012") as raised:
         opened(path)
-    assert "name it: --journal" in (raised.value.diagnostics[0].help or "")
+    assert "for another journal: --journal" in (raised.value.diagnostics[0].help or "")
     assert path.read_bytes() == half
 
 

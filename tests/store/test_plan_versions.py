@@ -225,7 +225,7 @@ def test_an_import_adds_what_is_missing_and_writes_over_nothing(library, tmp_pat
     assert other.load("p").text == text_of("three")
     save(other, "elsewhere")
     save(library, "four")
-    with refused("PLN027: another plan p is already here: version 4 differs"):
+    with refused("PLN027: the plan p differs from the one here: version 4 differs"):
         import_plans(other, export_plans(library, ["p"]))
     assert other.load("p").text == text_of("elsewhere")
     assert import_plans(other, export_plans(library, ["p"]), as_id="q") == [("q", 4, 4)]

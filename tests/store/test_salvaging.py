@@ -56,7 +56,10 @@ def test_of_a_file_that_was_cut_off_what_is_there_is_saved(whole: bytes, path: P
 
 def test_where_the_list_of_runs_is_gone_that_is_said(whole: bytes, path: Path) -> None:
     path.write_bytes(whole[:3_000])
-    with pytest.raises(JournalError, match=r"cut off after 3000 bytes, and its list of runs"), opened(path):
+    with (
+        pytest.raises(JournalError, match=r"cut off after 3000 bytes, before its list of runs"),
+        opened(path),
+    ):
         pass
 
 

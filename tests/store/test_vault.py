@@ -53,7 +53,7 @@ def test_the_environment_has_the_key_or_names_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "mode", "said"),
     [
-        ("5e" * 32, 0o644, "others than its owner"),
+        ("5e" * 32, 0o644, "it is accessible to other users"),
         ("not a key", 0o600, "64 hexadecimal digits"),
         ("", 0o600, "no key in it"),
     ],

@@ -53,5 +53,5 @@ def _outcome(step: str, value: Any) -> Any:
         return to_json(value)
     except ToolFailed as error:
         raise CallsheetError.single(
-            "PLN028", f"what step {step} gave cannot be taken over: {error}", help="give JSON data"
+            "PLN028", f"the result of step {step} cannot be used: {error}", help="give JSON data"
         ) from error

@@ -43,7 +43,7 @@ def _argument_for_option(diagnostic: Diagnostic) -> Diagnostic:
         return replace(diagnostic, help=said)
     if diagnostic.code != _CHANGED_TOOLS:
         return diagnostic
-    return replace(diagnostic, help="look at what changed, then resume(…, accept_changed_tools=True)")
+    return replace(diagnostic, help="review the changes, then resume(…, accept_changed_tools=True)")
 
 
 def _advised(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:

@@ -108,7 +108,7 @@ def wrong_tools(
             continue
         span, names = value.span or call.span or step.span, tools_named(call)
         if names is None:
-            message = f"the tools of @{call.tool} must stand in the plan: data chooses no tool"
+            message = f"the tools of @{call.tool} must be literals in the plan: data must not choose tools"
             way_out = 'write their names: tools=["web_search", "read_file"]'
             yield Diagnostic("AGT001", Severity.ERROR, message, span, help=way_out, step=step.id)
         for name in names or ():
@@ -120,6 +120,6 @@ def wrong_tools(
                 yield replace(tool.spec.refusal, span=span, step=step.id)
             elif rules.tools is not None and name not in rules.tools:
                 allowed = ", ".join(f"@{tool}" for tool in rules.tools) or "no tool"
-                message = f"agents may not call @{name} here"
-                way_out = f"the operator lets them call {allowed}"
+                message = f"agents are not allowed to call @{name} here"
+                way_out = f"the operator allows {allowed}"
                 yield Diagnostic("AGT002", Severity.ERROR, message, span, help=way_out, step=step.id)

@@ -79,7 +79,7 @@ def _absent(key: str, known: list[str]) -> Diagnostic:
     return Diagnostic(
         "POL008",
         Severity.WARNING,
-        f"the policy describes {shown}, and there is no such tool here",
+        f"the policy has an entry for {shown}, which does not exist here",
         help=f"did you mean {' or '.join(near)}?" if near else "`callsheet tools` lists what is reachable",
     )
 
@@ -89,6 +89,6 @@ def other_pin(key: str, spec: ToolSpec, *, is_called: bool = True) -> Diagnostic
     return Diagnostic(
         "POL007",
         Severity.ERROR if is_called else Severity.WARNING,
-        f"{key.removeprefix('mcp:')} is not the tool that the policy was written for",
-        help=f"look at what changed, then write its new pin: {spec.pin}",
+        f"{key.removeprefix('mcp:')} has changed since the policy was written",
+        help=f"review the changes, then write its new pin: {spec.pin}",
     )

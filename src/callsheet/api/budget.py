@@ -54,8 +54,8 @@ class SharedBudget:
         if id(self) in _HAVE_THE_TURN.get():
             raise CallsheetError.single(
                 "PLN020",
-                "a plan that uses a shared budget cannot make or run another plan that uses it",
-                help="give the tools inside of plans a budget of their own",
+                "a plan that uses a shared budget cannot create or run another plan with the same budget",
+                help="give the tools inside plans their own budget",
             )
         async with self._lock:
             token = _HAVE_THE_TURN.set(_HAVE_THE_TURN.get() | {id(self)})

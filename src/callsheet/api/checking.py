@@ -95,14 +95,14 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
     """
     called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
     called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
-    rules = [(name, "before whose calls a person is to be asked") for name in approve]
+    rules = [(name, "whose calls need approval") for name in approve]
     rules += [(name, "whose calls are limited") for name in limited]
     return tuple(
         Diagnostic(
             "RUN032",
             Severity.WARNING,
             f"no step calls @{name}, {rule}",
-            help="look whether the name is right: `callsheet tools`",
+            help="check the name: `callsheet tools`",
         )
         for name, rule in rules
         if not any(covers([name], tool) for tool in called)
@@ -197,7 +197,7 @@ def _what_cannot_run(plan: Plan, means: Means) -> Iterator[Diagnostic]:
         what = _lacking(step, means)
         if what is not None:
             span = step.action.span or step.span
-            message = f"{what}, and there is none here; the step will fail"
+            message = f"{what}, which is not available here; the step will fail"
             yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
 
 

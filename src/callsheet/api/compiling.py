@@ -99,7 +99,7 @@ def _without_tools() -> Diagnostic:
     return Diagnostic(
         "CMP004",
         Severity.WARNING,
-        "nobody offers a tool here: the plan can only answer, compute and ask models",
+        "no tools are available: the plan can only answer, compute and use models",
         help="give tools with --tools or --mcp-config",
     )
 
@@ -108,7 +108,7 @@ def no_model() -> CallsheetError:
     """The error for a missing model (CMP001)."""
     return CallsheetError.single(
         "CMP001",
-        "no model is there that could be asked for a plan",
+        "there is no model to compile with",
         help='give the runtime one: Runtime(model="provider:model"), or a function of a prompt',
     )
 

@@ -33,9 +33,9 @@ def check_same(plan_id: str, begun_with: Plan, kept: Plan | None) -> None:
         more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
         raise CallsheetError.single(
             "PLN029",
-            f"the plan {plan_id} has changed since its run began: {', '.join(told[:_MOST_TOLD])}{more}",
-            help="--accept-changed-plan (accept_changed_plan=True) goes on with the plan as it was;"
-            f" `callsheet plan run {plan_id}` runs the one of now",
+            f"the plan {plan_id} has changed since its run started: {', '.join(told[:_MOST_TOLD])}{more}",
+            help="--accept-changed-plan (accept_changed_plan=True) continues with the original plan;"
+            f" `callsheet plan run {plan_id}` runs the current one",
         )
 
 

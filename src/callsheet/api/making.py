@@ -69,7 +69,7 @@ class PlanMaking:
         """The plan of a RE-PLAN, or the steps that continue a failed graph."""
         if command.progress is None:
             if self._kit.replan is None:
-                raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
+                raise ToolFailed("RE-PLAN needs a language model, and this run has none")
             await self._tools.reach(None)
             return await self._kit.replan(command, context, self._tools.registry)
         if self._kit.planner is None:

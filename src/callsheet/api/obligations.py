@@ -78,8 +78,8 @@ def _knows_code(policy: Policy) -> bool:
 _SEES_FILES = Diagnostic(
     "POL121",
     Severity.ERROR,
-    'code that is run reads the workspace here (workspace = "read"), and the proof takes it to see no file',
-    help="hide the workspace and give the code its data as stdin, or let the policy say what code returns",
+    'code can read the workspace here (workspace = "read"), and the proof assumes that it reads no files',
+    help="hide the workspace and pass data on stdin, or declare in the policy what code returns",
 )
 
 
@@ -133,8 +133,8 @@ def _private_host(entry: str) -> Diagnostic:
     return Diagnostic(
         "POL118",
         Severity.ERROR,
-        f"the configuration lets pages be fetched from {entry}, which the policy does not know",
-        help="take it out of allow_private_hosts, or name it in an audience of the policy",
+        f"the configuration allows fetching from {entry}, which no audience of the policy has",
+        help="remove it from allow_private_hosts, or add it to an audience of the policy",
     )
 
 
@@ -142,7 +142,7 @@ def _of_another(obligation: Obligation, what: str) -> Diagnostic:
     return Diagnostic(
         "POL119",
         Severity.WARNING,
-        f"the proof takes for granted that @{obligation.tool} {what}, and this is not the built-in one",
+        f"the proof assumes that @{obligation.tool} {what}, and this is not the built-in tool",
         help="make sure that it does",
     )
 
@@ -151,8 +151,8 @@ def _network() -> Diagnostic:
     return Diagnostic(
         "POL010",
         Severity.ERROR,
-        "the policy lets code run only in a sandbox without a network, and here it may run otherwise",
-        help="leave --allow-unsandboxed out, or let the policy say that code reaches the network",
+        "the policy requires a sandbox without a network for code, which is not guaranteed here",
+        help="remove --allow-unsandboxed, or declare in the policy that code reaches the network",
     )
 
 
@@ -160,6 +160,7 @@ def _forgets(obligation: Obligation) -> Diagnostic:
     return Diagnostic(
         "POL120",
         Severity.ERROR,
-        f"data of the label {obligation.detail} would be left where later runs take it for more harmless",
-        help="record the run: labels are kept beside its journal",
+        f"data with the label {obligation.detail} would be stored where later runs assume a less strict "
+        "label",
+        help="record the run in a journal: labels are stored beside it",
     )

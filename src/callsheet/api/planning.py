@@ -179,7 +179,7 @@ def no_planner() -> CallsheetError:
     """The error for a missing planner and model (PLN011)."""
     return CallsheetError.single(
         "PLN011",
-        "nobody is there to make a plan",
+        "there is no model or planner to make a plan",
         help="give the runtime a model or a planner: Runtime(model=…), Runtime(planner=…)",
     )
 
@@ -193,7 +193,7 @@ def refused(plan: Plan, found: Iterable[Diagnostic]) -> CallsheetError | None:
         "PLN010",
         Severity.ERROR,
         f"the plan that was made cannot run: {errors[0].message if errors else 'it has no steps'}",
-        help="say the goal more exactly, or try another model",
+        help="make the goal more precise, or try another model",
     )
     return CallsheetError((head, *errors), plan.source)
 

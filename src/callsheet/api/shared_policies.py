@@ -89,7 +89,7 @@ def _files() -> Generator[SharedFiles]:
         raise CallsheetError.single(
             "POL006",
             f"the policies in {shown(address)} cannot be used: {error.strerror or error}",
-            help="see that it runs and lets you in, or name a file",
+            help="check that it runs and accepts your login, or name a file",
         ) from error
     finally:
         database.close()

@@ -110,7 +110,9 @@ def _server(setup: Setup, name: str) -> HttpServer:
 def _with_login(config: McpServerConfig) -> HttpServer:
     transport = config.transport
     if not isinstance(transport, HttpServer):
-        raise no_login(config.name, "is started by a command, and asks for no login", "it is used as it is")
+        raise no_login(
+            config.name, "is started by a command, and asks for no login", "it can be used without one"
+        )
     if any(header.lower() == "authorization" for header in transport.headers):
         why = "is told who asks by a header of its configuration"
         raise no_login(config.name, why, "take Authorization out of its headers to log in instead")

@@ -151,7 +151,7 @@ class Asked:
 
     async def _replanned(self, command: Compile, registry: Registry, context: CallContext) -> Steps:
         if self.replan is None:
-            raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
+            raise ToolFailed("RE-PLAN needs a language model, and this run has none")
         return await self.replan(command, context, registry)
 
     async def _revised(self, command: Compile, registry: Registry, context: CallContext) -> Steps:

@@ -220,7 +220,7 @@ def _value(hint: Any, value: object, path: _Path) -> Any:
     if origin is tuple:
         items = cast("list[object]", value)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in items):
-            raise _Misfit(path, f"{_dotted(path)} must be a list of texts")
+            raise _Misfit(path, f"{_dotted(path)} must be a list of strings")
         return tuple(items)
     return _scalar(hint, value, path)
 

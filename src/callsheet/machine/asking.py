@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
+from typing import Any, cast
 
 from callsheet.ir import JSON, plan_hash
 from callsheet.machine.approvals import covers, timeout_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.admitted import Admitted
 from callsheet.machine.program import Kind, Program
-from callsheet.machine.questions import Approval, Asked, read_question
+from callsheet.machine.questions import Approval, Asked, asked_to_json, read_question
 
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT})
 _MAY_BE_LEFT_OUT: tuple[tuple[str, JSON | tuple[()]], ...] = (("timeout", None), ("why", ()), ("answer", ()))
@@ -99,10 +100,23 @@ class Asking:
         return asked
 
     def adopt(self, key: str, digest: str) -> None:
-        """Set the digest of a question, for a reader who cannot compute it without the secrets."""
+        """Set the digest of a question to the recorded one, which cannot be computed without the secrets."""
         found = self._open.get(key)
         if found is not None:
             self._open[key] = found[0], found[1]._replace(digest=digest)
+
+    def is_recorded_as(self, key: str, record: Mapping[str, Any]) -> bool:
+        """Whether a journal's record of this open question differs at most in the wording of its reasons.
+
+        Reasons are texts for people, which another version of callsheet may word otherwise. They are part
+        of the digest, so the recorded digest has to be adopted for the recorded answers to count.
+        """
+        found = self._open.get(key)
+        if found is None or not isinstance(found[1], Approval):
+            return False
+        asked, recorded = asked_to_json(found[1]), {name: record[name] for name in record if name != "due"}
+        counts = [len(cast("list[str]", each.pop("why", []))) for each in (asked, recorded)]
+        return counts[0] == counts[1] and asked | {"digest": record.get("digest")} == recorded
 
     def is_open(self, key: str) -> bool:
         """Whether a question with this key is open."""

@@ -34,7 +34,7 @@ from callsheet.machine.variables import Variables
 Observer = Callable[[Note], None]
 
 _NO_NAMES: frozenset[str] = frozenset()
-_APART = "POL181: links that strangers may have asked for are taken apart"
+_APART = "POL181: links that may come from untrusted content are defanged"
 
 ALL = sys.maxsize
 """No limit on the steps and items done before a pause."""

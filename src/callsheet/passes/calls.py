@@ -100,7 +100,7 @@ def _whole_lists(
             f"${value.name} is a list, and the argument {name} of @{call.tool} should be {wanted(schema)}",
             number,
             value.span or call.span,
-            f'put it into a text ("… ${value.name}"), take one of it, or go through it with ?FOREACH',
+            f'put it into a text ("… ${value.name}"), use one of its items, or loop over it with ?FOREACH',
             (call.tool, name, value.name),
         )
 
@@ -194,7 +194,7 @@ def _operation(subject: Subject, number: int, call: Call, operation: Operation) 
         yield Finding(
             "CHK046",
             Severity.WARNING,
-            f"@{call.tool} is given nothing to work on",
+            f"@{call.tool} has no input",
             number,
             call.span,
             f"put the data first: @{call.tool} ($data, …)",
@@ -223,7 +223,7 @@ def _told_argument(
     return Finding(
         "CHK041",
         Severity.WARNING if near else Severity.HINT,
-        f"@{call.tool} has no argument {name}; the model is told it as it stands",
+        f"@{call.tool} has no argument {name}; it is passed to the model as it is",
         number,
         value.span or call.span,
         near or "it knows " + ", ".join(known),

@@ -30,6 +30,7 @@ def data_in_code(subject: Subject) -> Iterator[Finding]:
                 f"${ref.name} becomes part of the {name} that @{step.action.tool} runs",
                 number,
                 ref.span or step.action.span,
-                "who writes that data writes code: pass it in a file, or use @SELECT, @CALC, @FORMAT",
+                "whoever controls that data controls the code: pass it in a file, or use @SELECT, @CALC, "
+                "@FORMAT",
                 (ref.name,),
             )

@@ -37,7 +37,7 @@ def _finding(step: int, ref: Ref) -> Finding:
     return Finding(
         "CHK033",
         Severity.HINT,
-        f"${whole} is the field {ending} of ${before}; a value without such a field leaves the name empty",
+        f"${whole} is the field {ending} of ${before}; the name is empty if the value has no such field",
         step,
         ref.span,
         f"if .{ending} is the ending of the file, write ${{{before}}}.{ending}",

@@ -106,7 +106,7 @@ def _circle_finding(subject: Subject, circle: list[int], size: int) -> Finding:
         named = [*ids[:_MOST_NAMED], "…"] if len(ids) > _MOST_NAMED else list(ids)
         message = f"{' waits for '.join([*named, start.id])}: none can ever start"
     if size > len(ids):
-        message += f" ({size} steps wait in circles here)"
+        message += f" ({size} steps are in the cycle)"
     waited = steps[circle[1 % len(circle)]].id
     spans = dict(zip(start.depends_on or (), start.depends_spans, strict=False))
     return Finding(
@@ -115,7 +115,7 @@ def _circle_finding(subject: Subject, circle: list[int], size: int) -> Finding:
         message,
         circle[0],
         spans.get(waited),
-        "take one of the dependencies away",
+        "remove one of the dependencies",
         ids,
     )
 

@@ -52,7 +52,8 @@ def _group(subject: Subject, members: range) -> Iterator[Finding]:
             yield Finding(
                 "CHK021",
                 Severity.WARNING,
-                f"{steps[first].id} and {step.id} of one group both set ${step.output.var}; the last stays",
+                f"{steps[first].id} and {step.id} of one group both set ${step.output.var}; the last one is "
+                "kept",
                 number,
                 step.output.span,
                 "give each its own variable",

@@ -48,9 +48,9 @@ def ids_like_else(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 "CHK017",
                 Severity.WARNING,
-                f"{step.id} is an id here: this step runs whatever the condition before it was",
+                f"{step.id} is an id here: this step runs regardless of the condition before it",
                 number,
-                help="the language has no ELSE: write the opposite condition, ?IF (NOT (…)) THEN …",
+                help="there is no ELSE: write the opposite condition, ?IF (NOT (…)) THEN …",
             )
 
 

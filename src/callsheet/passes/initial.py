@@ -29,7 +29,7 @@ def missing_parts(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "CHK064",
             Severity.ERROR,
-            f"there is nothing at ${{{written}}}",
+            f"${{{written}}} does not exist",
             use.step,
             use.ref.span,
             _known(subject, value, use.ref),

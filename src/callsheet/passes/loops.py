@@ -29,7 +29,7 @@ def endless_loops(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 "CHK013",
                 Severity.ERROR,
-                f"{step.id} jumps to itself, always: the plan cannot go on",
+                f"{step.id} always jumps to itself: the plan cannot continue",
                 number,
                 step.action.span,
                 "jump to another step, or guard the jump with ?IF",
@@ -46,7 +46,7 @@ def _loop_finding(subject: Subject, loop: Sequence[int]) -> Finding:
     return Finding(
         "CHK014",
         Severity.ERROR,
-        f"{shown} go round without a way out" if len(ids) > 1 else f"{shown} goes round without a way out",
+        f"{shown} form a loop without an exit" if len(ids) > 1 else f"{shown} is a loop without an exit",
         loop[-1],
         help="guard the jump back with ?IF, or end the plan from inside with @RESPOND or TERMINATE",
         names=ids,

@@ -46,7 +46,7 @@ def _never(subject: Subject, start: int, ids: tuple[str, ...]) -> Finding:
         Severity.WARNING,
         f"{_named(ids)} {_are(ids)} never reached{because}",
         start,
-        help="guard the step before with ?IF, jump here with GOTO, or delete what is never reached",
+        help="guard the step before with ?IF, jump here with GOTO, or delete the unreachable steps",
         names=ids,
     )
 
@@ -58,6 +58,6 @@ def _empty_answer(subject: Subject, start: int, ids: tuple[str, ...]) -> Finding
         Severity.WARNING,
         f"{_named(ids)} {_are(ids)} reached only where the answer of {before.id} is empty",
         start,
-        help=f"if that is meant, say so: guard {before.id} with ?IF (NOT_EMPTY($…)) THEN",
+        help=f"if that is intended, guard {before.id} with ?IF (NOT_EMPTY($…)) THEN",
         names=ids,
     )

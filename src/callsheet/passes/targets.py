@@ -23,7 +23,7 @@ def missing_targets(subject: Subject) -> Iterator[Finding]:
                 yield Finding(
                     "CHK012",
                     Severity.ERROR,
-                    f"{word} leads to {jump.target}, and no step has that id",
+                    f"{word} leads to {jump.target}, which does not exist",
                     number,
                     jump.span,
                     subject.suggest(jump.target, known),

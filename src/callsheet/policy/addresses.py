@@ -72,7 +72,7 @@ def parse_url(text: str) -> Target:
     >>> parse_url("http://0x7f.1/")
     Traceback (most recent call last):
     ...
-    callsheet.policy.addresses.AddressRefused: '0x7f.1' is a number that is no plain address
+    callsheet.policy.addresses.AddressRefused: '0x7f.1' is a number in another form than a dotted IPv4 address
     """
     text = text.strip()
     scheme, separator, rest = text.partition("://")
@@ -84,7 +84,7 @@ def parse_url(text: str) -> Target:
     if "@" in authority:
         raise AddressRefused("an address with a user name in it is refused")
     if _UNSAFE_CHARACTER.search(authority) or re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", text):
-        raise AddressRefused("the address holds a control character, a blank or a backslash")
+        raise AddressRefused("the address contains a control character, a space or a backslash")
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -94,7 +94,7 @@ def parse_url(text: str) -> Target:
         path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._[]|")
         query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~-._?[]|')}" if parts.query else ""
     except UnicodeEncodeError:  # a lone surrogate, which JSON may contain
-        raise AddressRefused("the address holds half a character") from None
+        raise AddressRefused("the address contains a lone surrogate") from None
     low = scheme.lower()
     host = _host(authority)
     return Target(low, host, _PORTS[low] if port is None else port, path + query)
@@ -120,18 +120,18 @@ def _host(authority: str) -> str:
     if not name.isascii():
         if not _OF_TWO_HOSTS.isdisjoint(name):
             raise AddressRefused(
-                "the host is two hosts, by the older and the newer rule for names: write xn--…"
+                "the host name is ambiguous between IDNA 2003 and IDNA 2008: write it as xn--…"
             )
         try:
             name = name.encode("idna").decode("ascii")
         except UnicodeError:
-            raise AddressRefused("the host is not a name that the internet knows") from None
+            raise AddressRefused("the host is not a valid domain name") from None
     name = name.lower().removesuffix(".")
     labels = name.split(".")
     if _NUMERIC_END.match(labels[-1]):
         address = _ip(name)
         if address is None:
-            raise AddressRefused(f"{name!r} is a number that is no plain address")
+            raise AddressRefused(f"{name!r} is a number in another form than a dotted IPv4 address")
         return str(address)
     if len(name) > 253 or not all(_LABEL.match(label) for label in labels):
         raise AddressRefused(f"{name!r} is not a host name")
@@ -228,7 +228,7 @@ def checked(target: Target, resolved: Iterable[str], allowed: AllowedHosts) -> l
     for text in resolved:
         address = _ip(text.partition("%")[0])
         if address is None:
-            raise AddressRefused(f"{target.host} resolves to something that is no address")
+            raise AddressRefused(f"{target.host} resolves to something that is not an address")
         if not allowed.allow(target.host, address):
             raise AddressRefused(
                 f"{target.host} is at {address}, which is not a public address; "

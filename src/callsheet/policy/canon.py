@@ -40,7 +40,7 @@ def policy_from_json(data: Mapping[str, Any]) -> Policy:
     """The policy that JSON data describes; raises ValueError for invalid data or unknown parts."""
     given = dict(data)
     if given.pop("policy", None) != _VERSION:
-        raise ValueError("it is no policy, or one of another version")
+        raise ValueError("it is not a policy, or has another version")
     return _made(Policy, given, _OF_POLICY)
 
 

@@ -65,10 +65,10 @@ def _in_few_words(said: str) -> tuple[str, str]:
     if match := _NO_TOKEN.fullmatch(said):
         token = match[1].strip()
         if token[:1] in ("'", '"'):
-            return "a text has no end: its closing quote is missing", token
-        return f"{token!r} is nothing in CEL", token
+            return "a string is not terminated: its closing quote is missing", token
+        return f"{token!r} is not part of CEL", token
     if match := _NO_WAY.fullmatch(said):
-        return f"{match[1]!r} cannot stand here", match[1]
+        return f"{match[1]!r} is not allowed here", match[1]
     return said, ""
 
 

@@ -64,7 +64,7 @@ def check_pattern(tool: str, name: str, pattern: str) -> None:
     if kind is Kind.ADDRESS:
         _address(pattern)
     elif kind in (Kind.PATH, Kind.HOST_PATH) and (".." in pattern.split("/") or "\\" in pattern):
-        raise ValueError(f"a glob of normal paths such as docs/**; {pattern!r} is none")
+        raise ValueError(f"a glob of normal paths such as docs/**; {pattern!r} is not one")
 
 
 def constrained(arguments: Arguments, tool: str) -> Mapping[str, tuple[str, ...]]:
@@ -112,7 +112,7 @@ def _address(pattern: str) -> Test:
     """A test for addresses with one scheme, host (`*.docs.example`) and port, and a path in which `*` is any
     text.
     """
-    wrong = ValueError(f"a list of addresses such as https://docs.example/*; {pattern!r} is none")
+    wrong = ValueError(f"a list of addresses such as https://docs.example/*; {pattern!r} is not one")
     if "://" not in pattern:
         if not _is_known(pattern):
             raise wrong

@@ -137,11 +137,11 @@ def _readings(text: str) -> list[str]:
     for _ in range(_MOST_DECODINGS):
         decoded = unicodedata.normalize("NFKC", unquote(readings[-1])).replace("\\", "/")
         if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co") for c in readings[-1] + decoded):
-            raise PathRefused("the path holds a character that cannot be seen")
+            raise PathRefused("the path contains an invisible character")
         if decoded == readings[-1]:
             return readings
         readings.append(decoded)
-    raise PathRefused("the path is encoded again and again")
+    raise PathRefused("the path is percent-encoded too many times")
 
 
 def _walk(text: str, outside: str | None) -> str:

@@ -66,14 +66,14 @@ def _compiled(rule: CallRule) -> Predicate:
     except ImportError:
         raise CallsheetError.single(
             "POL009",
-            f"the policy has a rule for @{rule.tool} with a predicate, which takes CEL",
+            f"the policy has a rule for @{rule.tool} with a predicate, which needs CEL",
             help="pip install 'callsheet[cel]'",
         ) from None
     try:
         program = cel.compile(rule.when)
     except ValueError as error:
         wrong = unreadable(rule.when, str(error))
-        message = f"the rule for @{rule.tool} has a predicate that is none: {rule.when!r}: {wrong.message}"
+        message = f"the rule for @{rule.tool} has an invalid predicate: {rule.when!r}: {wrong.message}"
         diagnostic = Diagnostic("POL003", Severity.ERROR, message, wrong.place, wrong.help)
         raise CallsheetError([diagnostic], Source("when", rule.when)) from None
     _refuse_unknown(rule, program)
@@ -104,6 +104,6 @@ def _refuse_unknown(rule: CallRule, program: Any) -> None:
 def _undecidable(rule: CallRule, name: str, way_out: str | None) -> CallsheetError:
     return CallsheetError.single(
         "POL003",
-        f"the rule for @{rule.tool} would always hold: {name!r} in {rule.when!r} is nothing",
-        help=way_out or "what CEL has: size, contains, startsWith, endsWith, matches, int, double, string, …",
+        f"the rule for @{rule.tool} would always hold: {name!r} in {rule.when!r} is not defined",
+        help=way_out or "CEL has size, contains, startsWith, endsWith, matches, int, double, string, …",
     )

@@ -29,8 +29,8 @@ _SHIPPED = ("strict", "workspace", "open")
 _LEVELS = ("pub", "priv", "secret")
 _LONG_NAMES = {"public": "pub", "private": "priv", "secrets": "secret"}
 _IN_QUOTES = {
-    "Invalid value": 'a text stands in quotes: name = "ours"; truth values are true and false',
-    "Invalid initial character for a key part": 'a name with @, : or * stands in quotes: "@SEND_MAIL"',
+    "Invalid value": 'a string needs quotes: name = "ours"; truth values are true and false',
+    "Invalid initial character for a key part": 'a name with @, : or * needs quotes: "@SEND_MAIL"',
 }
 """Hints on missing quotes, by the TOML parser's message."""
 
@@ -90,10 +90,10 @@ def _parsed(source: Source) -> dict[str, Any]:
 def _check_schema(data: Mapping[str, Any], faults: Faults, name: str) -> None:
     given: object = data.get("schema")
     if given is None:
-        message = f"the policy {name} does not say its version"
+        message = f"the policy {name} has no schema version"
         faults.add("POL004", message, (), f"write `schema = {SCHEMA}` at its top")
     elif type(given) is not int or given != SCHEMA:
-        message = f"the policy is of version {given!r}; this callsheet reads version {SCHEMA}"
+        message = f"the policy has schema version {given!r}; this callsheet reads version {SCHEMA}"
         faults.add("POL004", message, ("schema",), f"write `schema = {SCHEMA}`")
 
 

@@ -117,7 +117,7 @@ def _seconds(value: object, path: Path, faults: Faults) -> float:
 
 def _texts(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(v, str) and v for v in cast("list[object]", value)):
-        raise ValueError("a list of texts")
+        raise ValueError("a list of strings")
     return tuple(cast("list[str]", value))
 
 
@@ -127,7 +127,7 @@ def _hosts(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
         name = host.removeprefix("*.")
         is_bare_number = ":" in name and not name.startswith("[")
         if not name or "/" in name or "*" in name or is_bare_number:
-            raise ValueError(f"a list of hosts such as api.internal or *.corp.example; {host!r} is none")
+            raise ValueError(f"a list of hosts such as api.internal or *.corp.example; {host!r} is not one")
     return tuple(host.lower().removesuffix(".") for host in hosts)
 
 
@@ -135,7 +135,7 @@ def _addresses(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
     addresses = _texts(value, path, faults)
     for address in addresses:
         if address.count("@") != 1 or "*" in address.replace("*@", "", 1):
-            raise ValueError(f"a list of mail addresses such as *@corp.example; {address!r} is none")
+            raise ValueError(f"a list of mail addresses such as *@corp.example; {address!r} is not one")
     return tuple(address.lower() for address in addresses)
 
 
@@ -163,7 +163,7 @@ def _patterns(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
     try:
         Patterns(patterns)
     except ValueError as error:
-        raise ValueError(f"a list of patterns that RE2 knows; {error}") from None
+        raise ValueError(f"a list of RE2 patterns; {error}") from None
     return patterns
 
 
@@ -219,7 +219,7 @@ def _tools(value: object, path: Path, faults: Faults) -> dict[str, ToolRule]:
         here = (*path, name)
         key = tool_key(name)
         if key in rules:
-            faults.add("POL003", f"there are two entries for {name}, which is one tool", here)
+            faults.add("POL003", f"two entries are for the same tool {name}", here)
         try:
             values = read_table(table, _TOOL, here, faults)
         except ValueError as error:

@@ -45,7 +45,7 @@ def authority_of(argument: Argument) -> Authority:
     True
     """
     if argument.items:
-        return Authority(None, "a list is no address", argument.label, False, "")
+        return Authority(None, "a list is not an address", argument.label, False, "")
     text, chosen_by, is_written = "", LITERAL, True
     end = None
     for part in argument.parts:

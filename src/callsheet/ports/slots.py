@@ -26,7 +26,7 @@ class Slots:
 
     def __init__(self, most: int) -> None:
         if most < 1:
-            raise ValueError(f"there must be room for at least 1 call at once, not {most}")
+            raise ValueError(f"at least 1 call at once must be allowed, not {most}")
         self.most = most
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 

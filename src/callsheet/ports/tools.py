@@ -181,5 +181,5 @@ def _same(name: str, tool: Tool) -> CallsheetError:
     return CallsheetError.single(
         "TOL002",
         f"two tools are both called @{name} (the second comes from {tool.spec.origin})",
-        help="rename one of them or leave one of the servers out of the configuration",
+        help="rename one of them or remove one of the servers from the configuration",
     )

@@ -24,9 +24,9 @@ def server_host(url: str) -> str:
     except ValueError as error:
         raise ValueError(f"its host or port cannot be read ({error})") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ValueError("it has to begin with http:// or https:// and to name a host")
+        raise ValueError("it must start with http:// or https:// and name a host")
     if _UNWRITTEN.search(url):
-        raise ValueError("it may hold no blank")
+        raise ValueError("it must not contain spaces")
     if port == 0:
         raise ValueError("no server listens on port 0")
     return host

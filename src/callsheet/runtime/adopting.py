@@ -94,7 +94,7 @@ def check_done(plan: Plan, done: Mapping[str, JSON]) -> None:
     """Raise CallsheetError (PLN028) for an unknown step, or one that is done before its dependencies."""
     steps = {step.id: step for step in plan.steps}
     if plan.order is not Order.DAG:
-        raise _refused("only in a plan of dependencies can steps be done already")
+        raise _refused("only a plan with dependencies can have steps that are already done")
     for step_id in done:
         step = steps.get(step_id)
         if step is None:
@@ -103,7 +103,7 @@ def check_done(plan: Plan, done: Mapping[str, JSON]) -> None:
         if missing:
             raise _refused(f"step {step_id} is done, and step {missing[0]}, for which it waits, is not")
         if step.foreach is not None:
-            raise _refused(f"step {step_id} is a loop: what each of its items gave is not told")
+            raise _refused(f"step {step_id} is a loop: the result of each item is not given")
 
 
 def _try(plan: Plan, start: Start, done: Mapping[str, JSON]) -> None:
@@ -121,8 +121,8 @@ def _try(plan: Plan, start: Start, done: Mapping[str, JSON]) -> None:
     told = {call.step for call, _ in ended_before(machine, machine.feed(Started(start.inputs)), done)}
     for step in plan.steps:
         if step.id in done and step.id not in told | left_out:
-            why = failed.get(step.id, "it is no plain call of a tool or a model")
-            raise _refused(f"step {step.id} cannot be told of as done: {why}")
+            why = failed.get(step.id, "it is not a call of a tool or a model")
+            raise _refused(f"step {step.id} cannot be marked as done: {why}")
 
 
 def _refused(why: str) -> CallsheetError:

@@ -28,7 +28,7 @@ OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Ans
 
 _PATIENCE = 5.0
 """Seconds that a callback has to end when its question is withdrawn."""
-_NOBODY = "nobody can be asked: the run is not recorded, and no function answers for a person"
+_NOBODY = "nobody can be asked: the run has no journal and no function that answers"
 _log = logging.getLogger("callsheet")
 
 
@@ -182,8 +182,8 @@ class Desk:
             if inspect.isawaitable(said):
                 said = await said
         except Exception as error:
-            _log.exception("the function that answers for a person has failed")
-            said = Answer.deny(note=f"the function that answers has failed: {type(error).__name__}: {error}")
+            _log.exception("the function that answers in place of a person failed")
+            said = Answer.deny(note=f"the function that answers failed: {type(error).__name__}: {error}")
         if isinstance(said, bool):
             said = Answer.approve() if said else Answer.deny()
         if said is None:

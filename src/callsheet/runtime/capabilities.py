@@ -63,7 +63,7 @@ class Signer:
         """The capability of a token; raises TokenRefused for one that this process has not signed."""
         body, _, seal = token.partition(".")
         if not hmac.compare_digest(self._seal(body.encode()).encode(), seal.encode()):
-            raise TokenRefused("it was not signed here")
+            raise TokenRefused("it was not signed by this runtime")
         data: dict[str, Any] = json.loads(urlsafe_b64decode(body))
         arguments = {
             tool: {name: tuple(patterns) for name, patterns in given.items()}

@@ -138,7 +138,7 @@ def stand(
     raise JournalError(
         "JRN012",
         f"the journal of run {writer.run_id} is damaged at event {stands.seq}: {stands.why}",
-        way_out="restore the journal from a copy, or export what is whole of it: `callsheet runs salvage`",
+        way_out="restore the journal from a copy, or export its intact part: `callsheet runs salvage`",
     )
 
 
@@ -149,8 +149,8 @@ def check_version(journal: Journal, run_id: str) -> None:
         raise JournalError(
             "JRN022",
             f"run {run_id} was begun by version {version} of the machine that runs plans, and this is"
-            f" version {MACHINE_VERSION}: it could go on otherwise than it began",
-            way_out="carry it on with the callsheet that began it, or start it anew",
+            f" version {MACHINE_VERSION}: it might continue differently",
+            way_out="resume it with the callsheet that started it, or start a new run",
         )
 
 
@@ -299,7 +299,7 @@ def _keys_of(folded: Folded, run_id: str, name: str, *, every: bool) -> list[str
         raise JournalError(
             "JRN031",
             f"{len(found)} calls of {name} are in doubt: {_listed(found)}",
-            way_out="name a call by its key; --all decides about all of them alike",
+            way_out="name a call by its key, or decide about all of them: --all",
         )
     return found
 
@@ -313,7 +313,7 @@ def _not_in_doubt(folded: Folded, run_id: str, name: str, undecided: Sequence[st
     if decided:
         key, verdict = decided[-1]
         said = "value" if isinstance(verdict, TookPlace) else str(verdict)
-        message = f"the call {key} is decided already: {said}"
+        message = f"the call {key} has been decided already: {said}"
     else:
         message = f"no call {name[:80]!r} of this run is in doubt"
     if not undecided:
@@ -330,7 +330,7 @@ def _has_ended(run_id: str, result: Result) -> JournalError:
     return JournalError(
         "JRN030",
         f"run {run_id} has ended ({result.status}); none of its calls is in doubt any more",
-        way_out=f"`callsheet show {run_id}` tells how it ended",
+        way_out=f"`callsheet show {run_id}` shows how it ended",
     )
 
 

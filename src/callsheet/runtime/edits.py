@@ -55,7 +55,7 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
     if machine.result is not None and (before.ended or not tells_the_machine(last.type)):
         raise JournalError(
             "JRN082",
-            f"the run had ended at event {last.seq}: nothing follows that an edit could change",
+            f"the run ended at event {last.seq}: no later step can be edited",
             way_out="name an earlier event: `callsheet show RUN --events` lists them",
         )
     known = {*machine.program.names, *machine.variables()}
@@ -103,8 +103,9 @@ def check_plain(way: Way, edits: Edits) -> None:
         if way.finds_in(value):
             raise JournalError(
                 "SEC009",
-                f"what would stand in step {step} of the new plan is a secret; plans are kept as they are",
-                way_out="let the step read a variable, and give that its value: --set NAME=VALUE",
+                f"what would stand in step {step} of the new plan is a secret, and plans are stored "
+                "unencrypted",
+                way_out="let the step read a variable, and set that: --set NAME=VALUE",
             )
 
 
@@ -120,14 +121,14 @@ def check_not_begun(way: Way, edits: Edits, at: int) -> None:
         if event.type is EventType.PLAN:
             raise JournalError(
                 "JRN082",
-                f"at event {event.seq} the run had made a plan of its own, which this does not edit",
+                f"at event {event.seq} the run followed a new plan of RE-PLAN, which cannot be edited",
                 way_out=f"fork before it, or edit variables alone: --at {event.seq - 1}",
             )
         if event.key is not None and parse_key(event.key).step in changed:
             step = parse_key(event.key).step
             raise JournalError(
                 "JRN082",
-                f"step {step} had begun at event {event.seq}: its results stand, and the edit comes too late",
+                f"step {step} had started at event {event.seq}, so it cannot be edited any more",
                 way_out=f"fork before it: --at {max(1, event.seq - 1)}",
             )
 
@@ -144,6 +145,7 @@ def check_same_past(before: Folded, now: Folded, edits: Edits) -> None:
     if not is_same:
         raise JournalError(
             "JRN082",
-            f"with {', '.join(sorted(changed))} edited, the run had gone another way before that event",
+            f"with {', '.join(sorted(changed))} edited, the run would have taken another path before that "
+            "event",
             way_out="fork at an earlier event: `callsheet show RUN --events` lists them",
         )

@@ -124,7 +124,7 @@ class Forking:
         write_branch(journal.parts, self.parent, run_id, replace(self.branch, start=body), plan, secrets)
 
 
-_REPLACES = "it takes the place of a secret"
+_REPLACES = "it replaces a secret"
 HOST = "host"
 """The key in a run's start note for the servers that carry it on."""
 
@@ -226,7 +226,7 @@ def _parent(journal: Journal, run_id: str) -> RunInfo:
         raise JournalError(
             "JRN012",
             f"the journal of run {info.run_id} is damaged at event {bad.seq}: {bad.why}",
-            way_out="restore the journal from a copy, or fork what is whole of it: `callsheet runs salvage`",
+            way_out="restore the journal from a copy, or fork its intact part: `callsheet runs salvage`",
         )
     return info
 
@@ -270,11 +270,11 @@ def _not_come_to(way: Way, place: str, visited: Visited) -> JournalError:
         way_out = f"did you mean {' or '.join(near)}?" if near else f"its steps are {listed}"
         if generation_of(machine) != visited.generation:
             way_out = f"the run made {generation_of(machine)} plans of its own: r1/S1 is a step of the first"
-        return JournalError("JRN081", f"the run has not come to a step {place[:80]}", way_out)
+        return JournalError("JRN081", f"the run has not reached a step {place[:80]}", way_out)
     times = machine.visits[number]
-    said = "it never came to it" if not times else f"it came to it {times} time{'s' if times != 1 else ''}"
+    said = "it never reached it" if not times else f"it reached it {times} time{'s' if times != 1 else ''}"
     return JournalError(
-        "JRN081", f"the run has not come to {place[:80]}", f"{said}: see `callsheet show RUN`"
+        "JRN081", f"the run has not reached {place[:80]}", f"{said}: see `callsheet show RUN`"
     )
 
 

@@ -188,7 +188,7 @@ class Gateway:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise error
-            reason = "the call was cancelled from inside the tool"
+            reason = "the call was cancelled by the tool itself"
         else:
             reason = str(error) if isinstance(error, CallsheetError) else describe(error)
         return Failed(command.key, reason, context.remarks, context.spent)
@@ -235,18 +235,18 @@ class Gateway:
         try:
             probe = self._find(call.tool).probe
             if probe is None:
-                return Doubted(key, f"@{call.tool} has no probe that could tell whether it took place")
+                return Doubted(key, f"@{call.tool} has no probe that determines whether it took place")
             found = await within(_PROBE_SECONDS, probe(own_copy(call.args), context))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return Doubted(key, "the probe was cancelled from inside")
+            return Doubted(key, "the probe was cancelled by itself")
         except Exception as error:
             why = str(error) if isinstance(error, ToolFailed) else describe(error)
             return Doubted(key, f"the probe failed: {why}")
         if found is None:
-            return Doubted(key, "the probe cannot tell whether it took place")
+            return Doubted(key, "the probe could not determine whether it took place")
         return Decided(key, found or Decision.RETRY, by="probe")
 
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
@@ -281,26 +281,26 @@ class Gateway:
                 return TimerFired(key)
             case CallModel():
                 if ports.model is None:
-                    raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
+                    raise ToolFailed(f"@{command.tool} needs a language model, and this run has none")
                 value = as_json(await ports.model(_own_inputs(command), context))
                 return Succeeded(key, value, context.remarks, context.spent)
             case RunAgent():
                 if ports.agent is None:
-                    raise ToolFailed(f"@{command.tool} needs an agent, and this run was given none")
+                    raise ToolFailed(f"@{command.tool} needs an agent, and this run has none")
                 value = as_json(await ports.agent(_own_inputs(command), context))
                 return Succeeded(key, value, context.remarks, context.spent, None, context.review)
             case AgentTurn(allowed=allowed):
                 if allowed.fault:
                     raise ToolFailed(f"@{command.tool}: {allowed.fault}")
                 if ports.turn is None:
-                    raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
+                    raise ToolFailed(f"@{command.tool} needs a language model, and this run has none")
                 value = as_json(await ports.turn(_own_inputs(command), context))
                 return Succeeded(key, value, context.remarks, context.spent, None, context.review)
             case Probe():
                 return await self._look(command)
             case Compile():
                 if ports.compiler is None:
-                    raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
+                    raise ToolFailed("RE-PLAN needs a language model, and this run has none")
                 own = command._replace(variables=own_copy(command.variables))
                 plan, facts = await ports.compiler(own, context)
                 if own.progress is not None:

@@ -69,8 +69,8 @@ def by_proof(
         return None
     told = "; ".join(_told(violation) for violation in verdict.violations[:_MOST_TOLD])
     if held.planner != LITERAL:
-        told += f"; all that the new plan says itself counts as {held.planner}, as what its planner was told"
-    return CallsheetError.single("RUN051", told, help="plan what the policy allows")
+        told += f"; literals of the new plan have the label {held.planner} of the planner's prompt"
+    return CallsheetError.single("RUN051", told, help="make a plan that the policy allows")
 
 
 def _told(violation: Violation) -> str:
@@ -135,10 +135,12 @@ class GuardedGateway(Gateway):
                 try:
                     self._begin_turn(command)
                 except TokenRefused as refused:
-                    return Failed(command.key, f"the agent has no right to go on: {refused}")
+                    return Failed(command.key, f"the agent's token is not valid: {refused}")
                 return await super().carry_out(command)
             case RunAgent():
-                return Failed(command.key, "under a policy no agent works unseen")
+                return Failed(
+                    command.key, "under a policy an agent needs a runtime that checks each of its calls"
+                )
             case Compile():
                 return self._verified(command, await super().carry_out(command))
             case _:
@@ -164,7 +166,7 @@ class GuardedGateway(Gateway):
         try:
             left = left_in(self._guard.labels, self._root, self._run_id)
         except UNAVAILABLE as error:
-            return Failed(command.key, f"the labels of files and facts cannot be known: {error}")
+            return Failed(command.key, f"the labels of files and facts cannot be read: {error}")
         wrong = self._guard.reverify(outcome, self._guard.policy, command.labels or {}, context, left)
         if wrong is not None:
             return Failed(command.key, f"the policy refuses the new plan: {wrong}", spent=outcome.spent)
@@ -215,19 +217,19 @@ class GuardedGateway(Gateway):
         try:
             why = withheld(self._judge, self._guard.labels, self._root, command.tool, command.args)
         except UNAVAILABLE as error:
-            return Failed(command.key, f"the labels of the files that it sends cannot be known: {error}")
+            return Failed(command.key, f"the labels of the files that it sends cannot be read: {error}")
         if why is not None:
             return Failed(command.key, why, forbidden=Rule.FLOW)
         try:
             writings = self._leaving.begin(command)
         except UNAVAILABLE as error:
-            return Failed(command.key, f"the label of what it writes cannot be kept: {error}")
+            return Failed(command.key, f"the label of what it writes cannot be stored: {error}")
         outcome = await super().carry_out(command)
         self._leaving.end(writings, outcome)
         try:
             return self._leaving.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
         except UNAVAILABLE as error:
-            return Failed(command.key, f"the label of what it has read cannot be known: {error}")
+            return Failed(command.key, f"the label of what it has read cannot be read: {error}")
 
     @cached_property
     def _in_force(self) -> Mapping[str, str]:
@@ -235,7 +237,7 @@ class GuardedGateway(Gateway):
         return places_of(self._guard.policy.files)
 
     def _rewriting(self, command: CallTool) -> str | None:
-        """Why a call would change what runs are held by; None where it does not."""
+        """Why a call would change a file that controls runs; None where it does not."""
         if not self._guard.policy.files:
             return None
         traits = self._judge.traits(command.tool)

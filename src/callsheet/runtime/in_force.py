@@ -29,7 +29,7 @@ def rewritten(kept: Mapping[str, str], root: str, call: CallView, traits: Traits
     for path in overwritten(call, traits):
         for place in _places(path, root):
             if place in kept:
-                return f"@{call.tool} would write {path}, and what runs are held by stands in {kept[place]}"
+                return f"@{call.tool} would write {path}, and {kept[place]} controls how runs are checked"
     return None
 
 

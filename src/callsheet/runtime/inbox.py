@@ -136,18 +136,18 @@ def fitting(
     ask = _chosen(journal, run_id, asks, which)
     if digest is not None and digest != ask.digest:
         raise _not_asked(
-            f"what {ask.key} of run {run_id} asks is not what was answered: it has changed since",
+            f"the question {ask.key} of run {run_id} has changed since it was shown",
             "look at it again: `callsheet inbox`",
         )
     if ask.until is not None and time.time() >= ask.until:
         raise _not_asked(
             f"the time to answer {ask.key} of run {run_id} is over",
-            f"the run goes on without an answer: callsheet resume {run_id}",
+            f"continue the run without an answer: callsheet resume {run_id}",
         )
     if ask.is_answered:
         raise _not_asked(
             f"{ask.key} of run {run_id} has been answered already",
-            f"the run goes on with: callsheet resume {run_id}",
+            f"continue the run: callsheet resume {run_id}",
         )
     said = answer if isinstance(answer, Answer) else answer(ask)
     wrong = misfit(_asked(ask), said)
@@ -165,7 +165,9 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
     try:
         parse_key(key)
     except (ValueError, IndexError):
-        raise _not_asked(f"{key[:80]!r} is no key of a call", "a key is STEP.ITEM.ATTEMPT: S3.0.1") from None
+        raise _not_asked(
+            f"{key[:80]!r} is not the key of a call", "a key is STEP.ITEM.ATTEMPT: S3.0.1"
+        ) from None
     check_here(journal, run_id)
     if journal.find_run(run_id).status.is_final:
         raise _not_asked(f"run {run_id} has ended")
@@ -218,7 +220,7 @@ def _chosen(journal: Journal, run_id: str, asks: list[PendingAsk], which: str | 
         keys = ", ".join(ask.key for ask in unanswered[:8]) + (", …" if len(unanswered) > 8 else "")
         raise _not_asked(f"run {run_id} waits for more than one answer: {keys}", "name one of them")
     where = "" if which is None else f"{which} of "
-    raise _not_asked(f"{where}run {run_id} waits for no answer{_why(journal, run_id, which)}")
+    raise _not_asked(f"{where}run {run_id} has no pending question{_why(journal, run_id, which)}")
 
 
 def _why(journal: Journal, run_id: str, which: str | None) -> str:

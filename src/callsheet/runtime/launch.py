@@ -78,7 +78,7 @@ class Launch:
         if self.policy is not None and self.verified != plan_hash(plan):
             raise CallsheetError.single(
                 "RUN050",
-                "under a policy only the plan is run that was verified, and this is another one",
+                "under a policy only the verified plan may run, and this is another plan",
                 help="verify the plan as it is now, then run it",
             )
 
@@ -135,6 +135,6 @@ def check_pins(start: Start, pins: Mapping[str, str]) -> None:
             "JRN021",
             "the declaration of "
             + ", ".join(f"@{name}" for name in changed)
-            + " is not what it was at the start",
-            way_out="look at what changed (`callsheet tools`), then resume with --accept-changed-tools",
+            + " has changed since the start",
+            way_out="review the changes (`callsheet tools`), then resume with --accept-changed-tools",
         )

@@ -54,7 +54,7 @@ POLICY = Policy()
 NEVER = sys.maxsize
 CANCEL = "cancel"
 """Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
-_SECRET_PLAN = "the new plan has a secret written in it; it can name the variable that holds it"
+_SECRET_PLAN = "the new plan contains a secret; it may name the variable with the secret instead"
 _PAUSE = 0.5
 _LONG_ANSWER = 1_000
 """Length in characters from which on the `end` event refers to the event with the answer, if there is one."""

@@ -31,7 +31,7 @@ def prove_rest(folded: Folded, policy: Policy, left: Left, *, can_ask: bool = Tr
     machine = folded.machine
     monitor = machine.monitor
     if monitor is None:
-        raise ValueError("the run is under no policy, so its values have no labels")
+        raise ValueError("the run has no policy, so its values have no labels")
     known = machine.variables()
     held = policy.without_steps() if monitor.is_anew else policy
     return verify(

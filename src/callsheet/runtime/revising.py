@@ -84,10 +84,10 @@ def _read_line(_plan: Plan, old: Step, text: str) -> Step:
     if read.plan is None:
         raise CallsheetError(read.diagnostics, read.source)
     if len(read.plan.steps) != 1:
-        raise _wrong(f"this is not one line of plan but {len(read.plan.steps)}", read.source)
+        raise _wrong(f"this must be one line of a plan, and has {len(read.plan.steps)}", read.source)
     step = read.plan.steps[0]
     if step.group is not None:
-        raise _wrong("a block is no step", read.source)
+        raise _wrong("a block is not a step", read.source)
     return replace(step, id=old.id, group=old.group, depends_on=old.depends_on)
 
 

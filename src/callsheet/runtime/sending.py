@@ -39,7 +39,7 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
     file, _, who = found
     path = path_of(file.path)
     if path is None or labels.of_files(root, (file_key(path),)) is None:
-        return f"{file.path.text} is or leads to a private file, which would reach {who}"
+        return f"{file.path.text} is, or links to, a private file that would reach {who}"
     return f"a run has put private data into {path}, which would reach {who}"
 
 

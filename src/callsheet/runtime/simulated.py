@@ -64,7 +64,7 @@ class Simulation:
         while self.machine.result is None and self.step():
             pass
         if self.machine.result is None:
-            raise RuntimeError("the machine waits for something that was never launched")
+            raise RuntimeError("the machine waits for a call that was never started")
         return self.machine.result
 
     def step(self) -> bool:

@@ -100,7 +100,7 @@ class Tokens:
     def _capability(self, talk: str, task: Task) -> Capability:
         rule, allowed = self._policy.agent, task.allowed
         if rule is None:
-            raise TokenRefused("the policy lets no agent work")
+            raise TokenRefused("the policy allows no agents")
         why = dangerous_together(self._setting, frozenset(allowed.tools), task.label)
         if why is not None:
             raise TokenRefused(why)

@@ -210,7 +210,7 @@ class _Intake:
     def __init__(self, parts: Parts, cursor: sqlite3.Cursor, data: bytes) -> None:
         said = _object(data)
         if said.get("callsheet") != "run" or said.get("version") != VERSION:
-            raise ValueError(f"it is no export of a run of version {VERSION}")
+            raise ValueError(f"it is not an export of a run in version {VERSION}")
         self._parts, self._cursor = parts, cursor
         self._digest = sha256(data)
         self._entries = self._last = 0
@@ -352,6 +352,6 @@ def _reason(error: Exception) -> str:
 def _damaged(why: str) -> JournalError:
     return JournalError(
         "JRN016",
-        f"this is no whole export of runs: {why}",
+        f"this is not a complete export of runs: {why}",
         way_out="export the runs again; nothing was imported",
     )

@@ -32,6 +32,6 @@ def check_here(journal: Journal, run_id: str) -> None:
         name = str(engine.get("name", "")).title()
         raise JournalError(
             "TMP007",
-            f"run {run_id} is carried on by {name}; this journal has a copy of it",
+            f"run {run_id} is executed by {name}; this journal has a copy of it",
             way_out="the commands resume, decide, approve and cancel tell the engine",
         )

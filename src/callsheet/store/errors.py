@@ -33,11 +33,11 @@ class Fenced(JournalError):
     """Another process has taken over the run; this one must not write it any more."""
 
     def __init__(self, run_id: str, epoch: int, current: int | None) -> None:
-        now = "it is not in the journal any more" if current is None else f"its epoch is {current}"
+        now = "it is no longer in the journal" if current is None else f"its epoch is {current}"
         super().__init__(
             "JRN005",
             f"run {run_id} was taken over while this process held epoch {epoch}; {now}",
-            way_out="stop this process; the other one carries the run on",
+            way_out="stop this process; the other one continues the run",
         )
 
 
@@ -48,7 +48,7 @@ class NotStorable(JournalError):
         super().__init__(
             "JRN007",
             f"the {what} event cannot be written to the journal: {reason}",
-            way_out="hand over JSON data: null, true, false, finite numbers, text, lists and objects",
+            way_out="pass JSON data: null, true, false, finite numbers, text, lists and objects",
         )
 
 
@@ -72,8 +72,8 @@ def run_exists(run_id: str) -> JournalError:
     """The error for a second run with the same id."""
     return JournalError(
         "JRN003",
-        f"there is a run {run_id} already",
-        way_out="leave the id out for a fresh one, or resume that run",
+        f"the run {run_id} already exists",
+        way_out="omit the id to get a new one, or resume that run",
     )
 
 
@@ -90,6 +90,6 @@ def damaged(what: str) -> JournalError:
     return JournalError(
         "JRN012",
         f"the journal is damaged: {what}",
-        way_out="restore it from a copy, or save what is whole of it (`callsheet runs salvage`); "
-        "was another one meant, name it: --journal PATH",
+        way_out="restore it from a copy, or save its intact part (`callsheet runs salvage`); "
+        "for another journal: --journal PATH",
     )

@@ -177,7 +177,10 @@ class Folded:
         return {key: command.call for key, command in self.waiting.items() if isinstance(command, Probe)}
 
     def adopt(self, key: str, digest: str) -> None:
-        """Set the digest of a question from the journal, because it cannot be computed without secrets."""
+        """Set the digest of a question to the recorded one.
+
+        Without the secrets it cannot be computed, and an older version may have worded the reasons otherwise.
+        """
         self.machine.asking.adopt(key, digest)
         command = self.waiting.get(key)
         if isinstance(command, Ask):

@@ -67,8 +67,8 @@ class Guide:
             self._has_told = True
             run = self._run_id
             self._warn(
-                f"SEC010: secrets have decided how run {run} went, and it is not told so here"
-                f"{why and f' ({why})'}; its events are as they were: callsheet show {run} --events"
+                f"SEC010: secrets decided the path of run {run}, which is not shown here"
+                f"{why and f' ({why})'}; its events are complete: callsheet show {run} --events"
             )
 
     def _go_to(self, seq: int) -> None:

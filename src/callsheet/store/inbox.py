@@ -69,7 +69,7 @@ def open_letter(letter: Letter, vault: Vault, run_id: str) -> Letter:
         why = str(error)
     raise JournalError(
         "SEC008",
-        f"what was said to {letter.topic} of run {run_id} cannot be opened: {why}",
+        f"the answer to {letter.topic} of run {run_id} cannot be opened: {why}",
         way_out="put the key back with which it was sealed, or answer again: `callsheet approve`",
     )
 

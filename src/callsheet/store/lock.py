@@ -302,5 +302,5 @@ def _owned_already(run_id: str, owner: str) -> JournalError:
     said = f"run {run_id} is owned by {owner or 'another process'}"
     if owner.startswith(f"process {os.getpid()} "):
         way_out = "wait for the end of that run, or give this one another id"
-        return JournalError("JRN004", f"{said}, which is this one: it is under way here already", way_out)
-    return JournalError("JRN004", said, way_out="wait for that process or end it; its death frees the run")
+        return JournalError("JRN004", f"{said}, which is this one: it is already running here", way_out)
+    return JournalError("JRN004", said, way_out="wait for that process, or end it: that releases the run")

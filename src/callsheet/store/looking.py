@@ -46,7 +46,7 @@ def connect_to_look(place: Place) -> sqlite3.Connection:
     raise JournalError(
         "JRN009",
         f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
-        "use the callsheet that wrote it, or a newer one",
+        "use the version of callsheet that wrote it, or a newer one",
     )
 
 
@@ -106,7 +106,7 @@ def _format_of(connection: sqlite3.Connection) -> tuple[int, int]:
 def _unreadable(path: Path, error: Exception) -> JournalError:
     if isinstance(error, FileNotFoundError):
         return JournalError(
-            "JRN010", f"there is no journal {path}", "name the one that runs were recorded in: --journal PATH"
+            "JRN010", f"there is no journal {path}", "name the journal with the runs: --journal PATH"
         )
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return JournalError(

@@ -69,7 +69,7 @@ def refuse_special(path: Path) -> None:
     if is_special(path):
         raise JournalError(
             "JRN010",
-            f"the journal {path} cannot be used: it is a device or a pipe, and no file",
+            f"the journal {path} cannot be used: it is a device or a pipe, not a file",
             way_out="name a file; a run that is not to be recorded has --no-journal",
         )
 

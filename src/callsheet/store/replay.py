@@ -120,7 +120,7 @@ def leads_to(result: Result | None, body: Mapping[str, Any]) -> bool:
 def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
     """The content of a run's first event; raises KeyError, TypeError or ValueError if it is no start."""
     if kind != EventType.START:
-        raise ValueError("a run begins with its start")
+        raise ValueError("a run starts with its start event")
     return Start.from_json(body or {})
 
 
@@ -242,7 +242,8 @@ def _note(folded: Folded, row: Row) -> None:
         case EventType.ASK:
             body = row.body or {}
             book.posed[body["digest"]] = Posed(row.ts, body["due"])
-            if folded.start.is_veiled or SEALED in body:
+            is_sealed = folded.start.is_veiled or SEALED in body
+            if is_sealed or folded.machine.asking.is_recorded_as(key, body):
                 folded.adopt(key, body["digest"])
         case EventType.START:
             raise ValueError("a run has one start")

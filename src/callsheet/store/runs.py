@@ -105,7 +105,7 @@ class Runs:
         way_out = (
             f"did you mean {' or '.join(near)}?"
             if near
-            else "`callsheet runs` lists them; was it recorded in another journal, name that: --journal PATH"
+            else "`callsheet runs` lists them; for another journal: --journal PATH"
         )
         return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
 

@@ -170,8 +170,8 @@ def _open_copy(copy: Path, path: Path) -> Journal:
         left = path.stat().st_size
         raise JournalError(
             "JRN012",
-            f"the journal {path} was cut off after {left} bytes, and its list of runs is not among them",
-            "nothing can be saved of it: restore it from a copy or an export",
+            f"the journal {path} was cut off after {left} bytes, before its list of runs",
+            "nothing can be salvaged: restore it from a copy or an export",
         ) from error
     return journal
 

@@ -234,7 +234,7 @@ def _check(path: Path) -> None:
         raise JournalError(
             "JRN009",
             f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
-            way_out="use the callsheet that wrote it, or a newer one",
+            way_out="use the version of callsheet that wrote it, or a newer one",
         )
 
 

@@ -207,7 +207,7 @@ def _zeroed(folder: Path, fd: int) -> None:
 
 def _write(fd: int, data: bytes, start: int) -> None:
     if os.pwrite(fd, data, start) != len(data):
-        raise OSError(errno.EIO, "the disk took a part of what was written")
+        raise OSError(errno.EIO, "the disk stored only a part of the data")
 
 
 def _taken(path: Path) -> Left | None:

@@ -59,8 +59,8 @@ class Vault:
         if ring is None:
             raise JournalError(
                 "SEC001",
-                f"values of the run are sealed, and their key is not here: there is no {self.path}",
-                way_out=f"put the key back, or set {VARIABLE}; the run is as it was",
+                f"values of the run are sealed, and their key is missing: there is no {self.path}",
+                way_out=f"restore the key, or set {VARIABLE}; the run is unchanged",
             )
         return ring
 
@@ -88,12 +88,12 @@ def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalErr
             "SEC002",
             f"values of run {run_id} were sealed with the key {error.name}, and here is "
             + ", ".join(error.have),
-            way_out=f"add that key to the file of keys, or set {VARIABLE}; the run is as it was",
+            way_out=f"add that key to the file of keys, or set {VARIABLE}; the run is unchanged",
         )
     return JournalError(
         "SEC004",
         f"a sealed value in event {seq} of run {run_id} cannot be opened: {error}",
-        way_out="restore the journal from a copy: `callsheet runs verify` says whether it was changed",
+        way_out="restore the journal from a copy: `callsheet runs verify` shows whether it was changed",
     )
 
 
@@ -104,7 +104,7 @@ def _given(text: str) -> KeyRing:
         raise JournalError("SEC003", f"the key in {VARIABLE} cannot be used: {error}", _HOW) from error
 
 
-_HOW = "a new one is made by: python3 -c 'import secrets; print(secrets.token_hex(32))'"
+_HOW = "create a new one: python3 -c 'import secrets; print(secrets.token_hex(32))'"
 
 
 def _read(path: Path) -> KeyRing | None:
@@ -119,7 +119,7 @@ def _read(path: Path) -> KeyRing | None:
         if not stat.S_ISREG(mode):
             raise _unusable(path, "it is not a plain file")
         if mode & _OTHERS:
-            raise _unusable(path, "others than its owner may use it", f"chmod 600 {path}")
+            raise _unusable(path, "it is accessible to other users", f"chmod 600 {path}")
         text = file.read(_MOST_BYTES)
     try:
         lines = text.decode("utf-8").splitlines()

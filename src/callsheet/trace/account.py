@@ -131,7 +131,7 @@ class _Scribe:
         match note.kind:
             case NoteKind.EARLY:
                 self.early[note.step] = self._new(note.step)
-                self.early[note.step].facts.append("it started before its turn")
+                self.early[note.step].facts.append("it started ahead of its turn")
             case NoteKind.STARTED:
                 self._visit(note.step)
             case NoteKind.SKIPPED:

@@ -52,7 +52,7 @@ def _pattern(pattern: str, *, ignore_case: bool) -> Find:
         raise JournalError(
             "JRN085",
             f"/{pattern[:80]}/ cannot be read as a pattern: {why}",
-            "patterns are RE2's: no look-around, no back-references; without slashes it is a text",
+            "patterns use RE2: no look-around, no back-references; without slashes it is plain text",
         ) from None
 
     def find(within: str) -> tuple[int, int] | None:

@@ -456,7 +456,7 @@ HOSTILE = [
     case("agent: the host's files and the web", '@AGENT_SOLVE (goal="x") > $r', OK, dynamic={"agent": {"tools": ["@HOST_FILE_READ", "@WEB_SEARCH"]}}),
     case("agent: files and the web", '@AGENT_SOLVE (goal="x") > $r', OK, dynamic={"agent": {"tools": ["@READ_FILE", "@FETCH_PAGE"]}}),
     case("agent: memory and the web", '@AGENT_SOLVE (goal="x") > $r', OK, dynamic={"agent": {"tools": ["@QUERY_MEMORY", "@WEB_SEARCH"]}}),
-    case("agent: a tool that nobody knows", '@AGENT_SOLVE (goal="x") > $r', OK, dynamic={"agent": {"tools": ["@POST_TWEET"]}}),
+    case("agent: a tool that is not known", '@AGENT_SOLVE (goal="x") > $r', OK, dynamic={"agent": {"tools": ["@POST_TWEET"]}}),
     case("agent: a denied tool", '@AGENT_SOLVE (goal="x") > $r', OK, denied_tools=["@WEB_SEARCH"], **SEARCHER),
     case("agent: untrusted text and files to write", PAGE, '@AGENT_SOLVE (goal="do $p") > $r', OK, **CODER),
     case("agent: code with a network and private data", NOTES, '@AGENT_SOLVE (goal="x $a") > $r', OK, exec={"network": True}, dynamic={"agent": {"tools": ["@EXEC_CODE"]}}),

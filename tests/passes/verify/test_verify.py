@@ -55,7 +55,7 @@ def test_what_decides_is_told_with_its_way() -> None:
     )
     (violation,) = verdict.violations
     assert violation.rule is Rule.IMPLICIT
-    assert violation.flow == ("S1 $a", "S2", "S3 whether it is done")
+    assert violation.flow == ("S1 $a", "S2", "S3 whether it is called")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_the_last_value_is_the_answer_of_a_plan_without_one(rest: str, is_refuse
     assert bool(found) is is_refused, found
     if is_refused:
         assert (found[0].step, found[0].rule) == ("S2", Rule.ANSWER)
-        assert "it is the answer of the plan" in found[0].message
+        assert "which a plan without an answer returns" in found[0].message
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_text_before_private_data_is_an_address_only_if_it_is_one(text: str, i
             {"tools": {"PAY": ToolRule()}},
             Rule.RETRY,
             "@PAY",
-            "take the retry away, or let the policy say that it may be tried again: idempotent = true",
+            "remove the retry, or mark the tool in the policy: idempotent = true",
         ),
     ],
 )

@@ -101,7 +101,7 @@ def test_what_is_not_there_is_told(blobs: Blobs) -> None:
 def test_what_is_damaged_is_not_handed_out(blobs: Blobs, place: str) -> None:
     blobs.put(DIGEST, BODY)
     _damage(place)
-    with pytest.raises(BlobMissing, match="is not what was put there"):
+    with pytest.raises(BlobMissing, match="is not what was stored"):
         blobs.get(DIGEST)
 
 

@@ -81,7 +81,7 @@ def test_who_cannot_reach_it_is_told_the_way_out(tmp_path: Path, monkeypatch: py
     with pytest.raises(CallsheetError) as refused:
         open_library().ids()
     assert refused.value.diagnostics[0].code == "PLN004"
-    assert "see that it runs and lets you in" in (refused.value.diagnostics[0].help or "")
+    assert "check that it runs and accepts your login" in (refused.value.diagnostics[0].help or "")
     assert "hidden" not in f"{caught.value}{refused.value}"
 
 

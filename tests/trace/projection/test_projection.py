@@ -302,6 +302,6 @@ def test_a_long_run_tells_its_last_visits_one_by_one(journal: Journal) -> None:
         assert len(document.entries) == MOST_VISITS + 1
         assert len(document.facts) == MOST_FACTS
         assert document.entries[0].action is not None
-        assert "visits are not told one by one" in document.entries[0].action
+        assert "visits are not listed" in document.entries[0].action
         rules = {f.rule for f in check([document]).findings}
         assert not rules & {"T06", "T10", "T11", "T12"}

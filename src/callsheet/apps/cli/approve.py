@@ -98,7 +98,7 @@ def approve(
         if is_elsewhere
         else "its process goes on"
         if owned
-        else f"the run goes on with: callsheet resume {ask.run_id}"
+        else f"continue the run: callsheet resume {ask.run_id}"
     )
     say(f"{word}; {way_on}{'' if owned else journals.journal_hint(journal)}")
 

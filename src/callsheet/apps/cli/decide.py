@@ -80,7 +80,7 @@ def _tell(outcome: RunOutcome, hint: str, *, as_json: bool) -> Exit:
             for line in doubt_lines(rest, outcome.run_id, hint):
                 print_text(line)
         elif result is None:
-            say(f"nothing is in doubt; the run goes on with: callsheet resume {outcome.run_id}{hint}")
+            say(f"nothing is in doubt; continue the run: callsheet resume {outcome.run_id}{hint}")
         else:
             say(f"the run has ended: {result.status}; callsheet show {outcome.run_id}{hint}")
     return Exit.UNDECIDED if rest else Exit.OK

@@ -26,7 +26,7 @@ def explain_code(code: str) -> Explanation:
     """The page of a code, case-insensitive; raises CallsheetError (CFG015) if there is none.
 
     >>> explain_code("ltp012").title
-    'a word that is no action'
+    'an unknown action'
     """
     page, entry = page_of(code), CODES.get(code.upper())
     if page is not None and entry is not None:

@@ -101,7 +101,7 @@ def _headed(draft: Draft) -> Draft:
         "CMP007",
         Severity.ERROR,
         f"the plan is wrong{again}: {draft.errors[0].message}",
-        help="say the goal more exactly, or try another model",
+        help="make the goal more precise, or try another model",
     )
     return replace(draft, diagnostics=(head, *draft.diagnostics))
 
@@ -109,10 +109,10 @@ def _headed(draft: Draft) -> Draft:
 def goal_fault(goal: str) -> Diagnostic | None:
     """Why a goal cannot be compiled at all (CMP002, CMP003), None if it can."""
     if not goal.strip():
-        return Diagnostic("CMP002", Severity.ERROR, "the goal is empty", help="say what is to be done")
+        return Diagnostic("CMP002", Severity.ERROR, "the goal is empty", help="describe what should be done")
     if len(goal) > MAX_GOAL:
         said = f"the goal has {len(goal):,} characters; at most {MAX_GOAL:,} are taken"
-        return Diagnostic("CMP003", Severity.ERROR, said, help="say it shorter, and give the rest as context")
+        return Diagnostic("CMP003", Severity.ERROR, said, help="shorten it, and pass the rest as context")
     return None
 
 
@@ -227,7 +227,7 @@ def _no_plan(text: str) -> Diagnostic:
         "CMP006",
         Severity.ERROR,
         f"the model's answer holds no plan: it begins {begins!r}",
-        help="say the goal more exactly, or try another model",
+        help="make the goal more precise, or try another model",
     )
 
 

@@ -30,7 +30,7 @@ _A_LIST = re.compile(
 def finds(name: str, line: str) -> bool:
     """Whether a tool finds things, by its name or its description of the result.
 
-    >>> finds("LIST_TRIPS", ""), finds("READ_REVIEWS", "Gives a list of texts"), finds("CANCEL_TRIP", "")
+    >>> finds("LIST_TRIPS", ""), finds("READ_REVIEWS", "Gives a list of strings"), finds("CANCEL_TRIP", "")
     (True, True, False)
     """
     return _FINDS.match(name) is not None or _A_LIST.search(line) is not None

@@ -83,6 +83,6 @@ def _no_plan(text: str, name: str) -> ParseResult:
         "PLN010",
         Severity.ERROR,
         f"the model's answer holds no JSON plan: {said}",
-        help="say the goal more exactly, or try another model",
+        help="make the goal more precise, or try another model",
     )
     return ParseResult(None, Plan((), Order.DAG), (wrong,), Source(name, text))

@@ -164,7 +164,7 @@ class _JsonReader:
             return self._odd_word(word)
         quoted = _SINGLE_QUOTED.match(text, start)
         if quoted is not None:
-            self._error("DAG001", "strings have double quotes in JSON", *quoted.span(), 'write "…"')
+            self._error("DAG001", "strings need double quotes in JSON", *quoted.span(), 'write "…"')
             self._pos = quoted.end()
             return Scalar(quoted[1], Span(*quoted.span()))
         if not text[start : start + 1] or text[start] in ",:]}":

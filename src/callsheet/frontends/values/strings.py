@@ -320,7 +320,7 @@ _LOOKS_LIKE_REF = re.compile(rf"(?<!\\)\$(?:{NAME}|\{{{NAME})")
 
 def _note_single_quotes(reader: Reader, value: Literal, body: Span, raw: bool) -> None:
     start, end = value.span or body
-    reader.loose("LTP108", "texts have double quotes", start, end, format_text(str(value.value)))
+    reader.loose("LTP108", "strings need double quotes", start, end, format_text(str(value.value)))
     found = None if raw else _LOOKS_LIKE_REF.search(reader.text, body.start, body.end)
     if found is not None:
         reader.warning(

@@ -38,8 +38,7 @@ _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 _AGENT = Kind.AGENT
 """Read for every call: a module global is faster than an enum member."""
 _WAYS_OUT = {
-    Rule.FLOW: "send it to somebody whom the policy trusts; `callsheet labels` shows and corrects what runs"
-    " have left",
+    Rule.FLOW: "send it to a recipient that the policy trusts; `callsheet labels` shows and corrects labels",
     Rule.PATH: WAY_OUT,
 }
 

@@ -22,7 +22,7 @@ from callsheet.passes.verify.labels import labels_of
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.pictures import told_by_images
-from callsheet.passes.verify.scripts import strangers_scripts
+from callsheet.passes.verify.scripts import untrusted_scripts
 from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
 from callsheet.passes.verify.subject import Subject, subject_of
@@ -131,7 +131,7 @@ def verify(
         while some := tuple(islice(numbers, _AT_ONCE)):
             _judge(labels, some, said)
         found, last = said.found, last_values(subject)
-        found += [_Found(n, objection) for n, objection in strangers_scripts(labels, _left(subject))]
+        found += [_Found(n, objection) for n, objection in untrusted_scripts(labels, _left(subject))]
         found += [_Found(n, objection) for n, objection in told_by_images(labels, _left(subject), last)]
         found += [_Found(n, objection) for n in last for objection in _implied(labels, n)]
         violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
@@ -145,8 +145,9 @@ def _of_bits(found: _Found, bits: int) -> _Found:
     if found.objection.rule is not Rule.IMPLICIT:
         return found
     way_out = (
-        f"{bits} steps ask whether private data is empty or fails, and the plan may tell {MOST_BITS} such "
-        "bits: ask less, or do this before"
+        f"{bits} steps depend on whether private data is empty or an error, and the plan may reveal "
+        f"{MOST_BITS} such "
+        "bits: use fewer, or do this earlier"
     )
     return found._replace(objection=found.objection._replace(help=way_out))
 
@@ -217,7 +218,7 @@ def _implied(labels: Labels, number: int) -> Iterator[Objection]:
     planner = subject.judge.policy.planner
     for objection in subject.judge.judge(CallView("", "RESPOND", (argument,), planner)).objections:
         yield objection._replace(
-            message=f"{objection.message}: it is the answer of the plan, which has no other"
+            message=f"{objection.message}: it is the last value, which a plan without an answer returns"
         )
 
 
@@ -230,7 +231,7 @@ def _approvals(number: int, call: CallView, notes: Notes, said: _Said) -> None:
         if said.can_ask:
             said.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
         else:
-            message = f"{why}, and nobody has approved it"
+            message = f"{why}, and is not approved"
             said.found.append(
                 _Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step"))
             )
@@ -263,7 +264,7 @@ def _way_out(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str
     if came_in is None or came_in not in labels.from_before:
         return objection.help
     step = labels.subject.plan.steps[came_in].id
-    told = f"{step} reads what an earlier run has left there: `callsheet labels list` shows it"
+    told = f"{step} reads data that an earlier run has left: `callsheet labels list` shows it"
     return told if objection.help is None else f"{objection.help}; {told}"
 
 
@@ -294,14 +295,14 @@ def _decided(labels: Labels, ways: Ways, number: int, is_guilty: Callable[[Label
     own = (*subject.readings[number].contents, *subject.readings[number].source)
     way = ways.to(number, (*own, *subject.readings[number].emptiness), is_guilty)
     if way:
-        return (*way, f"{step.id} whether it is done")
+        return (*way, f"{step.id} whether it is called")
     other = ways.decider(number, is_guilty)
     if other is None:
         return ()
     reading = subject.readings[other]
     way = ways.to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
     way = way or ways.to(other, reading.arguments, is_guilty)
-    return (*way, subject.plan.steps[other].id, f"{step.id} whether it is done")
+    return (*way, subject.plan.steps[other].id, f"{step.id} whether it is called")
 
 
 def _is_private(label: Label) -> bool:

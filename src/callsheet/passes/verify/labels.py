@@ -17,7 +17,7 @@ from callsheet.passes.verify.anew import reads_its_own
 from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.places import CODE
-from callsheet.passes.verify.reaching import naming_strangers, reached
+from callsheet.passes.verify.reaching import reached, steps_with_untrusted_addresses
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.views import call_views, is_plain, stands_apart
@@ -241,7 +241,7 @@ class _Propagation:
         """Whether the step's input may contain an address that the plan itself names."""
         subject = self.labels.subject
         if self._addresses is None:
-            self._addresses = reached(subject, naming_strangers(subject))
+            self._addresses = reached(subject, steps_with_untrusted_addresses(subject))
         seen = subject.web.seen[number]
         names = subject.readings[number].outer(subject.readings[number].arguments)
         return any(seen[name] in self._addresses for name in names if name in seen)

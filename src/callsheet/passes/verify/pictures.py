@@ -23,7 +23,7 @@ from callsheet.policy.rules.base import own_texts
 _BEGINNINGS = ("!", "![x]")
 """Prefixes that turn a following link or address into an image."""
 _LOADS = re.compile(r"\bsrc(?:set)?\s*=", re.IGNORECASE)
-_WAY_OUT = "show it whatever the data says, or say it in words"
+_WAY_OUT = "show it unconditionally, or answer with text"
 
 
 def told_by_images(

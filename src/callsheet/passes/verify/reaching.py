@@ -53,7 +53,7 @@ def made_by(subject: Subject, number: int) -> range:
     return range(first + (sets and traits is not None and traits.no_echo), end)
 
 
-def naming_strangers(subject: Subject) -> list[int]:
+def steps_with_untrusted_addresses(subject: Subject) -> list[int]:
     """The steps whose text names an address of an unknown host while their tool reaches nobody outside."""
     return [
         number for number, step in enumerate(subject.plan.steps) if _names_stranger(subject, number, step)

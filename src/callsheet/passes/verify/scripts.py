@@ -109,7 +109,7 @@ class _Reading:
                 waiting += self._written_by(program)
                 if runs_file(program.text, program.language, Named.input()):
                     program.is_refused = True
-                    yield program.step, self._said(program, "what it is given, which is untrusted content")
+                    yield program.step, self._said(program, "its arguments, which are untrusted content")
         for file in waiting:  # a worklist: grows when a program is found to read untrusted content
             for program in self._asked_for(file):
                 if not program.reads and _is_read(program, file.file):
@@ -173,11 +173,11 @@ class _Reading:
             Rule.EXECUTABLE,
             f"@{program.call.tool} runs {what}",
             program.argument,
-            "hand the data to a program that stands in the plan and only reads it",
+            "pass the data to a program that is written in the plan and only reads it",
         )
 
 
-def strangers_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
+def untrusted_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
     """An EXECUTABLE objection for each of these steps whose program runs a file with untrusted content.
 
     Approval of the step does not lift it: the approver sees the program, not the content of the file.

@@ -28,7 +28,7 @@ def _limits(subject: Subject) -> Iterator[Violation]:
     count = len(subject.plan.steps)
     if most is not None and count > most:
         message = f"the plan has {count} steps, the policy allows {most}"
-        way_out = "make two plans of it, or let the policy allow more: [budgets] max_steps"
+        way_out = "split it into two plans, or raise the limit: [budgets] max_steps"
         yield Violation(None, Rule.LIMIT, message, help=way_out, span=subject.plan.steps[most].span)
 
 
@@ -51,7 +51,7 @@ def _endless(subject: Subject) -> Iterator[Violation]:
         return
     for number, step in enumerate(subject.plan.steps):
         if subject.is_reached[number] and not subject.control.can_end[number]:
-            message = "the plan cannot end once it is here"
+            message = "the plan cannot end from here"
             way_out = "end it, or guard the jump back"
             yield Violation(step.id, Rule.STRUCTURE, message, help=way_out, span=step.span)
             return
@@ -66,7 +66,7 @@ def _blocks(subject: Subject) -> Iterator[Violation]:
             yield Violation(
                 step.id,
                 Rule.STRUCTURE,
-                "steps of a parallel block run together, so none of them can say where the plan goes on",
+                "steps of a parallel block run together, so none of them may jump or end the plan",
                 help="put the jump or the end behind the closing brace",
                 span=step.span,
             )

@@ -43,16 +43,16 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     def check(call: CallView, notes: Notes) -> None:
         argument = of_name(call, name)
         if argument is None:
-            notes.object(
-                Rule.ADDRESS, f"@{tool} is given no {name}", name, help=f"name the {name} in the plan"
-            )
+            notes.object(Rule.ADDRESS, f"@{tool} has no {name}", name, help=f"name the {name} in the plan")
             return
         authority = authority_of(argument)
         refusal = _refusal(setting, authority, only)
         if refusal is not None:
             notes.object(Rule.ADDRESS, refusal, name, help=way_out)
             return
-        detail = "strangers choose the host" if authority.chosen_by.untrusted else authority.host or ""
+        detail = (
+            "untrusted content chooses the host" if authority.chosen_by.untrusted else authority.host or ""
+        )
         notes.oblige(Duty.SSRF_GUARD, call, detail)
 
     return OfLabels(check, sees=(name,))
@@ -64,7 +64,7 @@ def _refusal(setting: Setting, authority: Authority, only: AllowedHosts | None) 
     host = authority.host
     if host is None:
         if only is not None:
-            return "the policy names the hosts that may be reached, and this one is not known before the run"
+            return "the policy limits the hosts that may be reached, and this one is not known before the run"
         return _refusal_of_pieces(setting, authority)
     audiences = setting.audiences.of_host(host)
     if audiences and authority.chosen_by.untrusted:
@@ -86,19 +86,19 @@ def inside(host: str) -> str | None:
     """Why a host is certainly not on the public internet, by its name alone; None if it may be.
 
     >>> inside("example.org"), inside("localhost")
-    (None, 'localhost is a name of this machine or network')
+    (None, 'localhost is a local name')
     """
     address = host_address(host)
     if address is not None:
-        return None if is_public(address) else f"{host} is no public address"
+        return None if is_public(address) else f"{host} is not a public address"
     if host in _INSIDE_NAMES or host.endswith(_INSIDE) or "." not in host:
-        return f"{host} is a name of this machine or network"
+        return f"{host} is a local name"
     embedded = _EMBEDDED.search(host)
     if embedded is not None and not _public_text(".".join(embedded.groups())):
-        return f"{host} stands for an address that is not public"
+        return f"{host} contains an address that is not public"
     in_hex = _HEX_EMBEDDED.search(host)
     if in_hex is not None and not is_public(ipaddress.IPv4Address(int(in_hex[1], 16))):
-        return f"{host} stands for an address that is not public"
+        return f"{host} contains an address that is not public"
     return None
 
 
@@ -123,7 +123,7 @@ def _refusal_of_pieces(setting: Setting, authority: Authority) -> str | None:
     tail = re.split(r":\d*\Z", after)[0].lower().rstrip(".")
     if MARK in rest and "." in tail:
         if inside(f"x{tail}") is not None:
-            return f"a host that ends in {tail} is inside this network"
+            return f"hosts that end in {tail} are on the local network"
         if _chosen_among_trusted(setting, authority, tail):
             return f"untrusted data chooses among the hosts that end in {tail}, which the policy trusts"
     head = before.replace(MARK, "1")
@@ -132,5 +132,5 @@ def _refusal_of_pieces(setting: Setting, authority: Authority) -> str | None:
     if _NUMBERS.match(head) or _BEGINNINGS.match(head.lower()):
         guess = head.rstrip(".") + ".1" * max(0, 3 - head.rstrip(".").count("."))
         if not _public_text(guess):
-            return "the host begins like an address that is not public"
+            return "the host begins with an address that is not public"
     return None

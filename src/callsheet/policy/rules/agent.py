@@ -24,8 +24,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         if given is None:
             notes.object(
                 Rule.AGENT,
-                "the policy lets no agent work",
-                help="write the steps in the plan, or let agents work: [dynamic] agent in the policy",
+                "the policy allows no agents",
+                help="write the steps in the plan, or allow agents: [dynamic] agent in the policy",
             )
             return
         tools = _tools(setting, call, notes)
@@ -60,7 +60,7 @@ def _tools(setting: Setting, call: CallView, notes: Notes) -> frozenset[str]:
         listed = ", ".join(f"@{name}" for name in more)
         notes.object(
             Rule.AGENT,
-            f"the policy does not give an agent {listed}",
+            f"the policy does not allow an agent {listed}",
             "tools",
             help="leave them out, or name them in the policy: [dynamic] agent.tools",
         )
@@ -71,11 +71,11 @@ def _refusals(setting: Setting, tools: frozenset[str]) -> Iterator[str]:
     for name in sorted(tools):
         traits = setting.traits(name)
         if traits is None:
-            yield f"nobody has said what @{name} does, which the agent would have"
+            yield f"the policy has no entry for @{name}, a tool of the agent"
         elif traits.destructive or (traits.on_host and traits.path is None):
-            yield f"@{name} cannot be undone, so no agent may decide about it"
+            yield f"@{name} cannot be undone, so an agent must not call it"
         elif name == "AGENT_SOLVE":
-            yield "an agent may not start agents"
+            yield "an agent must not start other agents"
         elif name in setting.denied or (name == "SHELL_EXEC" and "EXEC_CODE" in setting.denied):
             yield f"the policy denies @{name}"
 
@@ -92,7 +92,7 @@ def _numbers(given: AgentRule, call: CallView, notes: Notes) -> None:
         if is_too_many:
             notes.object(
                 Rule.AGENT,
-                f"the policy gives an agent {name} of at most {most}",
+                f"the policy limits {name} of an agent to {most}",
                 name,
                 help=f"write {most} or less in the plan",
             )
@@ -104,7 +104,7 @@ class _Powers(NamedTuple):
     ways_out: tuple[str, ...]
     private: tuple[str, ...]
     changes: tuple[str, ...]
-    hears_strangers: bool
+    reads_untrusted: bool
     untold: tuple[tuple[str, Label], ...]
     """Tools whose results no model may read, with the label of the results."""
 
@@ -138,7 +138,7 @@ def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) ->
         return f"{shown(label)} and a way out, @{can.ways_out[0]}, are not given to one agent"
     if can.ways_out and can.private:
         return f"it could read private data with @{can.private[0]} and send it out with @{can.ways_out[0]}"
-    if can.changes and (label.untrusted or can.hears_strangers):
+    if can.changes and (label.untrusted or can.reads_untrusted):
         return f"untrusted text could make it misuse @{can.changes[0]}"
     return None
 
@@ -165,7 +165,7 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
         notes.object(
             Rule.IMPLICIT,
             f"private data decides whether an agent with @{can.ways_out[0]} starts",
-            help="decide by something public, or start it whatever the data says",
+            help="decide by public data, or start it unconditionally",
         )
     if can.ways_out and can.private:
         reads, sends = can.private[0], can.ways_out[0]
@@ -174,7 +174,7 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
             way_out = f"leave it out; if what @{reads} gives is public, say so in the policy: returns"
         both = f"read private data with @{reads} and send it out with @{sends}"
         notes.object(Rule.AGENT, f"the agent could {both}", "tools", help=way_out)
-    if can.changes and (data.untrusted or can.hears_strangers):
+    if can.changes and (data.untrusted or can.reads_untrusted):
         notes.object(
             Rule.AGENT,
             f"untrusted text could make the agent misuse @{can.changes[0]}",

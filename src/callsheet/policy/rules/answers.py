@@ -20,7 +20,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             notes.object(
                 Rule.ANSWER,
                 f"{tool} would put private data into the address of a link or an image",
-                help="show the data beside the link",
+                help="show the data separately from the link",
             )
             return
         if _reads_what_is_shown(setting, call):
@@ -31,14 +31,14 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             )
             return
         if links_data(setting, call, is_strict=True):
-            notes.oblige(Duty.VERIFY_AGAIN, call, "fields beside each other make no address")
+            notes.oblige(Duty.VERIFY_AGAIN, call, "adjacent fields must not form an address")
         if any(argument.label.is_retold for argument in call.arguments):
-            notes.oblige(Duty.VERIFY_AGAIN, call, "links that strangers may have asked for are taken apart")
+            notes.oblige(Duty.VERIFY_AGAIN, call, "links that may come from untrusted content are defanged")
         if not call.pc.is_public and tells_by_image(setting, call):
             notes.object(
                 Rule.ANSWER,
-                f"{tool} would show an image from outside only if private data says so",
-                help="show it whatever the data says, or say it in words",
+                f"{tool} would show an external image depending on private data",
+                help="show it unconditionally, or answer with text",
             )
 
     return check

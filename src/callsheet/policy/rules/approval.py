@@ -21,16 +21,16 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         if is_destructive and call.pc.untrusted:
             notes.object(
                 Rule.CONSEQUENTIAL,
-                f"untrusted data decides whether @{tool} is done, which cannot be undone",
-                help="decide by something trusted, or ask a person before it",
+                f"untrusted data decides whether @{tool} is called, which cannot be undone",
+                help="decide by trusted data, or ask a person first",
             )
         if not setting.is_approved(call):
             notes.ask(
-                f"the policy says nothing of @{tool}, so it may do anything"
+                f"the policy has no entry for @{tool}, so it may do anything"
                 if traits is None
                 else f"@{tool} cannot be undone"
                 if is_destructive
-                else f"the policy asks for a yes to @{tool}"
+                else f"the policy requires approval for @{tool}"
             )
 
     return OfLabels(check)

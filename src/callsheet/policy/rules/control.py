@@ -36,9 +36,9 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 Rule.CONTROL,
                 f"untrusted data decides {argument.name} of @{tool}",
                 argument.name,
-                help="hand data to a program on stdin, not in its code"
+                help="pass data to a program on stdin, not in its code"
                 if held.runs_code
-                else "write it in the plan, or let somebody approve the step",
+                else "write it in the plan, or approve the step",
             )
 
     return OfLabels(check)

@@ -20,9 +20,10 @@ from callsheet.policy.rules.base import (
 from callsheet.policy.rules.receivers import ALWAYS, PROSE, receivers, says_plain_words
 
 _OUT_OF_LINKS = (
-    "a step made it of private data and an address, and may have put one into the other: leave the address "
-    "out of that step and show both beside each other; a tool that repeats nothing has `no_echo = true` in "
-    "the policy"
+    "a step combined private data with an address, and may have put the data into the address: leave the "
+    "address "
+    "out of that step and show both separately; a tool whose results repeat none of its arguments has "
+    "`no_echo = true` in the policy"
 )
 
 
@@ -48,8 +49,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             if not call.pc.may_reach(audiences):
                 notes.object(
                     Rule.IMPLICIT,
-                    f"whether {_called(tool)} is done tells {who} about {shown(call.pc)}",
-                    help="decide by something public, or do it whatever the data says",
+                    f"whether {_called(tool)} is called tells {who} about {shown(call.pc)}",
+                    help="decide by public data, or call it unconditionally",
                 )
                 return
 

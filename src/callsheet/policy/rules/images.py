@@ -21,8 +21,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
         if not call.pc.is_public and not in_bodies(held, call) and tells_by_image(setting, call):
             notes.object(
                 Rule.FLOW,
-                f"@{tool} would show an image from outside only if private data says so",
-                help="show it whatever the data says, or say it in words",
+                f"@{tool} would show an external image depending on private data",
+                help="show it unconditionally, or answer with text",
                 reaches="the host of the image",
             )
 

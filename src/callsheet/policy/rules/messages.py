@@ -49,12 +49,12 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         if in_bodies(held, call):
             return  # a web request: nobody reads it who would follow links
         if any(argument.label.may_link for argument in call.arguments):
-            notes.oblige(Duty.VERIFY_AGAIN, call, "links that strangers may have asked for are taken apart")
+            notes.oblige(Duty.VERIFY_AGAIN, call, "links that may come from untrusted content are defanged")
         if any(links_data(setting, call._replace(arguments=(one,))) for one in call.arguments):
             notes.object(
                 Rule.FLOW,
                 f"@{tool} would put private data into the address of a link or an image",
-                help="show the data beside the link",
+                help="show the data separately from the link",
                 reaches="the host of the address",
             )
 

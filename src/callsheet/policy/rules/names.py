@@ -87,14 +87,16 @@ class _Refusal(NamedTuple):
 def _denied(tool: str) -> _Refusal:
     word = tool if tool in CONTROL_WORDS else f"@{tool}"
     return _Refusal(
-        Rule.DENIED_TOOL, f"the policy denies {word}", "use another tool, or take it off the policy's deny"
+        Rule.DENIED_TOOL,
+        f"the policy denies {word}",
+        "use another tool, or remove it from the policy's deny list",
     )
 
 
 def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | None:
     policy = setting.policy
     if _NAME.fullmatch(tool) is None:
-        return _Refusal(Rule.UNKNOWN_TOOL, f"{tool!r} is no name of a tool", "name a tool that there is")
+        return _Refusal(Rule.UNKNOWN_TOOL, f"{tool!r} is not a valid tool name", "name an existing tool")
     if tool in setting.denied or (tool == "SHELL_EXEC" and "EXEC_CODE" in setting.denied):
         return _denied(tool)
     if setting.allowed is not None and tool not in setting.allowed:
@@ -105,7 +107,7 @@ def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | N
     if traits is None and policy.refuse_unknown_tools:
         return _Refusal(
             Rule.UNKNOWN_TOOL,
-            f"the policy says nothing of @{tool}, so it may send, change and destroy anything",
+            f"the policy has no entry for @{tool}, so it may send, change or destroy anything",
             _describe(setting, tool),
         )
     return None

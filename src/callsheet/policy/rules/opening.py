@@ -60,9 +60,9 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         if not label.may_reach(NOBODY_KNOWN):
             notes.object(
                 Rule.FLOW,
-                f"the program of @{tool} has a network and opens {shown(label)}",
+                f"the program of @{tool} has network access and opens {shown(label)}",
                 PROGRAM[0],
-                help="hand the program what it needs, or let it run without a network",
+                help="pass the program what it needs, or run it without a network",
                 reaches="outside",
             )
 

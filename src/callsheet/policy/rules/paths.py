@@ -34,7 +34,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             if argument is None or argument.text in ("", "."):
                 return
         if argument is None:
-            notes.object(Rule.PATH, f"@{tool} is given no {name}", name, help=f"name the {name} in the plan")
+            notes.object(Rule.PATH, f"@{tool} has no {name}", name, help=f"name the {name} in the plan")
         elif use is PathUse.HOST:
             _host(setting, tool, call, argument, notes)
         elif argument.text is not None:
@@ -62,9 +62,9 @@ def _host(setting: Setting, tool: str, call: CallView, argument: Argument, notes
     if any(covers(pattern, path) for pattern in SENSITIVE):
         notes.object(
             Rule.PATH,
-            f"{path} holds what no plan may read",
+            f"{path} must not be read by a plan",
             argument.name,
-            help="read another file; no policy opens this one",
+            help="read another file; no policy allows this one",
         )
     elif not any(matches(pattern, path) for pattern in setting.policy.host_read):
         if not setting.is_approved(call):
@@ -72,7 +72,7 @@ def _host(setting: Setting, tool: str, call: CallView, argument: Argument, notes
                 Rule.PATH,
                 f"{path} is not among the paths of the host that the policy lets a plan read",
                 argument.name,
-                help="name it in the policy, or let somebody approve the step",
+                help="name it in the policy, or approve the step",
             )
     elif setting.sources.file(path, True).is_secret and not setting.is_approved(call):
         notes.ask(f"{path} is a secret")
@@ -103,7 +103,7 @@ def _unknown(
     if is_open and not setting.is_approved(call) and not call.in_agent:
         notes.object(
             Rule.PATH,
-            f"nothing is known of the path that @{tool} reads",
+            f"the path that @{tool} reads is not known before the run",
             argument.name,
             help="write at least its folder in the plan",
         )
@@ -123,5 +123,5 @@ def _search(setting: Setting, call: CallView, notes: Notes) -> None:
         return
     for bare in {text, _GLOB_WORDS.sub("", text), _GLOB_WORDS.sub("x", text)} - {""}:
         if any(setting.sources.file(reading).is_secret for reading in readings_of(bare.strip("/"))):
-            notes.ask(f"@SEARCH_FILES looks into {text}, which names secrets")
+            notes.ask(f"@SEARCH_FILES searches {text}, whose name marks it as a secret")
             return

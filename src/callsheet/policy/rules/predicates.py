@@ -53,7 +53,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                     help="change the arguments, or the rule in the policy",
                 )
             elif not setting.is_approved(call):
-                notes.ask(f"the policy asks for a yes to @{tool} where {rule.when}")
+                notes.ask(f"the policy requires approval for @{tool} where {rule.when}")
 
     return check
 

@@ -72,7 +72,7 @@ _WEB_ADDRESS = re.compile(r"(?:.*_)?(?:endpoint|href|link|ur[il]|webhook)")
 """Arguments that hold one web address, whatever its path."""
 _PLACES = frozenset({"address", "endpoint", "host", "link", "uri", "url"})
 _WHENCE = ("from_", "old_", "origin_", "source_")
-_ANYBODY: Receiver = ("somebody whom the policy trusts", frozenset({TRUSTED}))
+_ANYBODY: Receiver = ("a recipient that the policy trusts", frozenset({TRUSTED}))
 _UNKNOWN: Receiver = ("recipients that are not known before the run", NOBODY_KNOWN)
 _LONG_NAME = 4
 _LONGEST = 80

@@ -17,7 +17,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         if rule is None:
             notes.object(
                 Rule.REPLAN,
-                "the policy lets no run be planned anew",
+                "the policy does not allow a new plan at run time",
                 help="write all steps in the plan, or allow it in the policy: [dynamic] replan",
             )
             return
@@ -25,8 +25,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         if reason.untrusted and rule.context != "any":
             notes.object(
                 Rule.REPLAN,
-                "the reason that the planner is told holds what a stranger may have written",
-                help="give a reason that stands in the plan",
+                "the reason of the RE-PLAN contains untrusted content",
+                help="write the reason in the plan, without data",
             )
         notes.oblige(Duty.VERIFY_AGAIN, call, str(reason.join(call.pc)))
 

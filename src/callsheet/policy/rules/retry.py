@@ -21,13 +21,13 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         if most is not None and call.retries > most:
             notes.object(
                 Rule.RETRY,
-                f"@{tool} is tried {call.retries} times more, the policy allows {most}",
+                f"@{tool} is retried {call.retries} times, the policy allows {most}",
                 help=f"write @RETRY({most}) or less",
             )
         if not repeatable and (call.retries or not goes_round) and not has_key(call, traits):
             notes.object(
                 Rule.RETRY,
-                f"@{tool} may be done twice: it is tried again without an idempotency key",
+                f"@{tool} may take effect twice: it is retried without an idempotency key",
                 help=_way_out(traits),
             )
 
@@ -45,7 +45,7 @@ def _leaves_nothing(traits: Traits) -> bool:
 
 def _way_out(traits: Traits | None) -> str:
     given = "" if traits is None or traits.key is None else f"give it {traits.key}=… if it takes one, "
-    return f"{given}take the retry away, or let the policy say that it may be tried again: idempotent = true"
+    return f"{given}remove the retry, or mark the tool in the policy: idempotent = true"
 
 
 def has_key(call: CallView, traits: Traits | None) -> bool:

@@ -67,7 +67,7 @@ async def _follow(url: str, settings: FetchSettings, leads: Leads) -> Page:
                 target = parse_url(named)
                 why = None if before is None or leads is None else leads(before.url, target.url)
                 if why is not None:  # before the name is resolved: a DNS query would already leak data
-                    raise ToolFailed(f"{url} is redirected to where it may not lead: {why}")
+                    raise ToolFailed(f"{url} is redirected to an address that is not allowed: {why}")
                 addresses = checked(target, await resolve(target), allowed)
             except AddressRefused as error:
                 where = url if before is None else f"{url} redirects to {named}, which"
@@ -76,7 +76,7 @@ async def _follow(url: str, settings: FetchSettings, leads: Leads) -> Page:
             if isinstance(answer, Page):
                 return answer
             before, named = target, urljoin(target.url, answer)
-    raise ToolFailed(f"{url} leads through more than {settings.max_redirects} redirects")
+    raise ToolFailed(f"{url} has more than {settings.max_redirects} redirects")
 
 
 async def _get(
@@ -101,7 +101,7 @@ async def _read(response: httpx2.Response, target: Target, limit: int) -> Page |
         )
     content_type = response.headers.get("content-type", "")
     if not _is_text(content_type):
-        raise ToolFailed(f"{target.url} is {content_type.partition(';')[0]}, which has no text")
+        raise ToolFailed(f"{target.url} is {content_type.partition(';')[0]}, which is not text")
     return Page(target.url, content_type, await _body(response.aiter_bytes(16_384), target, limit))
 
 

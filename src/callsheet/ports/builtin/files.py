@@ -158,7 +158,8 @@ class _Found:
             told.append(
                 Fact(
                     "passed over",
-                    f"{len(self.passed_over)} files too large, not of text or not regular: {names}{more}",
+                    f"{len(self.passed_over)} files that are too large, not text or not regular: "
+                    f"{names}{more}",
                 )
             )
         return told

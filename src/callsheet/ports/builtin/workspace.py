@@ -162,7 +162,7 @@ def _said_of(path: str) -> Generator[None]:
 
 def _fail(path: str, error: OSError) -> NoReturn:
     if error.errno == errno.ELOOP:
-        raise ToolFailed(f"{path!r} goes through a symbolic link, which is not followed") from None
+        raise ToolFailed(f"{path!r} has a symbolic link in it, which is not followed") from None
     if error.errno == errno.ENOENT:
         raise ToolFailed(f"there is no {path!r} in the workspace") from None
     if error.errno == errno.ENOTDIR:

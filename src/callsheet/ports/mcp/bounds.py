@@ -35,7 +35,7 @@ _END = re.compile(rb",\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*
 
 def words_of(most: int) -> str:
     """The text of the error for a response of more than `most` bytes."""
-    return f"{_LONGER}{most >> 20} MiB, the most that is taken: ask for less of it"
+    return f"{_LONGER}{most >> 20} MiB, the limit: request less"
 
 
 def longer_than_taken(message: str) -> str | None:
@@ -122,7 +122,7 @@ def bound_answer(response: httpx2.Response, most: int) -> None:
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             if packed:
-                raise httpx2.StreamError("it is compressed, which nobody asked for")
+                raise httpx2.StreamError("it is compressed, which was not requested")
             size, event = 0, _Event()
             async for part in stream:
                 size += len(part)

@@ -123,7 +123,7 @@ class _Reading:
         if not tables:
             near = [k for k in top if did_you_mean(k, _TABLES)]
             span = cast("Span", top[near[0]].key) if near else Span(root.span.start, root.span.start + 1)
-            self.wrong(span, "there is no table of servers", 'it is called "mcpServers"')
+            self.wrong(span, "the table of servers is missing", 'it is called "mcpServers"')
         found: dict[str, McpServerConfig | None] = {}
         for table in tables:
             for name, node in self.table(top[table], f'"{table}"').items():
@@ -166,14 +166,14 @@ class _Reading:
         if not isinstance(transport, HttpServer):
             self.wrong(node.span, "a server that is started by a command has no login", "leave it out")
         if any(name.lower() == "authorization" for name in transport.headers):
-            self.wrong(node.span, "the header Authorization and a login exclude one another", "leave one out")
+            self.wrong(node.span, "the header Authorization and a login exclude each other", "leave one out")
         texts = {key: self.text(entry[key], key) for key in _OAUTH[1:-1] if key in entry}
         grant = self.word(Grant, "grant", entry["grant"]) if "grant" in entry else Grant.LOGIN
         rules = OAuthRules(grant=grant, redirect_port=self.port(entry), **texts)
         secret = rules.client_secret
         if secret and not re.match(r"(?:env|file):.", secret):
-            way_out = '"env:VARIABLE" or "file:PATH": the secret itself has no place in this file'
-            self.wrong(entry["client_secret"].span, "a client secret is not written here", way_out)
+            way_out = '"env:VARIABLE" or "file:PATH": a secret must not be written in this file'
+            self.wrong(entry["client_secret"].span, "a client secret must not be written here", way_out)
         if rules.grant is Grant.CLIENT_CREDENTIALS and not secret:
             self.wrong(
                 node.span,
@@ -265,7 +265,7 @@ class _Reading:
             }
             if headers and not is_safe(url):
                 message = f"headers of the server {name!r} go over the wire as they are: its url is http://"
-                way_out = "reach it by https://, or leave the headers out"
+                way_out = "use https://, or remove the headers"
                 span = entry["headers"].key or entry["headers"].span
                 self.warnings.append(Diagnostic("TOL026", Severity.WARNING, message, span, way_out))
             return HttpServer(url, headers, sse=kind == "sse")
@@ -335,7 +335,7 @@ class _Reading:
                 self.wrong(
                     cast("Span", node.key), f"there is no key {key!r} here", f"did you mean {near[0]!r}?"
                 )
-            message = f"the key {key!r} means nothing to callsheet and is passed over"
+            message = f"the key {key!r} is not known to callsheet and is ignored"
             self.warnings.append(Diagnostic("CFG112", Severity.WARNING, message, node.key))
 
     def text(self, node: Node, what: str) -> str:
@@ -363,7 +363,7 @@ class _Reading:
             node.span,
             f"the environment variable {name} is not set"
             if not name.startswith("input:")
-            else f"${{{name}}} asks a person, which only an editor can",
+            else f"${{{name}}} asks a person, which only an editor supports",
             f"set {name} before the start, or write ${{{name}:-otherwise}}"
             if not name.startswith("input:")
             else "name an environment variable instead: ${env:NAME}",

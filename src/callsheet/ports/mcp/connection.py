@@ -172,7 +172,7 @@ class Connection:
             return CallToolResult.model_validate(result, by_name=False)
         except ValueError as misfit:
             name = f"the MCP server {self.config.name!r}"
-            return ToolFailed(f"{name} answered with what is no result: {because(misfit)}")
+            return ToolFailed(f"{name} answered with an invalid result: {because(misfit)}")
 
     async def _failed(self, error: Exception) -> ToolFailed:
         """The failure that a plan sees for an exception of the session."""
@@ -190,7 +190,7 @@ class Connection:
         # It answered, but not with a result: the call may have had an effect.
         if unreadable or not isinstance(error, MCPError):
             name = f"the MCP server {self.config.name!r}"
-            return ToolFailed(f"{name} answered with what is no result: {because(error)}", in_doubt=True)
+            return ToolFailed(f"{name} answered with an invalid result: {because(error)}", in_doubt=True)
         if not lost:
             if error.error.code == _HEADER_MISMATCH:
                 self._stale = True
@@ -207,7 +207,7 @@ class Connection:
     async def _obituary(self, state: str) -> str:
         name = f"the MCP server {self.config.name!r}"
         if self.process is None:
-            return f"{name} is not connected any more"
+            return f"{name} is no longer connected"
         await self.process.settle()
         return f"{name} {state}: it {self.process.last_words()}"
 
@@ -288,7 +288,7 @@ class Connection:
                 async for _ in changes:
                     self._stale = True
         except Exception as error:
-            self._logger.debug("the server tells of no changes: %r", error)
+            self._logger.debug("the server does not report changes: %r", error)
         else:
             self._stale = True  # later changes go unnoticed
 
@@ -326,9 +326,7 @@ class Connection:
             if cursor is None:
                 break
         else:
-            self._logger.warning(
-                "the server goes on listing tools; after %s pages no more are asked for", _MAX_PAGES
-            )
+            self._logger.warning("the server keeps listing tools; callsheet stops after %s pages", _MAX_PAGES)
         no_two_alike(self.config.name, [tool["name"] for tool in listed])
         self.declarations = {tool["name"]: tool for tool in listed}
         self.pins = {name: pin_of(declaration) for name, declaration in self.declarations.items()}

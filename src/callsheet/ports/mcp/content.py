@@ -67,7 +67,7 @@ def _is_there(path: Path, size: int) -> bool:
 def failure_text(result: CallToolResult) -> str:
     """The server's text about a failure."""
     texts = [block.text for block in result.content if block.type == "text" and block.text.strip()]
-    return "\n".join(texts) or "the tool failed and gave no reason"
+    return "\n".join(texts) or "the tool failed without a reason"
 
 
 def has_blobs(result: CallToolResult) -> bool:
@@ -100,7 +100,7 @@ def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | No
     if result.is_error or output_schema is None:
         return
     if result.structured_content is None and "structured_content" not in result.model_fields_set:
-        raise ToolFailed("it declares structured content and gave none", in_doubt=True)
+        raise ToolFailed("it declares structured content and returned none", in_doubt=True)
     found = next(misfits(literal_value(result.structured_content), output_schema, output_schema), None)
     if found is None:
         return

@@ -80,8 +80,8 @@ def no_two_alike(server: str, names: Iterable[str]) -> None:
             both = f"two tools called {name!r}" if held == name else f"both {held!r} and {name!r}"
             raise CallsheetError.single(
                 "TOL016",
-                f"the MCP server {server!r} lists {both}, and no plan could say which of them it means",
-                help="leave the server out, or ask its makers which of the two is the tool",
+                f"the MCP server {server!r} lists {both}, which a plan cannot tell apart",
+                help="remove the server, or ask its developers which of the two is the tool",
             )
 
 

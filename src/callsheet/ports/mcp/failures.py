@@ -47,7 +47,9 @@ def because(error: BaseException) -> str:
         return f"{place[:_LONGEST_PLACE]}: {wrong[0]['msg'][0].lower()}{wrong[0]['msg'][1:]}{more}"
     text = str(error).strip()
     if text.startswith(_UNPARSED) and "validation error" in text:  # the SDK quotes pydantic from there on
-        return "its body is not JSON" if "Invalid JSON:" in text else "its body is no message of the protocol"
+        return (
+            "its body is not JSON" if "Invalid JSON:" in text else "its body is not a message of the protocol"
+        )
     return text.splitlines()[0] if text else type(error).__name__
 
 
@@ -94,14 +96,14 @@ def not_opened(
         return CallsheetError.single(
             "TOL013",
             f"{name} at {place} cannot be reached: {_masked(transport, refusal or because(error), held)}",
-            help="see that it runs and that the url is right, its path too (often /mcp)",
+            help="check that it runs, and the url with its path (often /mcp)",
         )
     how = f"started with {transport.command!r}"
     if process is not None and process.ended_by_itself:
         return CallsheetError.single(
             "TOL011",
             f"{name}, {how}, ended before it could be used: it {process.last_words()}",
-            help="run the command in a terminal; it must stay and wait for input",
+            help="run the command in a terminal; it must keep running and wait for input",
         )
     if isinstance(error, TimeoutError):
         words = process.tail.text() if process is not None else ""
@@ -118,8 +120,8 @@ def _late(name: str, how: str, within: float, words: str = "") -> CallsheetError
     wrote = f"; it last wrote:\n{words}" if words else ""
     return CallsheetError.single(
         "TOL012",
-        f"{name}, {how}, gave no answer to the first request within {within:g} s{wrote}",
-        help="see that it is an MCP server that speaks over this transport, or give it more time",
+        f"{name}, {how}, did not answer the first request within {within:g} s{wrote}",
+        help="check that it is an MCP server with this transport, or increase the timeout",
     )
 
 
@@ -130,6 +132,6 @@ def _masked(transport: HttpServer | StdioServer, text: str, held: Iterable[str] 
 def _refused(name: str, how: str, why: str) -> CallsheetError:
     return CallsheetError.single(
         "TOL014",
-        f"{name}, {how}, did not agree on a session: {why}",
-        help="see that it is an MCP server and speaks a protocol version that callsheet knows",
+        f"{name}, {how}, could not agree on a session: {why}",
+        help="check that it is an MCP server with a protocol version that callsheet supports",
     )

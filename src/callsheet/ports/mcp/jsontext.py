@@ -103,8 +103,8 @@ class _Reader:
         if name in _WORDS:
             return Node(_WORDS[name], Span(at, at + len(name)), key)
         if self.text[at] == "'":
-            self.wrong(at, "a text stands in double quotes", "write \"…\" for '…'")
-        self.wrong(at, "here a value is expected", "texts stand in double quotes")
+            self.wrong(at, "a string needs double quotes", "write \"…\" for '…'")
+        self.wrong(at, "a value is expected here", "strings need double quotes")
 
     def _array(self, at: int, key: Span | None, depth: int) -> Node:
         items: list[Node] = []
@@ -120,13 +120,13 @@ class _Reader:
         here = self.skip(at + 1)
         while self.text[here : here + 1] != "}":
             if self.text[here : here + 1] != '"':
-                self.wrong(here, "here a key is expected", "keys stand in double quotes")
+                self.wrong(here, "a key is expected here", "keys need double quotes")
             name, end = self._string(here)
             if name in items:
-                fail(self.source, "CFG111", Span(here, end), f"the key {name!r} stands here twice")
+                fail(self.source, "CFG111", Span(here, end), f"the key {name!r} is repeated here")
             colon = self.skip(end)
             if self.text[colon : colon + 1] != ":":
-                self.wrong(colon, f"here a colon is expected, after the key {name!r}")
+                self.wrong(colon, f"a colon is expected here, after the key {name!r}")
             node = self.value(self.skip(colon + 1), Span(here, end), depth + 1)
             items[name] = node
             here = self._next(node.span.end, "}", at)
@@ -144,4 +144,4 @@ class _Reader:
                 line = self.source.position(opened).line
                 self.wrong(here, f"the text ends inside the {self.text[opened]!r} of line {line}")
             case _:
-                self.wrong(here, f"here a comma or {close!r} is expected")
+                self.wrong(here, f"a comma or {close!r} is expected here")

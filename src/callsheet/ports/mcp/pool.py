@@ -244,14 +244,14 @@ class _Server:
         server = f"the MCP server {self.config.name!r}"
         for name, declaration in declared.items():
             if not is_plain(name):
-                odd = f"{server} has a tool called {ascii(name)[:200]}, which could pass for another one"
-                way_out = "it is left out; names of tools are made of ASCII characters, 128 at most"
+                odd = f"{server} has a tool called {ascii(name)[:200]}, which could be mistaken for another"
+                way_out = "it is ignored; names of tools are made of ASCII characters, 128 at most"
                 found.append(Diagnostic("TOL017", Severity.WARNING, odd, help=way_out))
             hint = hint_against(self.config, declaration)
             if hint is not None:
                 effect = self.config.effects[name]
                 message = f"{name!r} is declared to have the effect {effect}, but {server} says {hint}"
-                way_out = "the configuration counts; look whether the effect is right"
+                way_out = "the configuration takes precedence; check that the effect is right"
                 found.append(Diagnostic("TOL024", Severity.WARNING, message, help=way_out))
         return found
 
@@ -365,7 +365,7 @@ class _Server:
             check_declared(result, schema)
         except ToolFailed as error:
             name = f"the MCP server {self.config.name!r}"
-            raise ToolFailed(f"{name} answered with what is no result: {error}", in_doubt=True) from None
+            raise ToolFailed(f"{name} answered with an invalid result: {error}", in_doubt=True) from None
         untold = 0 if result.is_error else untold_texts(result, schema)
         if untold:
             context.remark(Fact("left out", f"texts beside the structured content: {untold}"))

@@ -40,7 +40,7 @@ def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Se
         said = _content(message.get("content"))
         declined, reason = message.get("refusal"), choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ModelFailed(Failure.MALFORMED, f"its answer is no chat completion: {error!r}") from error
+        raise ModelFailed(Failure.MALFORMED, f"its answer is not a chat completion: {error!r}") from error
     if declined or reason == "content_filter":
         why = words(declined, secrets) if isinstance(declined, str) else "a filter held its answer back"
         raise ModelFailed(Failure.REFUSED, f"it refuses: {why}")

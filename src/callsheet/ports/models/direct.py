@@ -268,7 +268,7 @@ def _failure(error: Exception, constrained: bool, seconds: float, secrets: Seque
         case wrong.ContentFilterError():
             return ModelFailed(Failure.REFUSED, f"it refuses: {said}")
         case wrong.UnexpectedModelBehavior():
-            return ModelFailed(Failure.MALFORMED, f"its answer is none: {said}")
+            return ModelFailed(Failure.MALFORMED, f"its answer is invalid: {said}")
         case wrong.UserError() if "_KEY" in said or "api_key" in said.lower():
             return ModelFailed(Failure.KEY, said)
         case wrong.ModelAPIError() if isinstance(error.__cause__, ValueError):

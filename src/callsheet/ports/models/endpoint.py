@@ -122,11 +122,11 @@ class EndpointModel:
         except TooLarge as error:
             raise ModelFailed(Failure.MALFORMED, str(error)) from error
         except httpx2.ConnectTimeout as error:
-            raise ModelFailed(Failure.UNREACHABLE, "nobody takes the connection") from error
+            raise ModelFailed(Failure.UNREACHABLE, "the connection is not accepted") from error
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise ModelFailed(Failure.TIMEOUT, f"no answer within {timeout:g} s") from error
         except httpx2.ConnectError as error:
-            said = words(str(error)) or "nobody listens there"
+            said = words(str(error)) or "nothing listens there"
             raise ModelFailed(Failure.UNREACHABLE, f"it cannot be reached: {said}") from error
         except httpx2.DecodingError as error:
             raise ModelFailed(Failure.MALFORMED, "its answer cannot be unpacked") from error

@@ -42,13 +42,13 @@ _WAYS_OUT = {
     Failure.KEY: "set the provider's key in its environment variable; `key_env` of [model] names another one",
     Failure.LIMITED: "wait a while, or raise the account's limits with the provider",
     Failure.TIMEOUT: "raise `timeout` of [model] in config.toml, or ask a faster model",
-    Failure.UNREACHABLE: "look whether the server runs and the address of the model is right",
+    Failure.UNREACHABLE: "check that the server runs, and the address of the model",
     Failure.OVERLOADED: "the fault is the provider's: try again later, or look at the server's log",
-    Failure.REQUEST: "look at the model's name and at the length of what it is given",
+    Failure.REQUEST: "check the model's name and the length of the input",
     Failure.CONSTRAINT: "set the `kind` of the server in [model], or ask another model",
     Failure.REFUSED: "change what is asked, or ask another model",
     Failure.EMPTY: "ask again, or ask another model",
-    Failure.MALFORMED: "look whether the address is that of a model, and whether `kind` of [model] is right",
+    Failure.MALFORMED: "check that the address is that of a model, and `kind` of [model]",
 }
 
 

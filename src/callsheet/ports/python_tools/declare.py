@@ -118,7 +118,7 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
         try:
             setattr(target, _ATTRIBUTE, declared)
         except AttributeError:
-            raise cannot(target, "nothing can be noted on it", "wrap it in a function") from None
+            raise cannot(target, "no attribute can be set on it", "wrap it in a function") from None
         return target
 
     return declare if function is None else declare(function)
@@ -185,15 +185,13 @@ def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None
         raise cannot(function, "the effect probe and a probe belong together", way_out)
     most = declared.max_concurrent
     if most is not None and wanted("max_concurrent", most, int, "a whole number") < 1:
-        raise cannot(function, f"max_concurrent is {most}", "let at least one call be under way")
+        raise cannot(function, f"max_concurrent is {most}", "allow at least one call at once")
 
 
 def _canonical(function: Callable[..., Any], given: str) -> str:
     name = canonical_tool_name(given)
     if not given.isascii() or not _NAME.fullmatch(name):
-        raise cannot(
-            function, f"{given!r} is not a name that a plan can write", "give it one: @tool(name=...)"
-        )
+        raise cannot(function, f"{given!r} is not a valid tool name", "give it one: @tool(name=...)")
     if name in CONTROL_WORDS or call_kind(name) is not CallKind.TOOL:
         raise cannot(function, f"@{name} is a word of the language", "give it another name: @tool(name=...)")
     return name
@@ -227,7 +225,7 @@ def told_of(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # `__str__`, or the `__repr__` of what it holds, fails
-        text = "its text cannot be told"
+        text = "its text is not available"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -59,7 +59,7 @@ def _convert(value: Any) -> JSON:
 def _finite(value: float) -> float:
     if math.isfinite(value):
         return value
-    raise ToolFailed(f"the result contains {value}, which JSON cannot say")
+    raise ToolFailed(f"the result contains {value}, which JSON cannot represent")
 
 
 def _key(key: Any) -> str:
@@ -106,7 +106,7 @@ def _convert_other(value: Any) -> JSON:
     for kind, write in _WRITERS:
         if isinstance(value, kind):
             return write(value)
-    raise ToolFailed(f"the result contains a value of type {_type_name(value)}, which JSON cannot say")
+    raise ToolFailed(f"the result contains a value of type {_type_name(value)}, which JSON cannot represent")
 
 
 def _type_name(value: object) -> str:

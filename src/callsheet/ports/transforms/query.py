@@ -299,7 +299,7 @@ class _Settling:
         if isinstance(value, dict):
             pairs = cast("dict[Any, Any]", value)
             return {self._take(str(key)): self.settled(item, depth + 1) for key, item in pairs.items()}
-        raise Fault("the query gives an expression (&…), which is no value")
+        raise Fault("the query gives an expression (&…), which is not a value")
 
     def _take(self, text: str) -> str:
         self._characters -= len(text)

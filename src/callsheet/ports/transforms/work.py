@@ -27,7 +27,7 @@ class Work:
         """Count steps before they are done."""
         self._left -= steps
         if self._left < 0:
-            raise TooMuchWork("the query does too much for one step; filter the data first, or ask for less")
+            raise TooMuchWork("the query is too expensive for one step; filter the data first")
 
     def charge_text(self, length: int) -> None:
         """Count a text of this length before it is read or built."""

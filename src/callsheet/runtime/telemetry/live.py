@@ -72,7 +72,7 @@ class LiveExport:
         if self._thread.is_alive():
             failure = failure or f"it has not answered within {patience:g} s"
         elif failure is None and self._left_out:
-            failure = "it was away for too long to hold everything for it"
+            failure = "it did not respond for too long, so data was dropped"
         return Exported(self._target.url, self._sent, failure)
 
     # ------------------------------------------------------------ the thread

@@ -115,7 +115,7 @@ class Sender:
         if status == _WRONG_TYPE and self._type == JSON:
             raise CallsheetError.single(
                 "TRC005",
-                f"the collector at {self._target.url} takes no JSON, only protobuf",
+                f"the collector at {self._target.url} accepts only protobuf, not JSON",
                 help="pip install 'callsheet[otel]'",
             )
         said = " ".join(response.text[: _MOST_OF_AN_ANSWER * 2].split())[:_MOST_OF_AN_ANSWER]
@@ -125,7 +125,7 @@ class Sender:
             "TRC002",
             f"the collector at {self._target.url} refuses the {signal}: it answers {status}"
             + (f", {said!a}" if said and said.isprintable() else ""),
-            help="look whether the address and the headers are right: --header NAME=env:VARIABLE",
+            help="check the address and the headers: --header NAME=env:VARIABLE",
         )
 
     def _answer(self, signal: Signal, body: bytes, headers: dict[str, str]) -> httpx2.Response:
@@ -183,5 +183,5 @@ def _unreachable(target: Target, why: str, said: str) -> CallsheetError:
     return CallsheetError.single(
         "TRC001",
         f"the collector at {target.url} cannot be reached: {why}{more}",
-        help="look whether it runs there and takes OTLP over HTTP; nothing is lost: the journal has it all",
+        help="check that it runs there and accepts OTLP over HTTP; the journal still has all the data",
     )

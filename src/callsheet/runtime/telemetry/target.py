@@ -89,11 +89,11 @@ def checked_url(url: str) -> str:
         parts, is_good = None, False
     if parts is None or not is_good:
         raise _no_target(
-            f"{url[:80]!a} is no address of a collector", "write http://HOST:4318 or https://HOST"
+            f"{url[:80]!a} is not the address of a collector", "write http://HOST:4318 or https://HOST"
         )
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        way_out = "give what lets you in as a header: --header authorization=env:VARIABLE"
-        raise _no_target("the address of the collector holds a name, a password or a query", way_out)
+        way_out = "pass credentials as a header: --header authorization=env:VARIABLE"
+        raise _no_target("the address of the collector contains a user name, a password or a query", way_out)
     path = parts.path.rstrip("/")
     for signal in Signal:
         path = path.removesuffix(f"/v1/{signal}")
@@ -117,7 +117,7 @@ def checked_header(name: str, value: str) -> str:
     if _HEADER.fullmatch(name) is None:
         raise _no_header(f"{name[:40]!a} is not the name of a header")
     if not value.startswith(_FROM_ENVIRONMENT) or not value.removeprefix(_FROM_ENVIRONMENT):
-        raise _no_header(f"the header {name} says its value, where others can read it")
+        raise _no_header(f"the header {name} has its value on the command line, where others can read it")
     return name.lower()
 
 
@@ -128,7 +128,9 @@ def _value(name: str, value: str) -> str:
     if not held:
         raise _no_header(f"the environment variable {variable}, for the header {name}, is not set")
     if not (held.isascii() and held.isprintable()):
-        raise _no_header(f"the environment variable {variable} holds what no header can")
+        raise _no_header(
+            f"the environment variable {variable} contains characters that are not allowed in a header"
+        )
     return held
 
 

@@ -145,7 +145,7 @@ def tool_differences(
         if now is None:
             found.append(f"@{name} is not reachable")
         elif then is None:
-            found.append(f"nothing was known of @{name} when the plan was saved")
+            found.append(f"@{name} was not known when the plan was saved")
         elif now != then:
             found.append(f"@{name} is declared differently now")
     return tuple(found)

@@ -191,9 +191,9 @@ def fitted(params: Iterable[Param], plan: Plan) -> tuple[Param, ...]:
             near = did_you_mean(param.name, read)
             free = ", ".join(free_variables(plan))
             known = (
-                f"variables that it reads and nothing sets: {free}"
+                f"variables that the plan reads and nothing sets: {free}"
                 if free
-                else f"write ${param.name} in the plan, in the place of what is to be given"
+                else f"write ${param.name} in the plan where the value is to be used"
             )
             way_out = f"did you mean {' or '.join(near)}?" if near else known
             raise _unusable(f"no step of the plan reads ${param.name}", way_out)

@@ -81,9 +81,9 @@ class VersionRecord:
         told = cast("dict[str, Any]", data)
         rest = {name: value for name, value in told.items() if name != "sha256"}
         if told.get("callsheet") != "plan version" or told.get("format") != FORMAT:
-            raise ValueError("it is no version of a plan, or one of another callsheet")
+            raise ValueError("it is not a version of a plan, or was written by another version of callsheet")
         if digest(rest) != told.get("sha256"):
-            raise ValueError("its digest does not fit: it was changed")
+            raise ValueError("its digest does not match: it was changed")
         try:
             return cls._of(told)
         except (KeyError, TypeError, AttributeError) as error:
@@ -93,7 +93,7 @@ class VersionRecord:
     def _of(cls, told: dict[str, Any]) -> VersionRecord:
         version, text, tools, compiled = told["version"], told["text"], told["tools"], told["compiled"]
         if type(version) is not int or version < 1 or not isinstance(text, str):
-            raise ValueError("its number or its text is none")
+            raise ValueError("its number or its text is invalid")
         return cls(
             id=check_plan_id(told["id"]),
             version=version,

@@ -12,14 +12,14 @@ def unknown(message: str, way_out: str) -> CallsheetError:
 
 def taken(name: str, way_out: str) -> CallsheetError:
     """The error for an id that is taken."""
-    return CallsheetError.single("PLN003", f"there is a plan {name} already", help=way_out)
+    return CallsheetError.single("PLN003", f"the plan {name} already exists", help=way_out)
 
 
 def another(name: str, why: str) -> CallsheetError:
     """The error for an imported plan that differs from the stored one with its id."""
     return CallsheetError.single(
         "PLN027",
-        f"another plan {name} is already here: {why}",
+        f"the plan {name} differs from the one here: {why}",
         help=f"import it under another id: --as {name}-2",
     )
 

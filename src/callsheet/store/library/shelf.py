@@ -283,7 +283,7 @@ class PlanLibrary:
             if replace(one, id=other.id) != other:
                 raise another(name, f"version {one.version} differs")
         if not here:
-            raise another(name, "its file was put there by hand and has no versions")
+            raise another(name, "its file was added by hand and has no versions")
         if len(records) > len(here) and self.load(name).is_edited:
             raise another(name, f"its file has changed since version {here[-1].version}")
 
@@ -369,7 +369,7 @@ class PlanLibrary:
         said = error.strerror or str(error)
         way_out = "name another folder: --plans DIR"
         if self.folder is None:
-            way_out = "see that it runs and lets you in, or name a folder: --plans DIR"
+            way_out = "check that it runs and accepts your login, or name a folder: --plans DIR"
         return broken(f"the plans in {self.address} cannot be {use}: {said}", way_out)
 
 

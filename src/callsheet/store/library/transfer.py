@@ -57,18 +57,18 @@ def import_plans(
 def _plans(data: Any) -> dict[str, tuple[VersionRecord, ...]]:
     """The versions by id; raises ValueError or CallsheetError for damaged ones."""
     if not isinstance(data, dict):
-        raise ValueError("it is no export of plans")
+        raise ValueError("it is not an export of plans")
     told = cast("dict[str, Any]", data)
     rest = {key: value for key, value in told.items() if key != "sha256"}
     if told.get("callsheet") != _KIND or told.get("format") != _FORMAT:
-        raise ValueError("it is no export of plans, or one of another callsheet")
+        raise ValueError("it is not an export of plans, or was written by another version of callsheet")
     if digest(rest) != told.get("sha256"):
-        raise ValueError("its digest does not fit: it was changed, or is cut off")
+        raise ValueError("its digest does not match: it was changed, or is cut off")
     found: dict[str, tuple[VersionRecord, ...]] = {}
     for each in told["plans"]:
         plan_id = check_plan_id(each["id"])
         if plan_id in found:
-            raise ValueError(f"the plan {plan_id} stands in it twice")
+            raise ValueError(f"the plan {plan_id} is in it twice")
         found[plan_id] = tuple(_version(plan_id, at, raw) for at, raw in enumerate(each["versions"], start=1))
         if not found[plan_id]:
             raise ValueError(f"the plan {plan_id} has no version")

@@ -52,7 +52,7 @@ class Versions:
             raise CallsheetError.single(
                 "PLN004",
                 f"{self.place(plan_id, number)} cannot be used: {error}",
-                help="put the file back as it was, or remove it: the version is lost then",
+                help="restore the file, or remove it, which loses the version",
             ) from error
 
     def write(self, plan_id: str, record: VersionRecord) -> None:

@@ -25,7 +25,7 @@ def shared_address(environ: Mapping[str, str] | None = None) -> str | None:
     if urlsplit(address).scheme not in _SCHEMES:
         raise CallsheetError.single(
             "CFG230",
-            f"${VARIABLE} (or `store` in config.toml) is no address of a shared store: {shown(address)}",
+            f"${VARIABLE} (or `store` in config.toml) is not the address of a shared store: {shown(address)}",
             help="write postgresql://USER@HOST:PORT/DATABASE; a password belongs in ~/.pgpass or $PGPASSWORD",
         )
     return address

@@ -242,7 +242,7 @@ class SharedBlobs:
 def checked(digest: str, data: bytes, where: str) -> bytes:
     """The bytes, if they match the digest; else raises BlobMissing."""
     if sha256(data).hexdigest() != digest:
-        raise BlobMissing(f"blob {digest} in {where} is not what was put there")
+        raise BlobMissing(f"blob {digest} in {where} is not what was stored")
     return data
 
 

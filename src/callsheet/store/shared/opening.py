@@ -45,7 +45,7 @@ def open_blobs(place: str) -> Blobs:
         case _:
             raise CallsheetError.single(
                 "CFG230",
-                f"large values cannot lie at {shown(place)}",
+                f"large values cannot be stored at {shown(place)}",
                 help="name a folder, s3://BUCKET/PREFIX, or postgresql://USER@HOST/DATABASE",
             )
 

@@ -126,7 +126,7 @@ class Fields:
         if not isinstance(node, Sequence) or not all(
             isinstance(item, Scalar) and isinstance(item.value, str) for item in node.items
         ):
-            self.wrong(key, node, "a list of texts")
+            self.wrong(key, node, "a list of strings")
             return None
         return tuple(str(item.value) for item in node.items if isinstance(item, Scalar))
 

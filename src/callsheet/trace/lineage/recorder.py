@@ -136,8 +136,10 @@ class Recorder:
                 self._keep(commands)
             if self._unstored and self.machine.group is not self._group:
                 self._store_errors()
-        elif kind == EventType.ASK and key is not None and (self.rules.is_veiled or SEALED in said):
-            self.machine.asking.adopt(key, str(said["digest"]))
+        elif kind == EventType.ASK and key is not None:
+            is_sealed = self.rules.is_veiled or SEALED in said
+            if is_sealed or self.machine.asking.is_recorded_as(key, said):
+                self.machine.asking.adopt(key, str(said["digest"]))
         if intents is not None:
             lineage.intents.append((seq, intents))
             self.seq = last

@@ -201,7 +201,7 @@ class Projection:
         more = ", …" if len(self.record.given) > MOST_PARENTS else ""
         action = f"started the run with {names}{more}" if names else "started the run"
         if self.first:
-            action += f"; its first {self.first:,} visits are not told one by one"
+            action += f"; its first {self.first:,} visits are not listed"
         least = min((self.facts[i].confidence or 0.0 for i in ids), default=1.0)
         return Entry(1, CALLER, action, least if self.first else 1.0, ids, duration_ms=0.0)
 
@@ -311,7 +311,7 @@ class Projection:
                 continue
             what = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
             if is_blocked(fact.confidence):
-                told.append(f"{what} is needed and is not handed on: {fact.note}; a person has to look")
+                told.append(f"{what} is needed and is not passed on: {fact.note}; a person has to look")
             else:
                 told.append(f"{what} is worth {fact.confidence:g}: a person should look")
         for visit in self.record.visits[self.first : self.upto]:
@@ -391,7 +391,7 @@ def _outside(result: Result) -> str:
     """Why a run failed for which no step is to blame."""
     if result.objection is not None:
         return "the policy of the run refused the call"
-    return "a limit of the run ended it" if result.refusal is not None else "it failed outside of any step"
+    return "a limit of the run ended it" if result.refusal is not None else "it failed outside any step"
 
 
 def _title(step: Step | None) -> str:

@@ -104,7 +104,7 @@ async def test_silence_ends_an_answer_and_pings_are_no_progress() -> None:
 
 async def test_an_answer_as_a_whole_has_a_bound() -> None:
     failed = await late([(90.0, word("on and ")) for _ in range(13)])
-    assert "no whole answer within 1000 s" in str(failed)
+    assert "no complete answer within 1000 s" in str(failed)
 
 
 @pytest.mark.parametrize("said", ["data: {", "data: 5", "data: [1]", 'data: {"choices": []}'])

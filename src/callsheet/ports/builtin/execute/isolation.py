@@ -64,5 +64,5 @@ async def _missing(settings: BuiltinSettings) -> str | None:
     if finished.failure is not None:
         return finished.failure
     return (
-        None if finished.exit_code == 0 else f"an empty program failed in it: {finished.stderr.strip()[:300]}"
+        None if finished.exit_code == 0 else f"a test program failed in it: {finished.stderr.strip()[:300]}"
     )

@@ -73,7 +73,7 @@ def _ending(code: int, limits: ExecutionSettings) -> str:
     if number == signal.SIGXCPU:
         return f"the program used more than {limits.cpu_seconds} seconds of processor time and was ended"
     if number == signal.SIGKILL:
-        return "the program was killed, perhaps for its memory or processor time"
+        return "the program was killed, possibly for its use of memory or processor time"
     if number in {known.value for known in signal.Signals}:
         return f"the program was ended by {signal.Signals(number).name}"
     return f"the program ended with exit code {code}"

@@ -67,13 +67,13 @@ async def begin(
     rules = server.oauth
     refusal = await guard.send(_knock(server))
     if refusal.is_success:
-        raise no_login(name, "asks for no login", "it is used as it is")
+        raise no_login(name, "asks for no login", "it can be used without one")
     found = await discover(name, server.url, guard, refusal, rules.issuer)
     if found is None:
         raise no_login(
             name,
-            f"says nothing of a login: it answers with status {refusal.status_code}",
-            "look whether the address is right; a key that it takes is a header in its configuration",
+            f"does not offer a login: it answers with status {refusal.status_code}",
+            "check the address; if the server takes a key, configure it as a header",
         )
     if before and before != found.issuer:
         raise other_issuer(name, before, found.issuer)
@@ -114,16 +114,16 @@ async def finish(begun: Begun, guard: Guard, given: Mapping[str, str]) -> Login:
     """
     name, found = begun.name, begun.found
     if not secrets.compare_digest(given.get("state", "").encode(), begun.state.encode()):
-        raise wrong_answer(name, "belongs to another login (its state is another one)")
+        raise wrong_answer(name, "belongs to another login (its state differs)")
     try:
         validate_authorization_response_iss(given.get("iss"), found.metadata)
     except OAuthFlowError:
-        raise wrong_answer(name, "is not from the authorization server that was asked (its iss)") from None
+        raise wrong_answer(name, "is from another authorization server (its iss differs)") from None
     if "error" in given:
         denied = Denied(plain(given["error"])[:60], plain(given.get("error_description", "")))
         raise refused(name, found.issuer, str(denied))
     if not given.get("code"):
-        raise wrong_answer(name, "has no code in it")
+        raise wrong_answer(name, "has no code")
     form = {
         "grant_type": "authorization_code",
         "code": given["code"],

@@ -52,7 +52,7 @@ class Bearer(httpx2.Auth):
                 return
             response = yield _signed(request, token)
             if response.status_code == _UNAUTHORIZED:
-                self._note(login_over(self._name, "it refuses a token that is new"))
+                self._note(login_over(self._name, "it refuses a new token"))
         asks_for_more = extract_field_from_www_auth(response, "error") == "insufficient_scope"
         if response.status_code == _FORBIDDEN and asks_for_more:
             self._note(scope_missing(self._name, extract_scope_from_www_auth(response) or ""))

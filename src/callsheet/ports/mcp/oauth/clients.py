@@ -57,7 +57,7 @@ async def client_for(
     if should_use_client_metadata_url(found.metadata, rules.client_metadata_url or None):
         return Client(id=rules.client_metadata_url)
     if found.metadata.registration_endpoint is None:
-        raise unusable(name, "its authorization server registers nobody by itself", _BY_HAND)
+        raise unusable(name, "its authorization server does not support dynamic registration", _BY_HAND)
     wanted = OAuthClientMetadata(
         redirect_uris=[AnyUrl(redirect_uri)],
         client_name="callsheet",
@@ -74,7 +74,7 @@ async def client_for(
     except OAuthFlowError:
         told = None  # its text contains the whole response, perhaps with a secret
     if told is None:
-        raise refused(name, found.issuer, "registers callsheet in a way that it cannot use", _BY_HAND)
+        raise refused(name, found.issuer, "registers callsheet with settings that it cannot use", _BY_HAND)
     return Client(
         id=told.client_id, secret=told.client_secret or "", method=told.token_endpoint_auth_method or "none"
     )

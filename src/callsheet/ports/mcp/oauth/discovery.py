@@ -77,7 +77,7 @@ async def _protected_resource(
         if told is None:
             continue
         if not check_resource_allowed(resource_url_from_server_url(url), str(told.resource)):
-            raise unusable(name, f"its metadata is that of another server, {plain(str(told.resource))}")
+            raise unusable(name, f"its metadata is for another server, {plain(str(told.resource))}")
         return told
     return None
 
@@ -111,7 +111,7 @@ async def _authorization_server(name: str, url: str, guard: Guard, issuer: str) 
                 validate_metadata_issuer(metadata, said if issuers_match(said, expected) else expected)
             except OAuthFlowError:
                 raise unusable(
-                    name, f"the metadata of {plain(expected)} is that of another issuer, {plain(said)}"
+                    name, f"the metadata of {plain(expected)} is for another issuer, {plain(said)}"
                 ) from None
             return metadata
         if not goes_on:

@@ -123,7 +123,7 @@ class LoginFile:
             if not stat.S_ISREG(mode):
                 raise bad_file(self.path, "it is not a plain file")
             if mode & _OTHERS:
-                raise bad_file(self.path, "others than its owner may use it", f"chmod 600 {self.path}")
+                raise bad_file(self.path, "it is accessible to other users", f"chmod 600 {self.path}")
             data = file.read(_MOST_BYTES)
         try:
             return _checked(read_json(data.decode()))
@@ -160,5 +160,5 @@ def _checked(data: Any) -> dict[str, dict[str, str]]:
         if not isinstance(entry, dict) or not all(
             isinstance(cast("dict[str, Any]", entry).get(k), str) for k in ("key", "box")
         ):
-            raise ValueError("a login in it is none")
+            raise ValueError("it contains an invalid login")
     return cast("dict[str, dict[str, str]]", boxes)

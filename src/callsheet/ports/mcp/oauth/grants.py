@@ -69,7 +69,7 @@ async def tokens_for(
     except ValidationError:
         token = None  # its text contains the response, perhaps with a token
     if token is None or not _is_sendable(token.access_token):
-        raise refused(name, issuer, "answers with no token")
+        raise refused(name, issuer, "answers without a token")
     ends = None if token.expires_in is None else time.time() + _usable_for(token.expires_in)
     return Tokens(
         access=token.access_token, refresh=token.refresh_token or "", ends=ends, scope=token.scope or ""

@@ -124,7 +124,7 @@ class _TooMuch(Exception):
 
 async def _body(response: httpx2.Response) -> bytes:
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise _TooMuch("its answer is compressed, which nobody asked for")
+        raise _TooMuch("its answer is compressed, which was not requested")
     body = bytearray()
     async for part in response.aiter_raw(16_384):
         body += part

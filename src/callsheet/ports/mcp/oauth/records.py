@@ -70,7 +70,7 @@ class Login:
             client, tokens = Client(**told.pop("client")), _tokens(told.pop("tokens"))
             return cls(**told, client=client, tokens=tokens)
         except (TypeError, KeyError, ValueError) as error:
-            raise WrongLogin(f"a login in it is none ({type(error).__name__})") from None
+            raise WrongLogin(f"it contains an invalid login ({type(error).__name__})") from None
 
 
 def _tokens(data: Mapping[str, Any]) -> Tokens:

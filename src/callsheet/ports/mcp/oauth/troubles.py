@@ -28,14 +28,12 @@ def command(name: str, verb: str = "login") -> str:
 
 def login_needed(name: str) -> CallsheetError:
     """There is no login with the server on this machine."""
-    return _trouble("TOL030", name, "asks for a login, and there is none here", f"{command(name)} logs in")
+    return _trouble("TOL030", name, "requires a login, and there is none", f"{command(name)} logs in")
 
 
 def login_over(name: str, why: str) -> CallsheetError:
     """The stored login is no longer valid."""
-    return _trouble(
-        "TOL031", name, f"does not take the login that is kept: {why}", f"{command(name)} renews it"
-    )
+    return _trouble("TOL031", name, f"rejects the stored login: {why}", f"{command(name)} renews it")
 
 
 def scope_missing(name: str, scope: str) -> CallsheetError:
@@ -56,7 +54,7 @@ def unusable(name: str, why: str, way_out: str | None = None) -> CallsheetError:
         "TOL032",
         name,
         f"cannot be logged in to: {why}",
-        way_out or "whoever runs the server has to repair this",
+        way_out or "the operator of the server has to fix this",
     )
 
 
@@ -65,7 +63,7 @@ def not_reached(name: str, place: str, why: str) -> CallsheetError:
     return _trouble(
         "TOL033",
         name,
-        f"leads a login to {plain(place)}, which is not reached: {plain(why)}",
+        f"directs a login to {plain(place)}, which is not contacted: {plain(why)}",
         "authorization is at https:// addresses of the internet; an authorization server within your own "
         "network is named as `issuer` in the configuration of the server",
     )
@@ -76,7 +74,7 @@ def refused(name: str, issuer: str, why: str, way_out: str | None = None) -> Cal
     return _trouble(
         "TOL034",
         name,
-        f"has no login for you: its authorization server {plain(issuer)} {why}",
+        f"refuses the login: its authorization server {plain(issuer)} {why}",
         way_out or f"{command(name)} tries again",
     )
 
@@ -84,7 +82,7 @@ def refused(name: str, issuer: str, why: str, way_out: str | None = None) -> Cal
 def wrong_answer(name: str, why: str) -> CallsheetError:
     """The response from the browser does not belong to the login that was started."""
     return _trouble(
-        "TOL035", name, f"was not logged in to: what came back {why}", f"begin anew with {command(name)}"
+        "TOL035", name, f"was not logged in to: the answer {why}", f"begin anew with {command(name)}"
     )
 
 
@@ -93,7 +91,7 @@ def nobody_came(name: str, seconds: float) -> CallsheetError:
     return _trouble(
         "TOL036",
         name,
-        f"was not logged in to: nothing came back within {seconds:g} s",
+        f"was not logged in to: no answer within {seconds:g} s",
         f"begin anew with {command(name)}; where the browser is on another machine: --no-browser",
     )
 
@@ -104,8 +102,8 @@ def bad_port(name: str, port: int, why: str) -> CallsheetError:
     return _trouble(
         "TOL036",
         name,
-        f"was not logged in to: nothing can come back to {where}: {why}",
-        "end what uses the port, or leave `redirect_port` out",
+        f"was not logged in to: no answer can arrive at {where}: {why}",
+        "free the port, or remove `redirect_port`",
     )
 
 
@@ -121,7 +119,7 @@ def bad_file(path: object, why: str, way_out: str | None = None) -> CallsheetErr
 def no_secret(name: str, why: str) -> CallsheetError:
     """The client secret is not where the configuration says."""
     return _trouble(
-        "TOL038", name, f"is logged in to with a client secret that cannot be had: {why}",
+        "TOL038", name, f"needs a client secret that is not available: {why}",
         "the configuration says where it is: env:VARIABLE or file:PATH",
     )  # fmt: skip
 
@@ -146,8 +144,8 @@ def not_safe(name: str) -> CallsheetError:
     return _trouble(
         "TOL041",
         name,
-        "asks for a login at an http:// address, where a token could be read on the way; it is not sent",
-        "reach the server by https://",
+        "requires a login at an http:// address, where a token could be intercepted; it is not sent",
+        "use https:// for the server",
     )
 
 

@@ -85,7 +85,7 @@ class PinFile:
         return CallsheetError.single(
             "CFG114",
             f"the file of trusted tools {self.path} cannot be used: {reason}",
-            help="nothing is trusted until it is repaired; move it away to begin anew",
+            help="no tool is trusted until it is repaired; move it away to start over",
         )
 
 

@@ -69,10 +69,9 @@ def _version(seen: SeenServer, known: PinnedServer) -> Iterator[Diagnostic]:
         yield Diagnostic(
             OTHER_VERSION,
             Severity.WARNING,
-            f"the MCP server {server!r} says that it is version {is_now},"
-            f" and was {was} when its tools were kept",
-            help="tools that are declared as before are called as before; "
-            f"`callsheet trust diff {server}` shows what else is different",
+            f"the MCP server {server!r} reports version {is_now}, and had {was} when its tools were recorded",
+            help="unchanged tools are still called; "
+            f"`callsheet trust diff {server}` shows the other differences",
         )
 
 
@@ -106,7 +105,7 @@ def _refusal(
     way_out = f"`callsheet trust diff {place}` shows it, `callsheet trust approve {place}` allows it"
     if held is None:
         is_new = known is not None and bool(known.tools)
-        why = "is new on a server that was known without it" if is_new else "is not approved"
+        why = "is new on a known server" if is_new else "is not approved"
         return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} {why}; it is not called", help=way_out)
     if held.pin != pin_of(declaration):
         fields = ", ".join(changed_fields(held.declaration, declaration))
@@ -114,9 +113,7 @@ def _refusal(
         message = f"{tool} is declared differently than when it was {since} ({fields}); it is not called"
         return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
     if known is not None and known.reported.name != seen.reported.name:
-        message = (
-            f"{tool} is offered by a server that calls itself something else than before; it is not called"
-        )
+        message = f"{tool} is offered by a server that now reports another name; it is not called"
         return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
     if pinned and held.standing is not Standing.APPROVED:
         return Diagnostic(

@@ -70,8 +70,8 @@ class PinKeeper:
         notice = Diagnostic(
             "TOL023",
             Severity.WARNING,
-            f"what the tools of a server are declared as cannot be kept in {self._file.path}:"
+            f"the declarations of a server's tools cannot be stored in {self._file.path}:"
             f" {error.strerror or error}",
-            help="a later change would not be noticed; name a file that can be written in CALLSHEET_PINS",
+            help="later changes would not be detected; name a writable file in CALLSHEET_PINS",
         )
         return replace(judgement, notices=(*judgement.notices, notice))

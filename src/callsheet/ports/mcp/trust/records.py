@@ -158,7 +158,7 @@ def _table(data: object, where: str, keys: tuple[str, ...]) -> dict[str, object]
     entry = cast("dict[str, object]", data)
     for key in entry:
         if key not in keys:
-            raise WrongRecord(f"{where} has a key {key!r:.60} that nobody knows")
+            raise WrongRecord(f"{where} has a key {key!r:.60} that is not known")
     for key in keys:
         if key not in entry:
             raise WrongRecord(f"{where} has no {key}")

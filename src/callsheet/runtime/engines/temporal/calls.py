@@ -118,7 +118,7 @@ class Calls:
             try:
                 (kept,) = await claims.encode([payload])
             except OSError as error:
-                _log.warning("a result cannot be stored: %s; it is tried again", error)
+                _log.warning("a result cannot be stored: %s; retrying", error)
                 await asyncio.sleep(_PAUSE)
             else:
                 return kept

@@ -294,13 +294,13 @@ def handle_of(reached: Reached, run_id: str) -> Handle:
 def not_there(reached: Reached, run_id: str, error: RPCError) -> CallsheetError:
     """The error for a run that the server does not return."""
     if error.status is not RPCStatusCode.NOT_FOUND:
-        return refused(f"run {run_id} cannot be looked at", error)
+        return refused(f"run {run_id} cannot be read", error)
     client = reached.client
     return CallsheetError.single(
         "TMP005",
-        f"the Temporal server {client.service_client.config.target_host} knows no run {run_id} in its"
+        f"the Temporal server {client.service_client.config.target_host} has no run {run_id} in its"
         f" namespace {client.namespace}",
-        help="its history may be past the time for which the server keeps it, or the run is on another one",
+        help="the server may have deleted its history, or the run is on another server",
     )
 
 

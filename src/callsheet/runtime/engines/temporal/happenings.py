@@ -41,7 +41,7 @@ def row_of(at: float, what: Event | Awaited | Result, due: float | None = None) 
         case Ask(key=key, asked=asked):
             return _row(at, EventType.ASK, key, {**asked_to_json(asked), "due": due})
         case Probe():
-            raise ValueError("a probe only looks: no journal has an event for it")
+            raise ValueError("a probe has no event in the journal")
         case CallTool(key=key, tool=tool):
             return _row(at, EventType.INTENT, key, {"tool": tool})
         case PlanCompiled(plan=plan):

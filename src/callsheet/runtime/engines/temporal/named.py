@@ -56,7 +56,7 @@ class Named:
 
     def _why_not(self, variable: str) -> str:
         if variable not in self._offered:
-            return f"this worker may not give {variable} to runs: start it with --secret {variable}"
+            return f"this worker is not allowed to pass {variable} to runs: start it with --secret {variable}"
         return f"there is no variable {variable} in the environment of this worker"
 
     def _with(self, text: str) -> str:

@@ -61,7 +61,7 @@ async def needs(reached: Reached, gone: Collection[str] = ()) -> Needs:
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND and user != own:
                 raise _not_asked({user.name: user}, own) from error
-            raise refused(f"the runs of namespace {user.namespace} cannot be looked at", error) from error
+            raise refused(f"the runs of namespace {user.namespace} cannot be read", error) from error
     return Needs(frozenset(digests), histories)
 
 
@@ -129,5 +129,5 @@ def _not_asked(users: Mapping[str, User], own: User) -> CallsheetError:
     return CallsheetError.single(
         "TMP031",
         f"these large values are also used by {told}, which cannot be asked from {own.address} what it needs",
-        help="give each server a place of its own; of one that is there no more, say so with --gone",
+        help="give each server its own place; name a server that no longer exists with --gone",
     )

@@ -212,9 +212,9 @@ def _lost(key: str, error: ActivityError, *, may_rerun: bool) -> Doubted | Faile
     """The event of a call whose worker gave no outcome."""
     cause = error.cause
     if isinstance(cause, CallLost):
-        why = _LOST.get(cause.type or TimeoutType.START_TO_CLOSE, "no worker took it in time")
+        why = _LOST.get(cause.type or TimeoutType.START_TO_CLOSE, "no worker started it in time")
     elif isinstance(cause, ApplicationError):
         why = f"its worker failed: {cause.message}"
     else:
-        why = "somebody has cancelled it on the server"
+        why = "it was cancelled on the server"
     return Failed(key, why, unsettled=True) if may_rerun else Doubted(key, why)

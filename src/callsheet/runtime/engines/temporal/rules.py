@@ -60,6 +60,6 @@ class Rules:
             try:
                 self._policies[name] = policy_from_json(json.loads(await self._claims.fetch(name)))
             except (BlobMissing, OSError) as error:
-                _log.warning("a policy cannot be fetched: %s; it is tried again", error)
+                _log.warning("a policy cannot be fetched: %s; retrying", error)
                 await asyncio.sleep(_PAUSE)
         return self._policies[name]

@@ -52,7 +52,7 @@ async def sign(client: Client, blobs: Blobs) -> None:
         try:
             await asyncio.to_thread(blobs.sign, user.name, told)
         except OSError as error:
-            _log.warning("the place of large values cannot be signed: %s; it is tried again", error)
+            _log.warning("the place of large values cannot be signed: %s; retrying", error)
             await asyncio.sleep(_PAUSE)
         else:
             return
