@@ -119,7 +119,7 @@ def test_a_version_that_was_changed_is_told_and_not_used(library):
     save(library, "one")
     path = library.folder / ".versions" / "p" / "1.json"
     path.write_text(path.read_text().replace("one", "two"))
-    with refused("its digest does not fit"):
+    with refused("its digest does not match"):
         library.load("p")
     assert [listed.steps for listed in library.list()] == [None]
 
@@ -239,7 +239,7 @@ def test_a_text_that_was_changed_by_hand_is_not_written_over(library, tmp_path):
     with refused("its file has changed since version 2"):
         import_plans(other, export_plans(library, ["p"]))
     (other.folder / "q.ltp").write_text(text_of("by hand"))
-    with refused("its file was put there by hand"):
+    with refused("its file was added by hand"):
         import_plans(other, export_plans(library, ["p"]), as_id="q")
 
 

@@ -412,7 +412,7 @@ def test_a_grammar_grows_with_the_square_of_the_optional_arguments_at_most() -> 
         ([replace(READ, name="goto")], ExportOptions(), "no plan can call"),
         ([READ], ExportOptions(operations=frozenset({"LLM_DREAM"})), "no operation"),
         ([READ], ExportOptions(max_steps=0), "at least 1"),
-        ([READ], ExportOptions(given=("a b",)), "no name of a variable"),
+        ([READ], ExportOptions(given=("a b",)), "not a valid name of a variable"),
         ([READ], ExportOptions(max_steps=3, min_results=3), "less than max_steps"),
     ],
 )
